@@ -1,4 +1,4 @@
-"""Tables of a tenant's provider keys, usage, batches, probes and service tokens."""
+"""Tables of provider keys, and of a tenant's usage, batches, probes and service tokens."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sqlalchemy import (
     Column,
     Date,
     Double,
+    ForeignKey,
     Identity,
     Index,
     Integer,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Numeric,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 from rag_assets.storage.catalog.columns import (
@@ -30,8 +32,11 @@ from rag_assets.storage.catalog.columns import (
 provider_keys = Table(
     "provider_keys",
     metadata,
-    tenant_column(),
-    Column("provider", Text, primary_key=True),
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    # Either a tenant's, or an organization's, for all tenants of it.
+    Column("tenant", Text, ForeignKey("tenants.id", ondelete="CASCADE")),
+    Column("organization", Text, ForeignKey("organizations.id", ondelete="CASCADE")),
+    Column("provider", Text, nullable=False),
     Column("nonce", LargeBinary, nullable=False),
     Column("ciphertext", LargeBinary, nullable=False),
     Column("master_key_id", Text, nullable=False),
@@ -39,6 +44,9 @@ provider_keys = Table(
     now_column("created_at"),
     time_column("last_used_at"),
     Column("last_worked", Boolean),
+    UniqueConstraint("tenant", "provider"),
+    UniqueConstraint("organization", "provider"),
+    CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
 )
 
 usage = Table(

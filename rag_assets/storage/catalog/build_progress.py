@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from sqlalchemy import and_, func, literal, or_, select
 
@@ -13,6 +14,7 @@ from rag_assets.storage.catalog.index_rows import is_pending, same_document, wit
 from rag_assets.storage.catalog.tables import document_index, documents
 
 _RECENT = timedelta(minutes=10)
+_SPANS = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,20 @@ class BuildProgress:
     last_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BuildHistory:
+    """How a build grew.
+
+    Attributes:
+        counts: documents that it held at the end of each of equal spans of time.
+        first, last: when its first and last document were indexed.
+    """
+
+    counts: tuple[int, ...] = ()
+    first: datetime | None = None
+    last: datetime | None = None
+
+
 class BuildProgressQuery:
     """Queries on `documents` and `document_index`."""
 
@@ -54,6 +70,27 @@ class BuildProgressQuery:
                 where that is not known.
         """
         return {number: self._of(tenant_id, number, key) for number, key in config_keys.items()}
+
+    def history(self, tenant_id: str, number: int) -> BuildHistory:
+        """How a build grew, by the times at which its present versions were indexed."""
+        held = document_index.c
+        of_build = (
+            held.tenant == tenant_id,
+            held.generation == number,
+            held.indexed_key.is_not(None),
+        )
+        bounds = select(func.min(held.indexed_at), func.max(held.indexed_at)).where(*of_build)
+        with self._database.begin() as connection:
+            first, last = connection.execute(bounds).one()
+            if first is None:
+                return BuildHistory()
+            span = max((last - first).total_seconds(), 1.0) / _SPANS
+            passed = func.extract("epoch", held.indexed_at - first)
+            which = func.least(func.floor(passed / span), _SPANS - 1)
+            query = select(which, func.count()).where(*of_build).group_by(which)
+            found = {int(number): count for number, count in connection.execute(query)}
+        counts = accumulate(found.get(number, 0) for number in range(_SPANS))
+        return BuildHistory(tuple(counts), first, last)
 
     def _of(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
         held, listed = document_index.c, documents.c
@@ -78,17 +115,18 @@ class BuildProgressQuery:
         )
         with self._database.begin() as connection:
             found, entries, total, missing, due, last = connection.execute(totals).one()
-            since = None if last is None else last - _RECENT
-            recent = (
-                select(func.count(), func.min(held.indexed_at))
-                .join(documents, same_document())
-                .where(
-                    held.tenant == tenant_id,
-                    held.generation == number,
-                    held.indexed_at >= since,
+            count, first = 0, None
+            if last is not None:
+                recent = (
+                    select(func.count(), func.min(held.indexed_at))
+                    .join(documents, same_document())
+                    .where(
+                        held.tenant == tenant_id,
+                        held.generation == number,
+                        held.indexed_at >= last - _RECENT,
+                    )
                 )
-            )
-            count, first = connection.execute(recent).one() if last else (0, None)
+                count, first = connection.execute(recent).one()
         known = config_key is not None
         return BuildProgress(
             documents=found,
@@ -97,6 +135,6 @@ class BuildProgressQuery:
             behind=missing if known else None,
             waiting=max(0, missing - due) if known else 0,
             recent=count,
-            recent_seconds=(last - first).total_seconds() if first else 0.0,
+            recent_seconds=(last - first).total_seconds() if first is not None else 0.0,
             last_at=last,
         )

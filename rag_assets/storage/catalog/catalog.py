@@ -11,6 +11,7 @@ from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
+from rag_assets.storage.catalog.former_versions import FormerVersionTable
 from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
 from rag_assets.storage.catalog.holds import HoldTable
@@ -18,22 +19,33 @@ from rag_assets.storage.catalog.index import IndexTable
 from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock
+from rag_assets.storage.catalog.marks import MarkTable
 from rag_assets.storage.catalog.migrate import migrate
+from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
+from rag_assets.storage.catalog.pace import PaceTable
+from rag_assets.storage.catalog.panel_sessions import PanelSessionTable
+from rag_assets.storage.catalog.pins import PinTable
 from rag_assets.storage.catalog.probes import ProbeTable
+from rag_assets.storage.catalog.projects import ProjectTable
 from rag_assets.storage.catalog.provider_keys import ProviderKeyTable
 from rag_assets.storage.catalog.quarantine import QuarantineTable
 from rag_assets.storage.catalog.question_vectors import QuestionVectorTable
 from rag_assets.storage.catalog.readable import ReadableDocuments
 from rag_assets.storage.catalog.receipts import ReceiptTable
+from rag_assets.storage.catalog.record_drift import RecordDriftQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.removals import RemovalTable
+from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
 from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
 from rag_assets.storage.catalog.tenants import TenantTable
+from rag_assets.storage.catalog.text_columns import TextColumnQuery
 from rag_assets.storage.catalog.traces import TraceQuery
+from rag_assets.storage.catalog.upload_states import UploadStates
+from rag_assets.storage.catalog.uploads import UploadTable
 from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
 
@@ -48,27 +60,39 @@ class Catalog:
         self.documents = DocumentTable(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
+        self.uploads = UploadTable(database)
+        self.upload_states = UploadStates(database)
+        self.record_drift = RecordDriftQuery(database)
         self.removals = RemovalTable(database)
         self.retention = RetentionQuery(database)
         self.holds = HoldTable(database)
         self.erasures = ErasureTable(database)
         self.receipts = ReceiptTable(database)
         self.traces = TraceQuery(database)
+        self.rescans = RescanTable(database)
+        self.text_columns = TextColumnQuery(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
+        self.former_versions = FormerVersionTable(database)
         self.lake_keys = LakeKeyTable(database)
         self.readable = ReadableDocuments(database)
         self.generations = GenerationTable(database)
+        self.pace = PaceTable(database)
+        self.pins = PinTable(database)
         self.build_progress = BuildProgressQuery(database)
         self.syncs = SyncTable(database)
+        self.marks = MarkTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
         self.judgements = JudgementTable(database)
         self.question_vectors = QuestionVectorTable(database)
         self.check_results = CheckResultTable(database)
         self.events = EventTable(database)
+        self.organizations = OrganizationTable(database)
+        self.projects = ProjectTable(database)
         self.provider_keys = ProviderKeyTable(database)
         self.service_tokens = ServiceTokenTable(database)
+        self.panel_sessions = PanelSessionTable(database)
         self.usage = UsageTable(database)
         self.freshness = FreshnessQuery(database)
         self.overview = Overview(database)

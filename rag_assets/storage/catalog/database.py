@@ -18,6 +18,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Table,
     Text,
     any_,
     bindparam,
@@ -61,8 +62,9 @@ class Database:
         self._engine: Engine = create_engine(
             self.url,
             pool_size=4,
-            # Enough for the service's threads: readers, writers and the readiness probe.
-            max_overflow=11,
+            # Enough for the service's threads: readers, writers, the panel's sessions and the
+            # readiness probe.
+            max_overflow=13,
             # Errors must not quote the values that were to be written.
             hide_parameters=True,
             connect_args=connect_arguments(),
@@ -81,6 +83,20 @@ class Database:
                 yield connection
         except (OperationalError, InterfaceError) as error:
             raise unavailable(error) from None
+
+    def refresh_statistics(self, *of: Table) -> None:
+        """Have Postgres count tables anew after many rows were written.
+
+        Until it does, by itself within minutes, it takes a new tenant for one with a single row,
+        and joins all rows of two tables by comparing each with each. Where another process does
+        the same, this returns at once.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        names = ", ".join(table.fullname for table in of)
+        with self.begin() as connection:
+            connection.execute(text(f"ANALYZE (SKIP_LOCKED) {names}"))
 
     @contextmanager
     def begin_for(self, ref: TenantRef) -> Iterator[Connection]:

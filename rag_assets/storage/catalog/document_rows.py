@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Row, Text, and_, case, cast, func, or_
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.common.failure_kinds import FailureKind
 from rag_assets.common.hashing import key_of
 from rag_assets.common.times import stamp
 from rag_assets.ingest.sources.model import ListingFacts
@@ -31,6 +32,7 @@ class DocumentChange:
         modified_at: when its present content was written, according to its source.
         said_title: the title that its source gives.
         error: why it could not be read; None if it was read.
+        error_kind: of that failure.
     """
 
     document_id: str
@@ -48,6 +50,7 @@ class DocumentChange:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     said_title: str | None = None
     error: str | None = None
+    error_kind: FailureKind | None = None
 
     @property
     def document_key(self) -> str:
@@ -120,15 +123,22 @@ class Document:
     updated_at: datetime
     said_title: str | None = None
     reindex_requests: int = 0
+    error_kind: FailureKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document is quarantined or deferred; with a retry_at, the failure is transient."""
+    """Why a document is quarantined or deferred; with a retry_at, the failure is transient.
+
+    Attributes:
+        message: for operators.
+        kind: for the people of the tenant.
+    """
 
     document_id: str
     document_key: str
     message: str
+    kind: FailureKind
     retry_at: datetime | None = None
 
 
@@ -159,6 +169,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "lane": lane,
         "status": "FAILED" if change.error else "PROCESSING",
         "error_message": change.error,
+        "error_kind": change.error_kind,
         # "*" matches every configuration: none makes an unreadable document readable.
         "failed_document_key": key if change.error else None,
         "failed_config_key": "*" if change.error else None,
@@ -190,7 +201,7 @@ def record_statement() -> Insert:
         name: case((fresh, new.excluded[name]), else_=table[name])
         for name in (
             *("status", "lane", "changed_at", "attempts", "retry_at", "error_message"),
-            "failed_config_key",
+            *("error_kind", "failed_config_key"),
         )
     }
     failed = case((unreadable, key), else_=None)
@@ -239,4 +250,5 @@ def document_of(row: Row[Any]) -> Document:
         updated_at=row.updated_at,
         said_title=row.said_title,
         reindex_requests=row.edition,
+        error_kind=row.error_kind,
     )

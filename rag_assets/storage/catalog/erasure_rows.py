@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,6 +12,7 @@ from sqlalchemy import (
     ARRAY,
     Connection,
     Row,
+    Select,
     Text,
     bindparam,
     delete,
@@ -27,7 +28,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import TenantRef, among
-from rag_assets.storage.catalog.erasure_tables import erasures
+from rag_assets.storage.catalog.erasure_tables import erasures, held_texts
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.judgements import forget_judgements
 from rag_assets.storage.catalog.receipts import ErasureKind, Receipt, append_receipt
@@ -38,6 +39,8 @@ from rag_assets.storage.catalog.tables import (
     source_records,
     tombstones,
 )
+from rag_assets.storage.catalog.upload_rows import delete_uploads
+from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
 _FORGET_SLICES = text(
@@ -55,7 +58,9 @@ class Erasure:
         kind, rule, by, at: see Receipt.
         document_ids: its documents.
         parse_keys, chunk_set_keys: of their texts and chunks in the lake.
+        blobs: hashes of those that were uploaded.
         counts: what it erases, by store; complete once every store has counted.
+        progress: how far a scan for credentials has come.
     """
 
     id: UUID
@@ -68,6 +73,8 @@ class Erasure:
     parse_keys: frozenset[str]
     chunk_set_keys: frozenset[str]
     counts: Mapping[str, Mapping[str, int]]
+    blobs: frozenset[str] = frozenset()
+    progress: Mapping[str, Any] = field(default_factory=dict)
 
 
 def begin_erasure(
@@ -93,6 +100,8 @@ def begin_erasure(
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = _delete_records(connection, ref, whole)
+    kept = _keys_of_disabled(connection, ref, whole)
+    blobs = delete_uploads(connection, ref, whole)
     _bury(connection, ref, whole)
     for batch in batched(whole, _BATCH):
         connection.execute(mark_deleted_statement(ref, batch))
@@ -109,12 +118,14 @@ def begin_erasure(
             by=by,
             at=at,
             document_ids=list(whole),
-            parse_keys=parse_keys or [],
-            chunk_set_keys=chunk_set_keys or [],
+            parse_keys=sorted({*(parse_keys or []), *(row.parse_key for row in kept)}),
+            chunk_set_keys=sorted({*(chunk_set_keys or []), *(row.chunk_set_key for row in kept)}),
+            blobs=sorted(set(blobs)),
             counts={
                 "documents": {"documents": len(whole), "former versions": len(former)},
                 "index": {"entries": int(entries)},
                 "records": {"records": records, "staged": staged},
+                **({"blobs": {"blobs": len(set(blobs))}} if blobs else {}),
                 **({"judgements": {"judgements": judgements}} if judgements else {}),
             },
         )
@@ -127,7 +138,7 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
     """Raise UnknownDocument for a document that the tenant has nothing of."""
     known: set[str] = set()
     # With tombstones: whoever doubts that a document is gone may purge it again.
-    for table in (documents, source_records, tombstones):
+    for table in (documents, source_records, uploads, tombstones):
         query = select(table.c.document_id).where(
             table.c.tenant == ref.id, among(table.c.document_id, document_ids)
         )
@@ -182,6 +193,16 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
     return connection.execute(statement).rowcount
 
 
+def _keys_of_disabled(
+    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> Sequence[Row[Any]]:
+    """The keys in the lake of uploads that are in no build, because they are disabled."""
+    query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+        held_texts.c.tenant == ref.id, among(held_texts.c.document_id, document_ids)
+    )
+    return connection.execute(query).all()
+
+
 def _bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
     """Leave tombstones with the contents that the documents have now."""
     content = func.coalesce(documents.c.content_sha256, "")
@@ -219,4 +240,6 @@ def erasure_of(row: Row[Any]) -> Erasure:
         parse_keys=frozenset(row.parse_keys),
         chunk_set_keys=frozenset(row.chunk_set_keys),
         counts=row.counts,
+        blobs=frozenset(row.blobs),
+        progress=row.progress,
     )

@@ -78,7 +78,11 @@ erasures = Table(
     # Of the lake, recorded before the rows that tell them go.
     json_column("parse_keys", "[]"),
     json_column("chunk_set_keys", "[]"),
+    # Hashes of uploaded files.
+    json_column("blobs", "[]"),
     json_column("counts"),
+    # How far a scan for credentials has come.
+    json_column("progress"),
 )
 
 receipts = Table(

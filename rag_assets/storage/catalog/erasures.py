@@ -26,16 +26,22 @@ from rag_assets.storage.catalog.erasure_rows import (
     require_known,
 )
 from rag_assets.storage.catalog.erasure_tables import erasures
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.holds import holds_on, require_no_hold
 from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.retention import Cutoffs, delete_staged, due_documents
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
+    generations,
     knowledge_staging,
     source_records,
     tenants,
 )
+from rag_assets.storage.catalog.upload_tables import uploads
+
+_OUTLIVING = frozenset({"erasures", "receipts", "tenant_locks"})
+"""Tables whose rows a removed tenant leaves."""
 
 
 class ErasureTable:
@@ -139,6 +145,10 @@ class ErasureTable:
         )
         records = select(func.count()).where(source_records.c.tenant == ref.id)
         staged = select(func.count()).where(knowledge_staging.c.tenant == ref.id)
+        blobs = select(func.count(uploads.c.content_sha256.distinct())).where(
+            uploads.c.tenant == ref.id
+        )
+        indexes = select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
         with self._database.begin() as connection:
             row = connection.execute(begun).first()
             if row is not None:
@@ -152,6 +162,8 @@ class ErasureTable:
                     "staged": connection.scalar(staged) or 0,
                 },
             }
+            if found := connection.scalar(blobs):
+                counts["blobs"] = {"blobs": found}
             made = insert(erasures).values(
                 id=uuid4(),
                 tenant=ref.id,
@@ -162,6 +174,50 @@ class ErasureTable:
                 at=at,
                 document_ids=document_ids,
                 counts=counts,
+                progress={"indexes": sorted(connection.scalars(indexes))},
+            )
+            return erasure_of(connection.execute(made.returning(erasures)).one())
+
+    def begin_discard(
+        self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
+    ) -> Erasure:
+        """Begin to delete a build that does not answer, or return the erasure that was begun.
+
+        Args:
+            ref: the tenant.
+            generation: the build.
+            by, at: for the receipt.
+        """
+        number = generation.number
+        entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+            document_index.c.tenant == ref.id, document_index.c.generation == number
+        )
+        begun = select(erasures).where(
+            erasures.c.tenant == ref.id,
+            erasures.c.kind == "discard",
+            erasures.c.progress["generation"].as_integer() == number,
+            # The number of a build that is gone may be given again.
+            erasures.c.progress["made_at"].as_string() == generation.created_at.isoformat(),
+        )
+        with self._database.begin_for(ref) as connection:
+            if (row := connection.execute(begun).first()) is not None:
+                return erasure_of(row)
+            connection.execute(
+                update(generations)
+                .where(generations.c.tenant == ref.id, generations.c.generation == number)
+                .values(state="REMOVING")
+            )
+            counts = {"index": {"builds": 1, "entries": int(connection.scalar(entries) or 0)}}
+            made = insert(erasures).values(
+                id=uuid4(),
+                tenant=ref.id,
+                incarnation=ref.incarnation,
+                kind="discard",
+                rule="request",
+                by=by,
+                at=at,
+                counts=counts,
+                progress={"generation": number, "made_at": generation.created_at.isoformat()},
             )
             return erasure_of(connection.execute(made.returning(erasures)).one())
 
@@ -186,6 +242,14 @@ class ErasureTable:
         with self._database.begin_for(erasure.ref) as connection:
             delete_documents(connection, erasure)
             return end_erasure(connection, erasure, proof or {})
+
+    def forget_tenant(self, erasure: Erasure) -> None:
+        """Delete all rows of a tenant that is being removed but its own and its erasures'."""
+        ref = erasure.ref
+        with self._database.begin() as connection:
+            for table in reversed(tenants.metadata.sorted_tables):
+                if "tenant" in table.c and table.name not in _OUTLIVING:
+                    connection.execute(delete(table).where(table.c.tenant == ref.id))
 
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete a tenant with all of its rows, and write the receipt.

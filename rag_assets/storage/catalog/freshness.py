@@ -6,11 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ScalarSelect, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select
 
 from rag_assets.storage.catalog.database import Database, among
-from rag_assets.storage.catalog.index_rows import is_behind_source, is_pushed_again, same_document
+from rag_assets.storage.catalog.index_rows import is_behind_source, same_document
 from rag_assets.storage.catalog.tables import document_index, documents, serving, source_records
+from rag_assets.storage.catalog.upload_rows import is_pushed_again
+from rag_assets.storage.catalog.upload_tables import uploads
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Freshness:
         stale: documents whose indexed content differs from that of their source.
         last_indexed_at: when a document was last indexed; None before the first.
         queue_depth: documents that wait to be indexed or to be removed from the index. Records
-            count from their push, other documents from their listing.
+            and uploads count from when they came, other documents from their listing.
     """
 
     chunks: int = 0
@@ -74,13 +76,15 @@ class FreshnessQuery:
         return Freshness(int(chunks), int(stale), last, int(waiting))
 
 
-def _never_listed(tenant_id: str, sources: Collection[str]) -> ScalarSelect[int]:
-    """The number of records that no listing has found yet."""
-    pushed = source_records.c
-    known = and_(documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id)
-    return (
-        select(func.count())
-        .select_from(source_records)
-        .where(pushed.tenant == tenant_id, among(pushed.source, sources), ~exists().where(known))
-        .scalar_subquery()
-    )
+def _never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
+    """The number of records and uploads that no listing has found yet."""
+    counts = []
+    for table, which in ((source_records, ()), (uploads, (uploads.c.enabled,))):
+        pushed = table.c
+        known = exists().where(
+            documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id
+        )
+        of_sources = (pushed.tenant == tenant_id, among(pushed.source, sources))
+        query = select(func.count()).select_from(table).where(*of_sources, ~known, *which)
+        counts.append(query.scalar_subquery())
+    return counts[0] + counts[1]

@@ -23,6 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.pace import Pace, pace_of
+from rag_assets.storage.catalog.pins import Pin, pin_columns
 from rag_assets.storage.catalog.tables import generations, serving
 
 _KEY_BYTES = 32
@@ -49,6 +51,7 @@ class Generation:
         completed_at, published_at: when it last was.
         checks: by which it was judged before that, each with name, passed and description.
         spent: dollars that its embeddings cost.
+        pace: at which it was made.
     """
 
     number: int
@@ -69,22 +72,7 @@ class Generation:
     published_at: datetime | None = field(default=None, compare=False)
     checks: Sequence[Mapping[str, Any]] | None = field(default=None, compare=False)
     spent: float = field(default=0.0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """The build that is to answer, whatever the configuration asks for.
-
-    Attributes:
-        at: None before it is written.
-        by: who pinned it.
-        reason: why.
-    """
-
-    generation: int
-    by: str
-    reason: str
-    at: datetime | None = None
+    pace: Pace = field(default_factory=Pace, compare=False)
 
 
 class GenerationTable:
@@ -222,7 +210,7 @@ class GenerationTable:
             "index_name": generation.index_name,
             "index_uuid": generation.index_identity,
             "embedder_id": generation.embedder_id,
-            **({} if pin is None else _pin_columns(pin)),
+            **({} if pin is None else pin_columns(pin)),
         }
         judged = {} if checks is None else {"checks": [dict(one) for one in checks]}
         with self._database.begin_for(ref) as connection:
@@ -249,30 +237,6 @@ class GenerationTable:
                     index_elements=["tenant"], set_={**row, "published_at": func.now()}
                 )
             )
-
-    def pin(self, ref: TenantRef, pin: Pin) -> None:
-        """Record which build is to answer; it does so when it is brought up to date."""
-        with self._database.begin_for(ref) as connection:
-            connection.execute(
-                update(serving).where(serving.c.tenant == ref.id).values(**_pin_columns(pin))
-            )
-
-    def unpin(self, ref: TenantRef) -> None:
-        """Delete the pin, if there is one."""
-        nothing = dict.fromkeys(("pinned_generation", "pinned_at", "pinned_by", "pin_reason"))
-        with self._database.begin_for(ref) as connection:
-            connection.execute(update(serving).where(serving.c.tenant == ref.id).values(**nothing))
-
-    def pin_of(self, tenant_id: str) -> Pin | None:
-        """A tenant's pin."""
-        query = select(serving).where(
-            serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
-        )
-        with self._database.begin() as connection:
-            row = connection.execute(query).first()
-        if row is None:
-            return None
-        return Pin(row.pinned_generation, row.pinned_by, row.pin_reason, row.pinned_at)
 
     def move(
         self, ref: TenantRef, generation: Generation, index_name: str, index_identity: str
@@ -330,15 +294,6 @@ def _is(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
     return and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
 
 
-def _pin_columns(pin: Pin) -> dict[str, Any]:
-    return {
-        "pinned_generation": pin.generation,
-        "pinned_at": func.now(),
-        "pinned_by": pin.by,
-        "pin_reason": pin.reason,
-    }
-
-
 def generation_of(row: Row[Any]) -> Generation:
     """The generation in a row with all columns of `generations`."""
     return Generation(
@@ -360,4 +315,5 @@ def generation_of(row: Row[Any]) -> Generation:
         published_at=row.published_at,
         checks=row.checks,
         spent=float(row.spent),
+        pace=pace_of(row),
     )

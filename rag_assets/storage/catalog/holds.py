@@ -1,7 +1,8 @@
 """Holds: what of a tenant must leave no store until the hold is lifted.
 
 What is held leaves answers and the index when it is deleted. Triggers keep what would be lost then:
-the keys of versions in the lake, and the texts of pushed records.
+the keys of versions in the lake, the texts of pushed records, and what blobs must stay. What was
+computed of an upload that is disabled is kept likewise.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
@@ -18,6 +19,7 @@ from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_records, held_texts, holds
 from rag_assets.storage.catalog.events import EventKind
 from rag_assets.storage.catalog.tables import documents, events, source_records
+from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,12 @@ class HoldTable:
         with self._database.begin() as connection:
             return holds_on(connection, tenant_id)
 
+    def document_count(self, tenant_id: str) -> int:
+        """How many documents the holds of a tenant cover, deleted ones included."""
+        held = select(func.count()).where(documents.c.tenant == tenant_id, is_held())
+        with self._database.begin() as connection:
+            return connection.scalar(held) or 0
+
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
         """Set a hold, or give one that is set another reason.
 
@@ -113,7 +121,7 @@ class HoldTable:
         with self._database.begin_for(ref) as connection:
             if not connection.execute(delete(holds).where(*the_hold)).rowcount:
                 return False
-            for kept in (held_texts, held_records):
+            for kept in (held_texts, held_records, held_uploads):
                 covered = exists().where(
                     documents.c.tenant == kept.c.tenant,
                     documents.c.document_id == kept.c.document_id,
@@ -134,7 +142,7 @@ def holds_on(
             select(table.c.source).where(
                 table.c.tenant == tenant_id, among(table.c.document_id, document_ids)
             )
-            for table in (documents, source_records)
+            for table in (documents, source_records, uploads)
         ]
         query = query.where(
             or_(
@@ -150,8 +158,8 @@ def holds_on(
 
 
 def is_held() -> ColumnElement[bool]:
-    """The condition that a hold covers a document."""
-    return exists().where(
+    """The condition that a hold covers a document, or that it is an upload that is disabled."""
+    by_hold = exists().where(
         holds.c.tenant == documents.c.tenant,
         or_(
             holds.c.document_id == documents.c.document_id,
@@ -159,6 +167,12 @@ def is_held() -> ColumnElement[bool]:
             holds.c.document_id.is_(None) & holds.c.source.is_(None),
         ),
     )
+    disabled = exists().where(
+        uploads.c.tenant == documents.c.tenant,
+        uploads.c.document_id == documents.c.document_id,
+        ~uploads.c.enabled,
+    )
+    return or_(by_hold.correlate(documents), disabled.correlate(documents))
 
 
 def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> None:
@@ -175,7 +189,7 @@ def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> 
     elif scope.source is not None:
         known = [
             select(table.c.source).where(table.c.tenant == ref.id, table.c.source == scope.source)
-            for table in (documents, source_records)
+            for table in (documents, source_records, uploads)
         ]
         if all(connection.execute(query.limit(1)).first() is None for query in known):
             raise UnknownSource(

@@ -21,7 +21,6 @@ from rag_assets.storage.catalog.index_rows import (
     is_behind,
     is_pending,
     is_pending_beside,
-    is_pushed_again,
     mark_ready_statement,
     of_generation,
     ready_parameters,
@@ -31,7 +30,9 @@ from rag_assets.storage.catalog.index_rows import (
     with_index,
     withhold_statement,
 )
+from rag_assets.storage.catalog.marks import next_mark
 from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.storage.catalog.upload_rows import is_pushed_again
 
 _BATCH = 2_000
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
@@ -42,6 +43,10 @@ class IndexTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def refresh_statistics(self) -> None:
+        """Have Postgres count documents and their versions anew; see Database."""
+        self._database.refresh_statistics(documents, document_index)
 
     def pending(
         self,
@@ -182,7 +187,7 @@ class IndexTable:
         *,
         ahead: timedelta = timedelta(),
         beside: bool = False,
-    ) -> None:
+    ) -> int | None:
         """Make these versions the ones that searches return, in one transaction.
 
         Documents that were deleted in the meantime are left out.
@@ -192,18 +197,23 @@ class IndexTable:
             versions: all of whose entries are written.
             ahead: how far the clock of ages is ahead of Postgres's.
             beside: whether the configuration asks for another build.
+
+        Returns:
+            the catalog's mark from then on; None if nothing was committed.
         """
         if not versions:
-            return
+            return None
         deleted = select(documents.c.document_id).where(
             documents.c.tenant == ref.id,
             among(documents.c.document_id, [version.document_id for version in versions]),
             documents.c.status == "DELETED",
         )
         new = upsert(document_index)
+        tokens = func.coalesce(new.excluded.token_count, document_index.c.token_count)
         statement = new.on_conflict_do_update(
             index_elements=["tenant", "generation", "document_id"],
-            set_={
+            set_={"token_count": tokens}
+            | {
                 name: new.excluded[name]
                 for name in (
                     *("indexed_key", "document_key", "config_key"),
@@ -213,11 +223,11 @@ class IndexTable:
             },
         )
         with self._database.begin_for(ref) as connection:
-            now = connection.scalar(select(func.clock_timestamp()))
+            commit = next_mark(connection, ref)
             deleted_ids = set(connection.scalars(deleted))
             versions = [version for version in versions if version.document_id not in deleted_ids]
             if not versions:
-                return
+                return commit.mark
             connection.execute(
                 statement,
                 [
@@ -231,7 +241,8 @@ class IndexTable:
                         "parse_key": version.parse_key,
                         "chunk_set_key": version.chunk_set_key,
                         "chunk_count": version.chunk_count,
-                        "indexed_at": now,
+                        "token_count": version.token_count,
+                        "indexed_at": commit.at,
                         "dirty": False,
                         **dict.fromkeys(_WAITING),
                     }
@@ -242,6 +253,7 @@ class IndexTable:
                 mark_ready_statement(ref, ahead, beside=beside),
                 [ready_parameters(version) for version in versions],
             )
+        return commit.mark
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Record that only entries of the indexed version are left."""

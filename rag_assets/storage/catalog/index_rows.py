@@ -17,7 +17,6 @@ from sqlalchemy import (
     Update,
     and_,
     bindparam,
-    exists,
     func,
     literal,
     or_,
@@ -28,7 +27,8 @@ from sqlalchemy import (
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import TenantRef, Texts, among
 from rag_assets.storage.catalog.retention import embedded_values
-from rag_assets.storage.catalog.tables import document_index, documents, source_records
+from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.storage.catalog.upload_rows import is_pushed_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class IndexedVersion:
         indexed_key: hash of everything in its entries; entries with another key are not returned.
         document_key, config_key: the inputs from which it was built.
         parse_key, chunk_set_key: of its text and its chunks in the lake.
+        token_count: of its chunks; None: as it was recorded when its entries were written.
     """
 
     document_id: str
@@ -50,6 +51,7 @@ class IndexedVersion:
     chunk_count: int
     dropped_count: int = 0
     title: str | None = None
+    token_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +214,6 @@ def is_behind_source() -> ColumnElement[bool]:
     return or_(indexed.is_distinct_from(listed), is_pushed_again())
 
 
-def is_pushed_again() -> ColumnElement[bool]:
-    """The condition that the document's record has another revision than was last listed."""
-    return exists().where(
-        source_records.c.tenant == documents.c.tenant,
-        source_records.c.document_id == documents.c.document_id,
-        source_records.c.revision.is_distinct_from(documents.c.revision),
-    )
-
-
 def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     """The condition that the document can be processed now.
 
@@ -300,6 +293,7 @@ def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = Fal
             status="READY",
             title=bindparam("version_title"),
             error_message=None,
+            error_kind=None,
             failed_document_key=None,
             failed_config_key=None,
             attempts=0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from rag_assets.storage.catalog.index_rows import (
 )
 from rag_assets.storage.catalog.tables import document_index, documents
 
+_BATCH = 2_000
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedKeys:
@@ -27,6 +29,20 @@ class RecordedKeys:
     document_id: str
     parse_key: str
     chunk_set_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeededVersion:
+    """A version in a build, with the keys of what the build needs of the lake.
+
+    Attributes:
+        chunk_count: of its chunk set.
+    """
+
+    document_id: str
+    parse_key: str
+    chunk_set_key: str
+    chunk_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +95,26 @@ class LakeKeyTable:
                     parsed.add(parse_key)
                     chunk_sets.add(chunk_set_key)
         return LakeKeys(parsed, chunk_sets, unknown)
+
+    def needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
+        """Stream the versions in a build that need not be computed again."""
+        held = document_index.c
+        query = (
+            select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
+            .join(documents, same_document())
+            .where(
+                of_generation(tenant_id, generation),
+                _living(),
+                held.indexed_key.is_not(None),
+                held.document_key.is_not(None),
+                held.parse_key.is_not(None),
+            )
+            # As the lake's files are sorted, so that each batch reads a part of them.
+            .order_by(held.chunk_set_key)
+        )
+        with self._database.begin() as connection:
+            for row in connection.execution_options(yield_per=_BATCH).execute(query):
+                yield NeededVersion(*row)
 
     def behind(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
         """Documents whose present content is not in a build, failed ones too.

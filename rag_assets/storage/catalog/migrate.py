@@ -26,7 +26,13 @@ from sqlalchemy import (
 from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.storage.catalog import account_tables, erasure_tables, judgement_tables, tables
+from rag_assets.storage.catalog import (
+    account_tables,
+    erasure_tables,
+    judgement_tables,
+    tables,
+    upload_tables,
+)
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database
 from rag_assets.systems.base import Migrations
@@ -35,7 +41,7 @@ from rag_assets.systems.registry import InstalledSystem, Systems, installed_syst
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0014"
+HEAD = "0026"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
@@ -178,8 +184,7 @@ def _require_distinct_tables(systems: Systems) -> None:
     """
     own = {
         found.name
-        for module in (account_tables, judgement_tables, tables)
-        for module in (account_tables, erasure_tables, tables)
+        for module in (account_tables, erasure_tables, judgement_tables, tables, upload_tables)
         for found in vars(module).values()
         if isinstance(found, Table)
     }

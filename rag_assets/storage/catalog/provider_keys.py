@@ -1,4 +1,4 @@
-"""Tenants' provider keys, encrypted."""
+"""Provider keys of tenants and of organizations, encrypted."""
 
 from __future__ import annotations
 
@@ -6,15 +6,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import Row, Select, delete, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    delete,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
 from rag_assets.storage.catalog.account_tables import provider_keys
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.organizations import OrganizationRef, add_organizations
 from rag_assets.storage.catalog.tables import tenants
+
+KeyOwner: TypeAlias = TenantRef | OrganizationRef
+"""Whose a key is: a tenant's, or an organization's, for all tenants of it."""
 
 _ROTATION_LOCK = 0x7261675F6B657973
 
@@ -33,12 +48,14 @@ class StoredKey:
     """One row of `provider_keys`.
 
     Attributes:
-        ref: the tenant that owns the key.
+        id: of the row.
+        owner: whose key it is.
         last_four: its last four characters; empty for a short key.
         worked: whether the provider accepted it at its last use; None if it was never used.
     """
 
-    ref: TenantRef
+    id: int
+    owner: KeyOwner
     provider: str
     sealed: SealedKey
     last_four: str
@@ -54,20 +71,22 @@ class ProviderKeyTable:
         self._database = database
 
     def put(
-        self, ref: TenantRef, provider: str, seal: Callable[[], SealedKey], *, last_four: str
+        self, owner: KeyOwner, provider: str, seal: Callable[[], SealedKey], *, last_four: str
     ) -> None:
-        """Store a key in place of the tenant's former key for that provider.
+        """Store a key in place of the owner's former key for that provider.
 
         Args:
-            ref: the tenant that owns the key.
+            owner: whose key it is.
             provider: that accepts the key.
             seal: encrypts the key; called while no rotation can begin.
             last_four: the characters that may be shown.
         """
-        with self._database.begin_for(ref) as connection:
+        with self._begin_for(owner) as connection:
             connection.execute(
                 text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _ROTATION_LOCK}
             )
+            if isinstance(owner, OrganizationRef):
+                add_organizations(connection, [owner.id])
             sealed = seal()
             values = {
                 "nonce": sealed.nonce,
@@ -78,37 +97,55 @@ class ProviderKeyTable:
                 "last_used_at": None,
                 "last_worked": None,
             }
+            column = _column(owner)
             connection.execute(
                 upsert(provider_keys)
-                .values(tenant=ref.id, provider=provider, **values)
-                .on_conflict_do_update(index_elements=["tenant", "provider"], set_=values)
+                .values(**{column: owner.id}, provider=provider, **values)
+                .on_conflict_do_update(index_elements=[column, "provider"], set_=values)
             )
 
-    def find(self, ref: TenantRef, provider: str) -> StoredKey | None:
-        """A tenant's key for a provider; None if it has none."""
-        query = _stored().where(
-            provider_keys.c.tenant == ref.id,
-            provider_keys.c.provider == provider,
-            tenants.c.incarnation == ref.incarnation,
+    def find(self, owner: KeyOwner, provider: str) -> StoredKey | None:
+        """The key for a provider: an organization's, or the one that a tenant uses.
+
+        A tenant uses its own, else its organization's. None if neither has one.
+        """
+        query = (
+            _of_tenant(owner)
+            if isinstance(owner, TenantRef)
+            else _stored().where(provider_keys.c.organization == owner.id)
         )
+        query = query.where(provider_keys.c.provider == provider).limit(1)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
         return _key(row) if row else None
 
-    def all(self, tenant_id: str | None = None) -> list[StoredKey]:
-        """All keys, or those of one tenant, by tenant and provider."""
-        query = _stored().order_by(provider_keys.c.tenant, provider_keys.c.provider)
-        if tenant_id is not None:
-            query = query.where(provider_keys.c.tenant == tenant_id)
+    def usable(self, ref: TenantRef) -> list[StoredKey]:
+        """All keys that a tenant may use, by provider: its own before its organization's."""
+        query = _of_tenant(ref, provider_keys.c.provider)
         with self._database.begin() as connection:
             return [_key(row) for row in connection.execute(query)]
 
-    def remove(self, ref: TenantRef, provider: str) -> bool:
-        """Delete a key; returns whether it existed."""
-        with self._database.begin_for(ref) as connection:
+    def all(self) -> list[StoredKey]:
+        """All keys, by owner and provider; those of tenants first."""
+        columns = provider_keys.c
+        query = _stored().order_by(columns.tenant, columns.organization, columns.provider)
+        with self._database.begin() as connection:
+            return [_key(row) for row in connection.execute(query)]
+
+    def of_organization(self, organization_id: str) -> list[StoredKey]:
+        """An organization's own keys, by provider."""
+        query = _stored().where(provider_keys.c.organization == organization_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(provider_keys.c.provider))
+            return [_key(row) for row in rows]
+
+    def remove(self, owner: KeyOwner, provider: str) -> bool:
+        """Delete an owner's key; returns whether it existed."""
+        with self._begin_for(owner) as connection:
             deleted = connection.execute(
                 delete(provider_keys).where(
-                    provider_keys.c.tenant == ref.id, provider_keys.c.provider == provider
+                    provider_keys.c[_column(owner)] == owner.id,
+                    provider_keys.c.provider == provider,
                 )
             )
         return bool(deleted.rowcount)
@@ -121,11 +158,7 @@ class ProviderKeyTable:
         with self._database.begin() as connection:
             connection.execute(
                 update(provider_keys)
-                .where(
-                    provider_keys.c.tenant == key.ref.id,
-                    provider_keys.c.provider == key.provider,
-                    provider_keys.c.created_at == key.created_at,
-                )
+                .where(provider_keys.c.id == key.id, provider_keys.c.created_at == key.created_at)
                 .values(last_used_at=func.now(), last_worked=worked)
             )
 
@@ -148,10 +181,7 @@ class ProviderKeyTable:
                 sealed = reseal(stored)
                 connection.execute(
                     update(provider_keys)
-                    .where(
-                        provider_keys.c.tenant == stored.ref.id,
-                        provider_keys.c.provider == stored.provider,
-                    )
+                    .where(provider_keys.c.id == stored.id)
                     .values(
                         nonce=sealed.nonce,
                         ciphertext=sealed.ciphertext,
@@ -160,16 +190,47 @@ class ProviderKeyTable:
                 )
         return len(rows)
 
+    @contextmanager
+    def _begin_for(self, owner: KeyOwner) -> Iterator[Connection]:
+        if isinstance(owner, TenantRef):
+            with self._database.begin_for(owner) as connection:
+                yield connection
+        else:
+            with self._database.begin() as connection:
+                yield connection
+
+
+def _column(owner: KeyOwner) -> str:
+    return "tenant" if isinstance(owner, TenantRef) else "organization"
+
 
 def _stored() -> Select[Any]:
-    return select(provider_keys, tenants.c.incarnation).join(
+    return select(provider_keys, tenants.c.incarnation).outerjoin(
         tenants, tenants.c.id == provider_keys.c.tenant
     )
 
 
+def _of_tenant(ref: TenantRef, *order: ColumnElement[Any]) -> Select[Any]:
+    """The keys that a tenant may use; ordered, and its own before its organization's."""
+    keys = provider_keys.c
+    its = or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
+    return (
+        select(provider_keys, tenants.c.incarnation)
+        .join(tenants, its)
+        .where(and_(tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation))
+        .order_by(*order, keys.tenant.is_(None))
+    )
+
+
 def _key(row: Row[Any]) -> StoredKey:
+    owner: KeyOwner
+    if row.tenant is None:
+        owner = OrganizationRef(row.organization)
+    else:
+        owner = TenantRef(row.tenant, row.incarnation)
     return StoredKey(
-        ref=TenantRef(row.tenant, row.incarnation),
+        id=row.id,
+        owner=owner,
         provider=row.provider,
         sealed=SealedKey(row.nonce, row.ciphertext, row.master_key_id),
         last_four=row.last_four,

@@ -91,6 +91,7 @@ class QuarantineTable:
             .values(
                 **values,
                 error_message=bindparam("message"),
+                error_kind=bindparam("kind"),
                 failed_document_key=documents.c.document_key,
                 failed_config_key=config_key,
                 retry_at=bindparam("again"),
@@ -102,6 +103,7 @@ class QuarantineTable:
                 "waiting": wait.document_id,
                 "key": wait.document_key,
                 "message": wait.message,
+                "kind": wait.kind,
                 "again": wait.retry_at,
             }
             for wait in waits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import tuple_
+from sqlalchemy import and_, literal, select, tuple_
 
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database
@@ -14,8 +14,9 @@ from rag_assets.storage.catalog.index_rows import (
     readable_by_document,
     readable_versions,
     returnable,
+    same_document,
 )
-from rag_assets.storage.catalog.tables import documents
+from rag_assets.storage.catalog.tables import document_index, documents, serving
 
 
 class ReadableDocuments:
@@ -35,6 +36,29 @@ class ReadableDocuments:
         query = readable_versions(tenant_id, generation, document_ids, principals)
         with self._database.begin() as connection:
             return readable_by_document(connection.execute(query))
+
+    def any(self, tenant_id: str, principals: Collection[str]) -> bool:
+        """Whether one of these principals may read a passage that a tenant's searches can find."""
+        is_serving = and_(
+            document_index.c.tenant == serving.c.tenant,
+            document_index.c.generation == serving.c.generation,
+        )
+        query = (
+            select(literal(1))
+            .select_from(serving)
+            .join(document_index, is_serving)
+            .join(documents, same_document())
+            .where(
+                serving.c.tenant == tenant_id,
+                document_index.c.indexed_key.is_not(None),
+                document_index.c.chunk_count > 0,
+                documents.c.status != "DELETED",
+                is_readable(documents, principals),
+            )
+            .limit(1)
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) is not None
 
     def page(
         self,

@@ -20,7 +20,7 @@ from rag_assets.common.hashing import canonical, keyed_digest, sha256_hex
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.erasure_tables import receipt_keys, receipts
 
-ErasureKind = Literal["prune", "purge", "removal"]
+ErasureKind = Literal["prune", "purge", "removal", "discard", "secrets"]
 FIRST: Final = "0" * 64
 """The predecessor's hash in the first receipt."""
 _BATCH = 1_000
@@ -35,7 +35,8 @@ class Receipt:
     Attributes:
         number: counted from 1, over all tenants.
         id: of the erasure.
-        kind: prune: by retention; purge: of documents, on request; removal: of a tenant.
+        kind: prune: by retention; purge: of documents, on request; removal: of a tenant; discard:
+            of a build; secrets: of credentials that new rules found.
         rule: the setting, or the request, that demanded it.
         by: who asked for it, or what runs by itself.
         counts: what was erased, by store.

@@ -59,6 +59,7 @@ class ReindexRequestTable:
                 status="PROCESSING",
                 lane=0 if scope["scope"] == "document" else 1,
                 error_message=None,
+                error_kind=None,
                 failed_document_key=None,
                 failed_config_key=None,
                 attempts=0,

@@ -34,6 +34,8 @@ from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.tables import documents, events, source_records, tombstones
+from rag_assets.storage.catalog.upload_rows import delete_uploads
+from rag_assets.storage.catalog.upload_tables import uploads
 
 UNREADABLE = ""
 """The content hash in the tombstone of a document that could not be read."""
@@ -67,6 +69,7 @@ class RemovalTable:
         )
         with self._database.begin_exclusive(ref) as connection:
             pushed = delete_record(connection, ref, document_id)
+            pushed = bool(delete_uploads(connection, ref, [document_id])) or pushed
             row = connection.execute(known).first()
             if row is None and not pushed:
                 raise UnknownDocument(
@@ -119,6 +122,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
             status="DELETED",
             **cleared,
             error_message=None,
+            error_kind=None,
             failed_document_key=None,
             failed_config_key=None,
             changed_at=func.now(),
@@ -162,10 +166,13 @@ def _tombstone_contents(
 def _revisions(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, int]:
-    query = select(source_records.c.document_id, source_records.c.revision).where(
-        source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids)
+    records, files = (
+        select(table.c.document_id, table.c.revision).where(
+            table.c.tenant == ref.id, among(table.c.document_id, document_ids)
+        )
+        for table in (source_records, uploads)
     )
-    return dict(connection.execute(query).all())
+    return dict(connection.execute(records.union_all(files.where(uploads.c.enabled))).all())
 
 
 def _add_tombstone(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -14,7 +14,6 @@ from sqlalchemy import (
     and_,
     case,
     delete,
-    exists,
     func,
     literal,
     null,
@@ -27,9 +26,9 @@ from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.tables import (
     documents,
     knowledge_staging,
-    source_records,
     syncs,
 )
+from rag_assets.storage.catalog.upload_rows import is_pushed_anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,20 @@ class DueDocuments:
     living: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Aging:
+    """The documents of one source type that age.
+
+    Attributes:
+        left: until the oldest of them is past its retention; negative if it is.
+        before: how many are past it at a time that was asked for.
+    """
+
+    source_type: str
+    left: timedelta
+    before: int
+
+
 class RetentionQuery:
     """Queries on the age of contents."""
 
@@ -89,6 +102,30 @@ class RetentionQuery:
         with self._database.begin() as connection:
             due = due_documents(connection, tenant_id, cutoffs)
             return DueDocuments(due, _living(connection, tenant_id) if due else {})
+
+    def aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
+        """What ages, by source type.
+
+        Args:
+            tenant_id: the tenant.
+            cutoffs: now.
+            later: at the time for which documents are counted.
+        """
+        age, kind = age_counts_from(), documents.c.source_type
+        left = func.min(age - cutoffs.of(kind))
+        query = (
+            select(kind, left, func.count().filter(age < later.of(kind)))
+            .where(
+                documents.c.tenant == tenant_id,
+                *_may_age(),
+                cutoffs.of(kind).is_not(None),
+                age.is_not(None),
+            )
+            .group_by(kind)
+            .order_by(kind)
+        )
+        with self._database.begin() as connection:
+            return [Aging(*row) for row in connection.execute(query)]
 
     def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
         """Record how many documents of each source wait for a person's consent to be pruned.
@@ -114,14 +151,17 @@ def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> l
         select(documents.c.document_id, documents.c.source, former)
         .where(
             documents.c.tenant == tenant_id,
-            documents.c.status != "DELETED",
             age_counts_from() < cutoffs.of(documents.c.source_type),
-            ~is_held(),
-            ~_is_pushed_anew(),
+            *_may_age(),
         )
         .order_by(documents.c.document_id)
     )
     return [DueDocument(*row) for row in connection.execute(query)]
+
+
+def _may_age() -> tuple[ColumnElement[bool], ...]:
+    """The conditions for a document to be pruned at some age."""
+    return (documents.c.status != "DELETED", ~is_held(), ~is_pushed_anew())
 
 
 def age_counts_from() -> ColumnElement[Any]:
@@ -164,16 +204,6 @@ def _is_embedded() -> ColumnElement[bool]:
     return and_(
         documents.c.embedded_at.is_not(None),
         documents.c.embedded_sha256.is_not_distinct_from(documents.c.content_sha256),
-    )
-
-
-def _is_pushed_anew() -> ColumnElement[bool]:
-    """Whether the document's record has another text than was listed, which is not old."""
-    pushed = source_records.c
-    return exists().where(
-        pushed.tenant == documents.c.tenant,
-        pushed.document_id == documents.c.document_id,
-        pushed.content_sha256.is_distinct_from(documents.c.content_sha256),
     )
 
 

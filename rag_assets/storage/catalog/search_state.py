@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.index_rows import (
     readable_versions,
 )
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
-from rag_assets.storage.catalog.tables import access_scopes, generations, serving
+from rag_assets.storage.catalog.tables import access_scopes, generations, organizations, serving
 from rag_assets.storage.catalog.tables import tenants as tenants_table
 from rag_assets.storage.catalog.tenants import State, unknown_tenant
 
@@ -35,6 +35,7 @@ class SearchState:
         serving: the generation that answers: the serving one, None before the first is complete;
             or the one that was named.
         scopes: all access scopes that the caller may read, including the public one.
+        rag_guidelines: whether the tenant's organization has its guidelines switched on.
     """
 
     ref: TenantRef
@@ -42,6 +43,7 @@ class SearchState:
     config: str
     serving: Generation | None
     scopes: frozenset[str]
+    rag_guidelines: bool = False
 
 
 class SearchStateReader:
@@ -109,6 +111,7 @@ class SearchStateReader:
             row.config,
             None if row.generation is None else generation_of(row),
             frozenset({PUBLIC, *(row.scopes or ())}),
+            bool(row.rag_guidelines),
         )
 
     async def readable(
@@ -156,8 +159,10 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             cast(tenant.config, Text).label("config"),
             generations,
             scopes.label("scopes"),
+            organizations.c.rag_guidelines,
         )
         .select_from(tenants_table)
+        .outerjoin(organizations, organizations.c.id == tenant.organization)
         .outerjoin(serving, serving.c.tenant == tenant.id)
         .outerjoin(
             generations,

@@ -26,6 +26,7 @@ from sqlalchemy import (
 from rag_assets.storage.catalog.account_tables import service_tokens
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
+from rag_assets.storage.catalog.tables import tenants
 
 _USE_INTERVAL = timedelta(minutes=1)
 _CONNECTIONS = 4
@@ -113,7 +114,7 @@ class ServiceTokenTable:
 
 
 class TokenReader:
-    """Finds tokens, in one event loop.
+    """Finds tokens, and the tenants of an organization's projects, in one event loop.
 
     Args:
         database: that holds the catalog.
@@ -123,6 +124,7 @@ class TokenReader:
         self._statements = StatementRunner(database, _CONNECTIONS)
         self._find = Statement.of(_find_statement())
         self._record_use = Statement.of(_record_use_statement())
+        self._projects = Statement.of(_projects_statement())
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
         """The token of that hash, if it is valid; records its use.
@@ -137,6 +139,15 @@ class TokenReader:
             await self._statements.rows(self._record_use, {"token_id": rows[0].token_id})
         return _token(rows[0])
 
+    async def projects(self, organization: str) -> frozenset[str]:
+        """The tenants of an organization's projects.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        rows = await self._statements.rows(self._projects, {"organization": organization})
+        return frozenset(row.id for row in rows)
+
     async def close(self) -> None:
         """Close the connections, in the event loop that opened them."""
         await self._statements.close()
@@ -147,6 +158,15 @@ def _find_statement() -> Select[Any]:
     return select(service_tokens, _use_is_due().label("use_is_due")).where(
         columns.token_sha256 == bindparam("sha256", type_=LargeBinary),
         or_(columns.expires_at.is_(None), columns.expires_at > func.now()),
+    )
+
+
+def _projects_statement() -> Select[Any]:
+    columns = tenants.c
+    return select(columns.id).where(
+        columns.of_project,
+        columns.organization == bindparam("organization", type_=Text),
+        columns.state != "REMOVING",
     )
 
 

@@ -128,6 +128,12 @@ class SyncTable:
                 delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
             )
 
+    def slice_documents(self, tenant_id: str) -> frozenset[str]:
+        """Ids of the documents that the running run works on, or the last one did."""
+        query = select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return frozenset(connection.scalar(query) or ())
+
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the running run."""
         row = {

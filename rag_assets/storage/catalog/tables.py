@@ -12,6 +12,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKeyConstraint,
     Identity,
     Index,
@@ -27,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from rag_assets.common.failure_kinds import FAILURE_KINDS
 from rag_assets.storage.catalog.columns import (
     json_column,
     metadata,
@@ -46,10 +48,37 @@ tenants = Table(
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
     json_column("config"),
+    # Of the configuration: by these, applications name the tenant that is a project of theirs.
+    Column("profile", Text, nullable=False, server_default="documents"),
+    Column("organization", Text),
+    Column("project", Text),
+    # Whether the profile requires a project, which then has one tenant.
+    Column("of_project", Boolean, nullable=False, server_default="false"),
+    # By which rules for credentials its stores were scanned, and what was found; see rescans.
+    json_column("scanned"),
     now_column("created_at"),
     now_column("updated_at"),
     CheckConstraint("state IN ('ACTIVE', 'DISABLED', 'REMOVING')", name="state"),
     CheckConstraint("origin IN ('file', 'api')", name="origin"),
+    Index(
+        "uq_tenants_organization_project_profile",
+        "organization",
+        "project",
+        "profile",
+        unique=True,
+        postgresql_where=text("of_project"),
+    ),
+)
+
+organizations = Table(
+    "organizations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    # Whether documents are embedded and searched for the guidelines of its projects.
+    Column("rag_guidelines", Boolean, nullable=False, server_default="false"),
+    # Of its projects that have none of their own.
+    Column("chat_model", Text),
+    now_column("updated_at"),
 )
 
 documents = Table(
@@ -89,6 +118,8 @@ documents = Table(
     Column("lane", SmallInteger, nullable=False, server_default="0"),
     Column("status", Text, nullable=False),
     Column("error_message", Text),
+    # What the people of the tenant are told: a kind of rag_assets.common.failure_kinds.
+    Column("error_kind", Text),
     Column("failed_document_key", Text),
     Column("failed_config_key", Text),
     Column("attempts", Integer, nullable=False, server_default="0"),
@@ -99,6 +130,10 @@ documents = Table(
     now_column("changed_at"),
     now_column("updated_at"),
     CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
+    CheckConstraint(
+        "error_kind IN ({})".format(", ".join(f"'{kind}'" for kind in FAILURE_KINDS)),
+        name="error_kind",
+    ),
     Index(None, "tenant", "source", "status"),
     Index(None, "tenant", "content_sha256"),
 )
@@ -129,6 +164,11 @@ generations = Table(
     Column("checks", JSONB),
     # Dollars that its embeddings cost.
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
+    # Of its largest slice.
+    Column("embedded_texts", Integer, nullable=False, server_default="0"),
+    Column("embedding_seconds", Double, nullable=False, server_default="0"),
+    Column("written_entries", Integer, nullable=False, server_default="0"),
+    Column("writing_seconds", Double, nullable=False, server_default="0"),
     CheckConstraint(
         "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')",
         name="state",
@@ -149,6 +189,8 @@ document_index = Table(
     Column("parse_key", Text),
     Column("chunk_set_key", Text),
     Column("chunk_count", Integer, nullable=False, server_default="0"),
+    # Of that version's passages; null if it was indexed before they were counted.
+    Column("token_count", Integer),
     # Whether other versions may have entries: set before a write, cleared after clean-up.
     Column("dirty", Boolean, nullable=False, server_default=text("true")),
     time_column("indexed_at"),
@@ -303,6 +345,14 @@ slices = Table(
     now_column("created_at"),
     # Dollars spent by the sync that the run belongs to, including earlier runs of the same command.
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
+)
+
+# How often versions were committed; a file beside the tenant's lake keeps it as well.
+catalog_marks = Table(
+    "catalog_marks",
+    metadata,
+    tenant_column(),
+    Column("mark", BigInteger, nullable=False),
 )
 
 tenant_locks = Table(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Connection, Row, Select, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql import func
 
-from rag_assets.common.errors import UnknownTenant
+from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.storage.catalog.changes import TENANTS, notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.tables import incarnations, tenants
+from rag_assets.storage.catalog.organizations import add_organizations
+from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
 Origin = Literal["file", "api"]
@@ -22,13 +25,25 @@ Origin = Literal["file", "api"]
 
 @dataclass(frozen=True, slots=True)
 class TenantRecord:
-    """One row of `tenants`; config is the tenant's configuration as plain JSON."""
+    """One row of `tenants`, and what holds for its organization.
+
+    Attributes:
+        config: the tenant's configuration as plain JSON. One that was made over the API has the
+            chat model of its organization, unless it has one of its own.
+        organization, project: in the configuration.
+        rag_guidelines: of its organization.
+        scanned: by which rules for credentials its stores were scanned, and what was found.
+    """
 
     id: str
     incarnation: int
     state: State
     origin: Origin
     config: Mapping[str, Any]
+    organization: str | None = None
+    project: str | None = None
+    rag_guidelines: bool = False
+    scanned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ref(self) -> TenantRef:
@@ -45,7 +60,8 @@ class TenantTable:
     def all(self) -> list[TenantRecord]:
         """Every tenant, by id."""
         with self._database.begin() as connection:
-            return [_record(row) for row in connection.execute(select(tenants).order_by("id"))]
+            rows = connection.execute(tenant_rows().order_by(tenants.c.id))
+            return [tenant_record(row) for row in rows]
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
         """The incarnation of each active tenant and the time of its last change, by id."""
@@ -56,15 +72,22 @@ class TenantTable:
 
     def named(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Those of the named tenants that exist, by id."""
-        query = select(tenants).where(among(tenants.c.id, tenant_ids)).order_by("id")
+        query = tenant_rows().where(among(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
         with self._database.begin() as connection:
-            return [_record(row) for row in connection.execute(query)]
+            return [tenant_record(row) for row in connection.execute(query)]
+
+    def of_organization(self, organization: str) -> list[TenantRecord]:
+        """The tenants whose configuration names an organization, by id."""
+        query = tenant_rows().where(tenants.c.organization == organization)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(tenants.c.id))
+            return [tenant_record(row) for row in rows]
 
     def find(self, tenant_id: str) -> TenantRecord | None:
         """One tenant, or None."""
         with self._database.begin() as connection:
-            row = connection.execute(select(tenants).where(tenants.c.id == tenant_id)).first()
-        return _record(row) if row else None
+            row = connection.execute(tenant_rows().where(tenants.c.id == tenant_id)).first()
+        return tenant_record(row) if row else None
 
     def get(self, tenant_id: str) -> TenantRecord:
         """One tenant.
@@ -92,22 +115,28 @@ class TenantTable:
         """Create a tenant, or update its configuration and state.
 
         A tenant that is being removed is not changed.
+
+        Raises:
+            ConfigurationError: its project is another tenant already.
         """
-        values = {
-            "config": dict(config),
-            "state": "ACTIVE" if enabled else "DISABLED",
-            "origin": origin,
-        }
+        values = {"state": "ACTIVE" if enabled else "DISABLED", "origin": origin}
+        values |= configured(config)
         changed = {**values, "updated_at": func.now()}
-        with self._database.begin() as connection:
-            connection.execute(
-                upsert(tenants)
-                .values(id=tenant_id, incarnation=incarnations.next_value(), **values)
-                .on_conflict_do_update(
-                    index_elements=["id"], set_=changed, where=tenants.c.state != "REMOVING"
+        try:
+            with self._database.begin() as connection:
+                connection.execute(
+                    upsert(tenants)
+                    .values(id=tenant_id, incarnation=incarnations.next_value(), **values)
+                    .on_conflict_do_update(
+                        index_elements=["id"], set_=changed, where=tenants.c.state != "REMOVING"
+                    )
                 )
-            )
-            notify(connection, TENANTS)
+                note_change(connection, config)
+        except IntegrityError:
+            raise ConfigurationError(
+                f"tenant {tenant_id!r}: its project is another tenant of the same profile already",
+                hint="`rag-assets projects list` shows which; remove one of the two",
+            ) from None
         return self.get(tenant_id)
 
     def set_state(self, tenant_id: str, state: State) -> None:
@@ -127,8 +156,51 @@ class TenantTable:
             raise unknown_tenant(tenant_id)
 
 
-def _record(row: Row[Any]) -> TenantRecord:
-    return TenantRecord(row.id, row.incarnation, row.state, row.origin, row.config)
+def tenant_rows() -> Select[Any]:
+    """The query of tenants with what holds for their organizations; see tenant_record."""
+    return select(
+        tenants,
+        organizations.c.rag_guidelines,
+        organizations.c.chat_model.label("organization_chat_model"),
+    ).outerjoin(organizations, organizations.c.id == tenants.c.organization)
+
+
+def tenant_record(row: Row[Any]) -> TenantRecord:
+    """The record of a row of tenant_rows()."""
+    config = row.config
+    inherits = row.origin == "api" and row.organization_chat_model is not None
+    if inherits and config.get("chat_model") is None:
+        config = {**config, "chat_model": row.organization_chat_model}
+    return TenantRecord(
+        row.id,
+        row.incarnation,
+        row.state,
+        row.origin,
+        config,
+        row.organization,
+        row.project,
+        bool(row.rag_guidelines),
+        row.scanned,
+    )
+
+
+def configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of `tenants` that a configuration determines."""
+    profile = config.get("profile", DEFAULT_PROFILE)
+    return {
+        "config": dict(config),
+        "profile": profile,
+        "organization": config.get("organization"),
+        "project": config.get("project"),
+        "of_project": profile_of(profile).requires_project,
+    }
+
+
+def note_change(connection: Connection, config: Mapping[str, Any]) -> None:
+    """Add the organization of a tenant's new configuration, and tell those who follow tenants."""
+    if config.get("organization") is not None:
+        add_organizations(connection, [config["organization"]])
+    notify(connection, TENANTS)
 
 
 def unknown_tenant(tenant_id: str) -> UnknownTenant:

@@ -94,12 +94,13 @@ class TraceQuery:
                 changed += connection.execute(text(statement), given).rowcount
         return changed
 
-    def vacuum(self, rewritten: Sequence[str] = ()) -> int:
+    def vacuum(self, rewritten: Sequence[str] = (), *, only: Sequence[str] | None = None) -> int:
         """Remove deleted rows from the tables of the catalog and of run records.
 
         Args:
             rewritten: tables of the catalog of which every page is written anew, because pages keep
                 the bytes of rows that left them.
+            only: these tables of the catalog; None: all.
 
         Returns:
             how many deleted rows are left: those that another transaction may still read.
@@ -110,6 +111,8 @@ class TraceQuery:
             left = 0
             for _ in range(_ATTEMPTS):
                 tables = [*_catalog_tables(connection), *_run_tables(connection)]
+                if only is not None:
+                    tables = [f'{SCHEMA}."{name}"' for name in only]
                 for table in tables:
                     connection.execute(text(f"VACUUM {table}"))
                 left = _dead_rows(connection, tables)

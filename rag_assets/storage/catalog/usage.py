@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import dollars
 from rag_assets.storage.catalog.account_tables import usage
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import generations, slices
 
 
@@ -143,6 +143,13 @@ class UsageTable:
         with self._database.begin() as connection:
             return SpendingTotals(*(float(value or 0) for value in connection.execute(query).one()))
 
+    def sum(self, tenant_ids: Iterable[str], since: date) -> Usage:
+        """The usage of several tenants since a day, in one query."""
+        sums = (func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
+        query = select(*sums).where(among(usage.c.tenant, tenant_ids), usage.c.day >= since)
+        with self._database.begin() as connection:
+            return _used(connection.execute(query).mappings().one())
+
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
         """The usage since a day, of all tenants or one, the newest first."""
         query = select(usage).where(usage.c.day >= since)
@@ -168,8 +175,12 @@ def _of_build(ref: TenantRef, generation: int, dollars: float) -> Update:
 
 
 def _row(row: RowMapping) -> UsageRow:
-    counts = {name: row[name] for name in _COUNTS} | {"cost": float(row["cost"])}
-    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], Usage(**counts))
+    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _used(row))
+
+
+def _used(row: RowMapping) -> Usage:
+    counts = {name: int(row[name]) for name in _COUNTS if name != "cost"}
+    return Usage(**counts, cost=float(row["cost"]))
 
 
 def total(rows: Iterable[UsageRow]) -> Usage:

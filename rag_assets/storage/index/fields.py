@@ -6,11 +6,21 @@ from collections.abc import Mapping
 from hmac import compare_digest
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rag_assets.common.hashing import key_of, keyed_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.location import location_fields
 from rag_assets.storage.index.identifiers import lexical_terms
-from rag_assets.storage.index.model import Entry, Owner, ScannedEntry, StoredEntry, entry_id
+from rag_assets.storage.index.model import (
+    Entry,
+    EntryVector,
+    Owner,
+    ScannedEntry,
+    StoredEntry,
+    entry_id,
+)
 
 _NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
 
@@ -116,6 +126,18 @@ def scanned(
         correctly_routed=routing == stored.get("tenant"),
         intact="terms" in stored and is_intact(stored, key),
     )
+
+
+def entry_vector(
+    owner: Owner, id_: str, fields: Mapping[str, Any], vector: npt.NDArray[np.float32] | None
+) -> EntryVector:
+    """The vector of an entry that was read with all its fields."""
+    known = {name: fields.get(name, "") for name in ("document_id", "index_key", "text_sha256")}
+    genuine = "terms" in fields and is_intact(fields, owner.digest_key)
+    if genuine:
+        identity = fields["document_id"], fields["index_key"], fields["ordinal"]
+        genuine = id_ == entry_id(owner, *identity)
+    return EntryVector(id_, **known, vector=vector, genuine=genuine)
 
 
 def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:

@@ -194,6 +194,38 @@ class ScannedEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryVector:
+    """The vector of an entry, as the index stores it.
+
+    Attributes:
+        vector: None if the entry has none.
+        genuine: whether the entry's fields are unaltered and belong to its id; whose vector this is
+            follows from them.
+    """
+
+    id: str
+    document_id: str
+    index_key: str
+    text_sha256: str
+    vector: npt.NDArray[np.float32] | None
+    genuine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCount:
+    """How many entries of one version of a document a generation has.
+
+    Attributes:
+        document_id, index_key, access_scope: of the entries; None where they have none.
+    """
+
+    document_id: str | None
+    index_key: str | None
+    access_scope: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class TenantView:
     """A tenant's view, through which trusted services query its serving generation directly.
 

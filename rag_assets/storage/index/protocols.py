@@ -12,9 +12,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index.model import (
     Candidate,
     Entry,
+    EntryVector,
     IndexRef,
     IndexSpec,
     Owner,
@@ -24,6 +26,7 @@ from rag_assets.storage.index.model import (
     ScannedEntry,
     StoredEntry,
     TenantView,
+    VersionCount,
 )
 
 
@@ -83,7 +86,11 @@ class EntryStore(Protocol):
         ...
 
     def scan(
-        self, index_name: str, tenant: str, digest_key: bytes | None = None
+        self,
+        index_name: str,
+        tenant: str,
+        digest_key: bytes | None = None,
+        document_ids: Collection[str] | None = None,
     ) -> Iterator[ScannedEntry]:
         """Every entry that a tenant's searches may find, of any generation or tenant.
 
@@ -91,7 +98,18 @@ class EntryStore(Protocol):
             index_name: the index to scan.
             tenant: the tenant.
             digest_key: of the generation whose entries are to be verified.
+            document_ids: of the entries; None: all.
         """
+        ...
+
+    def strangers(
+        self, index_name: str, tenant: str, owners: Collection[Owner]
+    ) -> Iterator[ScannedEntry]:
+        """The entries that scan() finds and that belong to none of these owners, unverified."""
+        ...
+
+    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+        """How many entries a generation has of each version of each document."""
         ...
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
@@ -114,6 +132,17 @@ class EntryStore(Protocol):
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
         """The text_sha256 of a tenant's entries with these words in this order, by entry id."""
+        ...
+
+    def vectors(
+        self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
+    ) -> Iterator[EntryVector]:
+        """The vectors of a generation's entries, in no particular order.
+
+        Args:
+            index_name, owner: the index, and the owner of the entries.
+            texts: text_sha256 of the entries: a range, or all of them.
+        """
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
@@ -193,6 +222,13 @@ class IndexAdministration(Protocol):
         """The number of dimensions of the index's vectors; None if the index does not exist."""
         ...
 
+    def fits(self, index_name: str, spec: IndexSpec) -> bool:
+        """Whether an index has the fields and the kind of vectors that a spec asks for.
+
+        True if the index does not exist.
+        """
+        ...
+
     def names(self) -> list[str]:
         """Names of all indexes of the installation, sorted."""
         ...
@@ -203,6 +239,10 @@ class IndexAdministration(Protocol):
 
     def owners(self, index_name: str) -> list[tuple[str, int]]:
         """Every tenant and incarnation with entries in an index, sorted."""
+        ...
+
+    def bytes_per_entry(self, index_name: str) -> float | None:
+        """The average bytes on disk of an index's entries; None without an entry."""
         ...
 
     def drop(self, index_name: str) -> None:

@@ -3,7 +3,12 @@
 from alembic import context
 
 # Imported because they add their tables to the metadata.
-from rag_assets.storage.catalog import account_tables, judgement_tables, tables  # noqa: F401
+from rag_assets.storage.catalog import (  # noqa: F401
+    account_tables,
+    judgement_tables,
+    tables,
+    upload_tables,
+)
 from rag_assets.storage.catalog.columns import SCHEMA, metadata
 
 context.configure(

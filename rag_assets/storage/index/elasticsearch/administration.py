@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
@@ -70,6 +70,10 @@ class ElasticsearchIndexes:
         fields = answer[index_name]["mappings"].get("properties", {})
         return int(fields.get("vector", {}).get("dims", 0))
 
+    def fits(self, index_name: str, spec: IndexSpec) -> bool:
+        with translated_errors():
+            return self._fits(index_name, spec)
+
     def names(self) -> list[str]:
         with translated_errors():
             return sorted(
@@ -100,6 +104,17 @@ class ElasticsearchIndexes:
                     return found
                 composite = {**composite, "after": answer["after_key"]}
 
+    def bytes_per_entry(self, index_name: str) -> float | None:
+        with translated_errors():
+            try:
+                stats = self._client.indices.stats(index=index_name, metric="docs,store")
+            except NotFoundError:
+                return None
+        total = stats["_all"]["primaries"]
+        # Deleted ones take space until their file is rewritten.
+        entries = total["docs"]["count"] + total["docs"]["deleted"]
+        return total["store"]["size_in_bytes"] / entries if entries else None
+
     def drop(self, index_name: str) -> None:
         with translated_errors():
             self._client.indices.delete(index=index_name, ignore_unavailable=True)
@@ -113,7 +128,9 @@ class ElasticsearchIndexes:
                 if not (left := self._deleted(index_name)):
                     return 0
                 self._client.indices.put_settings(index=index_name, settings=all_deleted)
+                written = self._written(index_name)
                 while left and time.monotonic() < deadline:
+                    self._await_history(index_name, written, deadline)
                     left = self._merge(index_name)
                     time.sleep(_POLL_SECONDS if left else 0.0)
             except NotFoundError:
@@ -121,17 +138,42 @@ class ElasticsearchIndexes:
         return left
 
     def _merge(self, index_name: str) -> int:
-        """Rewrite files with deleted entries; returns how many of these are left.
-
-        Elasticsearch keeps deletions as history for a copy that might need them, and finds out
-        twice a minute that none does.
-        """
+        """Rewrite files with deleted entries; returns how many of these are left."""
         merging = self._client.options(request_timeout=_MERGE_SECONDS)
         self._client.indices.flush(index=index_name, wait_if_ongoing=True)
         merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
         # Files that were merged go with the next commit, and so does the log of writes.
         self._client.indices.flush(index=index_name, force=True, wait_if_ongoing=True)
         return self._deleted(index_name)
+
+    def _await_history(self, index_name: str, written: Mapping[str, int], deadline: float) -> None:
+        """Wait until no copy of the index may still need deletions as its history.
+
+        Elasticsearch finds that out twice a minute. Until then a merge keeps them, and rewrites
+        large files with their graphs for nothing.
+        """
+        while time.monotonic() < deadline:
+            kept = {shard: _history_from(stats) for shard, stats in self._shards(index_name)}
+            if all(kept.get(shard, last + 1) > last for shard, last in written.items()):
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def _written(self, index_name: str) -> dict[str, int]:
+        """The number of the last operation of each shard."""
+        return {
+            shard: int(stats["seq_no"]["max_seq_no"]) for shard, stats in self._shards(index_name)
+        }
+
+    def _shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The statistics of each shard's primary copy, by its number; none of one that moves."""
+        stats = self._client.indices.stats(index=index_name, level="shards", metric="docs")
+        for shards in (found["shards"] for found in stats["indices"].values()):
+            for shard, copies in shards.items():
+                yield from (
+                    (shard, copy)
+                    for copy in copies
+                    if copy["routing"]["primary"] and "seq_no" in copy
+                )
 
     def _deleted(self, index_name: str) -> int:
         self._client.indices.refresh(index=index_name)
@@ -221,6 +263,13 @@ class ElasticsearchIndexes:
         except BadRequestError as error:
             if error.error != "resource_already_exists_exception":
                 raise
+
+
+def _history_from(shard: Mapping[str, Any]) -> int:
+    """The number of the first operation of a shard that a copy may still need."""
+    leases = shard.get("retention_leases", {}).get("leases", [])
+    following = int(shard["seq_no"]["global_checkpoint"]) + 1
+    return min((int(lease["retaining_seq_no"]) for lease in leases), default=following)
 
 
 def is_restricted_to(tenant: str, query: Mapping[str, Any]) -> bool:

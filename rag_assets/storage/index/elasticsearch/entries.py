@@ -8,13 +8,24 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from rag_assets.common.batches import batched
+from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.elasticsearch import hits, queries, requests
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
-from rag_assets.storage.index.model import Entry, EntryFilter, Owner, ScannedEntry, StoredEntry
+from rag_assets.storage.index.model import (
+    Entry,
+    EntryFilter,
+    EntryVector,
+    Owner,
+    ScannedEntry,
+    StoredEntry,
+    VersionCount,
+)
 
 _QUERY_DOCUMENTS = 500
+_QUERY_TEXTS = 1_000
 _STORED = ["*"]
+_VERSION = ("document_id", "index_key", "access_scope")
 _SCOPE_FIELDS = ("access_scope", "digest")
 
 
@@ -74,13 +85,36 @@ class ElasticsearchEntries:
         return self._refresh_after(index_name, changed)
 
     def scan(
-        self, index_name: str, tenant: str, digest_key: bytes | None = None
+        self,
+        index_name: str,
+        tenant: str,
+        digest_key: bytes | None = None,
+        document_ids: Collection[str] | None = None,
     ) -> Iterator[ScannedEntry]:
         self._refresh(index_name)
-        # Also finds entries with this tenant's routing and another tenant's id.
-        query = {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
+        batches = [None] if document_ids is None else batched(document_ids, _QUERY_DOCUMENTS)
+        for batch in batches:
+            clauses = [] if batch is None else [{"terms": {"document_id": batch}}]
+            query = {"bool": {"filter": [queries.reachable(tenant), *clauses]}}
+            for hit in requests.pages(self._client, index_name, None, query, _STORED):
+                yield hits.scanned(hit, digest_key)
+
+    def strangers(
+        self, index_name: str, tenant: str, owners: Collection[Owner]
+    ) -> Iterator[ScannedEntry]:
+        self._refresh(index_name)
+        ours = [queries.entries(owner, [{"term": {"_routing": owner.tenant}}]) for owner in owners]
+        query = {"bool": {"filter": [queries.reachable(tenant)], "must_not": ours}}
         for hit in requests.pages(self._client, index_name, None, query, _STORED):
-            yield hits.scanned(hit, digest_key)
+            yield hits.scanned(hit, None)
+
+    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+        self._refresh(index_name)
+        found = requests.buckets(
+            self._client, index_name, owner.tenant, queries.entries(owner), _VERSION
+        )
+        for (document_id, index_key, access_scope), count in found:
+            yield VersionCount(document_id, index_key, access_scope, count)
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
@@ -115,6 +149,17 @@ class ElasticsearchEntries:
         query = _of_tenant(tenant, {"match_phrase": {"text": phrase}})
         found = requests.pages(self._client, index_name, None, query, ["text_sha256"])
         return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
+
+    def vectors(
+        self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
+    ) -> Iterator[EntryVector]:
+        self._refresh(index_name)
+        for clause in _texts(texts):
+            query = queries.entries(owner, [clause])
+            for hit in requests.pages(
+                self._client, index_name, owner.tenant, query, _STORED, vectors=True
+            ):
+                yield hits.entry_vector(owner, hit)
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
@@ -170,6 +215,16 @@ class ElasticsearchEntries:
                 "routing": owner.tenant,
                 "doc": {name: changed[name] for name in _SCOPE_FIELDS if name in changed},
             }
+
+
+def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
+    """Clauses of the queries that find the entries of these texts."""
+    if isinstance(texts, HashRange):
+        end = {} if texts.end is None else {"lt": texts.end}
+        yield {"range": {"text_sha256": {"gte": texts.first, **end}}}
+        return
+    for batch in batched(texts, _QUERY_TEXTS):
+        yield {"terms": {"text_sha256": batch}}
 
 
 def _of_tenant(tenant: str, clause: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rag_assets.storage.index import fields
 from rag_assets.storage.index.model import (
     Candidate,
     Entry,
+    EntryVector,
     Owner,
     RankingRequest,
     ScannedEntry,
@@ -37,6 +38,14 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
 def stored(owner: Owner, hit: Mapping[str, Any], cosine: float | None = None) -> StoredEntry:
     """The entry of a hit with stored fields."""
     return fields.stored(owner, hit["_id"], hit["_source"], cosine)
+
+
+def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
+    """The vector of a hit with all its stored fields."""
+    stored = dict(hit["_source"])
+    numbers = stored.pop("vector", None)
+    vector = None if numbers is None else np.asarray(numbers, dtype=np.float32)
+    return fields.entry_vector(owner, hit["_id"], stored, vector)
 
 
 def candidate(

@@ -47,6 +47,11 @@ def candidate_options(owner: Owner) -> dict[str, Any]:
     }
 
 
+def reachable(tenant: str) -> dict[str, Any]:
+    """A query for all entries with a tenant's id or routing, also if the other one is another's."""
+    return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
+
+
 def entries(
     owner: Owner,
     clauses: Sequence[Mapping[str, Any]] = (),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +21,8 @@ _BULK_ACTIONS = 500
 _BULK_THREADS = 2
 _BULK_BYTES = 8 * 1024 * 1024
 _PAGE = 1_000
+_PAGE_WITH_VECTORS = 250
+_BUCKETS = 5_000
 _NOT_FOUND = 404
 
 
@@ -80,6 +82,8 @@ def pages(
     routing: str | None,
     query: Mapping[str, Any],
     fields: list[str],
+    *,
+    vectors: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
     """Every hit of a query, from one snapshot of the index; none if the index does not exist.
 
@@ -89,23 +93,27 @@ def pages(
         routing: the tenant whose shard is searched; None searches all shards.
         query: the query.
         fields: the stored fields of each hit to return.
+        vectors: whether to return vectors, too.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
     """
+    size = _PAGE_WITH_VECTORS if vectors else _PAGE
     asked: dict[str, Any] = {
         "query": query,
-        "size": _PAGE,
+        "size": size,
         "source_includes": fields,
         "track_total_hits": False,
         # The hits of some shards only would be taken for all there are.
         "allow_partial_search_results": False,
     }
+    if vectors:
+        asked["source_exclude_vectors"] = False
     with translated_errors():
         try:
             # Most queries have few hits: one request finds them all, from one snapshot.
             first = client.search(index=index_name, routing=routing, **asked)["hits"]["hits"]
-            if len(first) < _PAGE:
+            if len(first) < size:
                 yield from first
                 return
             pit = client.open_point_in_time(index=index_name, keep_alive="2m", routing=routing)[
@@ -124,8 +132,49 @@ def pages(
                 )
                 page = answer["hits"]["hits"]
                 yield from page
-                if len(page) < _PAGE:
+                if len(page) < size:
                     return
                 pit, after = answer["pit_id"], page[-1]["sort"]
         finally:
             client.close_point_in_time(id=pit)
+
+
+def buckets(
+    client: Elasticsearch,
+    index_name: str,
+    routing: str,
+    query: Mapping[str, Any],
+    fields: Sequence[str],
+) -> Iterator[tuple[tuple[str | None, ...], int]]:
+    """Every combination of values of some keywords with its number of hits.
+
+    Args:
+        client: of the cluster.
+        index_name: the index to search; without it there are none.
+        routing: the tenant whose shard is searched.
+        query: the query.
+        fields: the keywords.
+
+    Raises:
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    sources = [{name: {"terms": {"field": name, "missing_bucket": True}}} for name in fields]
+    composite: dict[str, Any] = {"size": _BUCKETS, "sources": sources}
+    with translated_errors():
+        while True:
+            try:
+                answer = client.search(
+                    index=index_name,
+                    routing=routing,
+                    query=query,
+                    size=0,
+                    aggs={"found": {"composite": composite}},
+                    allow_partial_search_results=False,
+                )["aggregations"]["found"]
+            except NotFoundError:
+                return
+            for bucket in answer["buckets"]:
+                yield tuple(bucket["key"][name] for name in fields), bucket["doc_count"]
+            if "after_key" not in answer:
+                return
+            composite = {**composite, "after": answer["after_key"]}

@@ -33,6 +33,10 @@ class MemoryIndexes:
         index = self._memory.indexes.get(index_name)
         return None if index is None else index.spec.dimensions
 
+    def fits(self, index_name: str, spec: IndexSpec) -> bool:
+        index = self._memory.indexes.get(index_name)
+        return index is None or index.spec == spec
+
     def names(self) -> list[str]:
         return sorted(self._memory.indexes)
 
@@ -43,6 +47,11 @@ class MemoryIndexes:
     def owners(self, index_name: str) -> list[tuple[str, int]]:
         rows = self._memory.rows(index_name)
         return sorted({(row.fields["tenant"], row.fields["incarnation"]) for row in rows})
+
+    def bytes_per_entry(self, index_name: str) -> float | None:
+        rows = list(self._memory.rows(index_name))
+        held = sum(row.vector.nbytes + len(repr(row.fields)) for row in rows)
+        return held / len(rows) if rows else None
 
     def drop(self, index_name: str) -> None:
         with self._memory.lock:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from rag_assets.common.errors import IndexInconsistent
+from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.memory.state import Memory, Row, missing_index
-from rag_assets.storage.index.model import Entry, Owner, ScannedEntry, StoredEntry
+from rag_assets.storage.index.model import (
+    Entry,
+    EntryVector,
+    Owner,
+    ScannedEntry,
+    StoredEntry,
+    VersionCount,
+)
 
 
 class MemoryEntries:
@@ -81,11 +90,33 @@ class MemoryEntries:
         return len(changed)
 
     def scan(
-        self, index_name: str, tenant: str, digest_key: bytes | None = None
+        self,
+        index_name: str,
+        tenant: str,
+        digest_key: bytes | None = None,
+        document_ids: Collection[str] | None = None,
     ) -> Iterator[ScannedEntry]:
         for row in self._memory.rows(index_name):
-            if tenant in {row.tenant, row.fields["tenant"]}:
+            wanted = document_ids is None or row.fields["document_id"] in document_ids
+            if wanted and tenant in {row.tenant, row.fields["tenant"]}:
                 yield fields.scanned(row.id, row.fields, row.tenant, digest_key)
+
+    def strangers(
+        self, index_name: str, tenant: str, owners: Collection[Owner]
+    ) -> Iterator[ScannedEntry]:
+        ours = {(owner.incarnation, owner.generation) for owner in owners}
+        for entry in self.scan(index_name, tenant):
+            known = (entry.incarnation, entry.generation) in ours and entry.tenant == tenant
+            if not (known and entry.correctly_routed):
+                yield entry
+
+    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+        found = Counter(
+            (row.fields["document_id"], row.fields["index_key"], row.fields["access_scope"])
+            for row in self._memory.owned(index_name, owner)
+        )
+        for version, count in found.items():
+            yield VersionCount(*version, count)
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         for row in self._memory.owned(index_name, owner):
@@ -110,6 +141,14 @@ class MemoryEntries:
             for row in self._memory.rows(index_name)
             if row.fields["tenant"] == tenant and phrase in row.fields["text"]
         }
+
+    def vectors(
+        self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
+    ) -> Iterator[EntryVector]:
+        for row in self._memory.owned(index_name, owner):
+            if row.fields["text_sha256"] in texts:
+                vector = row.vector if row.vector.any() else None
+                yield fields.entry_vector(owner, row.id, row.fields, vector)
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         return (row.id for row in self._memory.owned(index_name, owner) if not row.vector.any())

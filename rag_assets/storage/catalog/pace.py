@@ -1,0 +1,65 @@
+"""The pace at which builds were made, from which plans estimate how long the next one takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, update
+
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.tables import generations
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a build was made in its largest slice, which fixed costs distort least.
+
+    Attributes:
+        texts, embedding_seconds: that were embedded at once, and the time it took.
+        entries, writing_seconds: that were written, and the time it took.
+    """
+
+    texts: int = 0
+    embedding_seconds: float = 0.0
+    entries: int = 0
+    writing_seconds: float = 0.0
+
+    @property
+    def texts_per_second(self) -> float | None:
+        """Texts embedded a second; None if none was."""
+        return self.texts / self.embedding_seconds if self.embedding_seconds else None
+
+    @property
+    def entries_per_second(self) -> float | None:
+        """Entries written a second; None if none was."""
+        return self.entries / self.writing_seconds if self.writing_seconds else None
+
+
+class PaceTable:
+    """Writes the columns of `generations` that hold the pace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
+        """Record how long the texts of a slice took, if it is the largest slice of a build."""
+        self._record(ref, number, embedded_texts=texts, embedding_seconds=seconds)
+
+    def record_writing(self, ref: TenantRef, number: int, entries: int, seconds: float) -> None:
+        """Record how long the entries of a slice took, if it is the largest slice of a build."""
+        self._record(ref, number, written_entries=entries, writing_seconds=seconds)
+
+    def _record(self, ref: TenantRef, number: int, **largest: float) -> None:
+        (counted, count), *_ = largest.items()
+        build = (generations.c.tenant == ref.id, generations.c.generation == number)
+        changed = (
+            update(generations).where(*build, generations.c[counted] <= count).values(**largest)
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(changed)
+
+
+def pace_of(row: Row[Any]) -> Pace:
+    """The pace in a row with all columns of `generations`."""
+    return Pace(row.embedded_texts, row.embedding_seconds, row.written_entries, row.writing_seconds)

@@ -1,0 +1,280 @@
+"""Scans of what is stored by new rules for credentials: what they find, withhold and mask.
+
+A scan is an erasure of kind `secrets`: each batch withholds what it found and moves the scan's
+place on in one transaction, so that one that was killed goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    Connection,
+    column,
+    delete,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    table,
+    update,
+)
+
+from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.document_rows import (
+    Document,
+    document_of,
+    record_statement,
+    row_of,
+)
+from rag_assets.storage.catalog.erasure_rows import Erasure, end_erasure, erasure_of
+from rag_assets.storage.catalog.erasure_tables import erasures, held_texts
+from rag_assets.storage.catalog.index_rows import withhold_statement
+from rag_assets.storage.catalog.receipts import Receipt
+from rag_assets.storage.catalog.rescan_model import FoundTexts, MaskedDocument, Place, StoredVersion
+from rag_assets.storage.catalog.rescan_rows import (
+    index_anew,
+    mask_held_texts,
+    names_statement,
+    versions_of_texts,
+)
+from rag_assets.storage.catalog.tables import document_index, documents, events, tenants
+from rag_assets.systems.registry import installed_systems
+
+
+class RescanTable:
+    """Begins, records and ends scans."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(
+        self, ref: TenantRef, version: str, *, rule: str, by: str, at: datetime
+    ) -> Erasure | None:
+        """Record that a tenant's stores are scanned by these rules, and begin to.
+
+        Args:
+            ref: the tenant.
+            version: of the rules.
+            rule, by, at: for the receipt.
+
+        Returns:
+            the scan; None if they were scanned, or nothing is stored yet.
+        """
+        of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
+        with self._database.begin_exclusive(ref) as connection:
+            known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}
+            if known.get("version") == version:
+                return None
+            scanned = {**known, "version": version}
+            connection.execute(update(tenants).where(*of_tenant).values(scanned=scanned))
+            if not _holds_anything(connection, ref):
+                return None
+            row = insert(erasures).values(
+                id=uuid4(),
+                tenant=ref.id,
+                incarnation=ref.incarnation,
+                kind="secrets",
+                rule=rule,
+                by=by,
+                at=at,
+                progress=asdict(Place("texts")),
+            )
+            return erasure_of(connection.execute(row.returning(erasures)).one())
+
+    def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[StoredVersion]:
+        """The versions with these texts, in builds and under holds."""
+        queries = [
+            select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
+                held.c.tenant == tenant_id, among(held.c.parse_key, parse_keys)
+            )
+            for held in (document_index, held_texts)
+        ]
+        with self._database.begin() as connection:
+            rows = connection.execute(queries[0].union(queries[1]))
+            return [StoredVersion(*row) for row in rows]
+
+    def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
+        """The next documents of a tenant by id, deleted ones too."""
+        query = (
+            select(documents)
+            .where(documents.c.tenant == tenant_id, documents.c.document_id > after)
+            .order_by(documents.c.document_id)
+            .limit(limit)
+        )
+        with self._database.begin() as connection:
+            return [document_of(row) for row in connection.execute(query)]
+
+    def withhold_texts(
+        self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
+    ) -> Erasure:
+        """Withhold all versions with these texts, and have the documents indexed without them.
+
+        Args:
+            ref: the tenant.
+            scan: under way.
+            found: the texts, whose masked forms are in the lake.
+            after: the key that the scan has come to.
+        """
+        held = document_index.c
+        keys = list(found.masked)
+        with self._database.begin_for(ref) as connection:
+            known = set(
+                connection.scalars(select(held.parse_key).where(*versions_of_texts(ref, keys)))
+            )
+            # A version whose text is not known may have the one that no known version has.
+            of_texts = versions_of_texts(ref, keys, unknown=not known.issuperset(keys))
+            rows = connection.execute(
+                select(held.document_id, held.chunk_count).where(*of_texts)
+            ).all()
+            emptied = dict.fromkeys(("indexed_key", "document_key", "config_key"), null())
+            emptied |= dict.fromkeys(("parse_key", "chunk_set_key"), null())
+            connection.execute(
+                update(document_index).where(*of_texts).values(**emptied, chunk_count=0, dirty=True)
+            )
+            mask_held_texts(connection, ref, found.masked)
+            index_anew(connection, ref, found.present)
+            texts = Counter("removed" if key is None else "masked" for key in found.masked.values())
+            return _note(
+                connection,
+                scan,
+                Place("texts", after),
+                document_ids={row.document_id for row in rows} | found.present.keys(),
+                parse_keys=keys,
+                chunk_set_keys=found.chunk_sets,
+                hashes=found.hashes,
+                counts={
+                    "texts": {f"texts {what}": number for what, number in texts.items()},
+                    "index": {"entries": sum(row.chunk_count for row in rows)},
+                    "rules": found.rules,
+                },
+            )
+
+    def mask_documents(
+        self,
+        ref: TenantRef,
+        scan: Erasure,
+        masked: Sequence[MaskedDocument],
+        rules: Mapping[str, int],
+        *,
+        after: str,
+    ) -> Erasure:
+        """Write documents' rows with masked names, and withhold their versions in all builds."""
+        if not masked:
+            return self.advance(scan, Place("names", after), {})
+        ids = [one.before.document_id for one in masked]
+        living = [one for one in masked if one.before.status != "DELETED"]
+        with self._database.begin_for(ref) as connection:
+            entries = connection.scalar(
+                select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
+                    document_index.c.tenant == ref.id, among(document_index.c.document_id, ids)
+                )
+            )
+            if living:
+                rows = [row_of(ref, one.change, 0) for one in living]
+                connection.execute(record_statement(), rows)
+            for one in masked:
+                connection.execute(names_statement(ref, one))
+            connection.execute(withhold_statement(ref, ids))
+            return _note(
+                connection,
+                scan,
+                Place("names", after),
+                document_ids=ids,
+                counts={
+                    "documents": {"names masked": len(masked)},
+                    "index": {"entries": int(entries or 0)},
+                    "rules": rules,
+                },
+            )
+
+    def advance(
+        self,
+        scan: Erasure,
+        place: Place,
+        counts: Mapping[str, Mapping[str, int]],
+    ) -> Erasure:
+        """Record how far a scan has come, and what it masked in its last batch."""
+        with self._database.begin_for(scan.ref) as connection:
+            return _note(connection, scan, place, counts=counts)
+
+    def end(self, scan: Erasure, proof: Mapping[str, Any]) -> Receipt | None:
+        """End a scan; returns the receipt, if anything was found."""
+        ref = scan.ref
+        with self._database.begin_exclusive(ref) as connection:
+            if not scan.counts:
+                connection.execute(delete(erasures).where(erasures.c.id == scan.id))
+                _report(connection, ref, {"found": {}, "receipt": None})
+                return None
+            receipt = end_erasure(connection, scan, proof)
+            rules = dict(scan.counts.get("rules", {}))
+            _report(connection, ref, {"found": rules, "receipt": receipt.number})
+            payload = {
+                "documents": len(scan.document_ids),
+                "rules": rules,
+                "receipt": str(receipt.id),
+            }
+            connection.execute(
+                insert(events).values(tenant=ref.id, kind="secrets_masked", payload=payload)
+            )
+            return receipt
+
+
+def found_hashes(scan: Erasure) -> set[str]:
+    """The text_sha256 of the chunks in which a scan has found something."""
+    return set(scan.progress.get("hashes", ()))
+
+
+def _holds_anything(connection: Connection, ref: TenantRef) -> bool:
+    texts = {name.partition(".")[0] for one in installed_systems() for name in one.system.texts}
+    of_systems = (table(name, column("tenant"), schema=SCHEMA) for name in texts)
+    either = (
+        select(rows.c.tenant).where(rows.c.tenant == ref.id).exists()
+        for rows in (documents, events, *of_systems)
+    )
+    return bool(connection.scalar(select(or_(*either))))
+
+
+def _note(
+    connection: Connection,
+    scan: Erasure,
+    place: Place,
+    *,
+    document_ids: Collection[str] = (),
+    parse_keys: Collection[str] = (),
+    chunk_set_keys: Collection[str] = (),
+    hashes: Collection[str] = (),
+    counts: Mapping[str, Mapping[str, int]],
+) -> Erasure:
+    """Add what a batch found to a scan, and move its place on."""
+    total = {store: Counter(of_store) for store, of_store in scan.counts.items()}
+    for store, of_store in counts.items():
+        if found := Counter({what: number for what, number in of_store.items() if number}):
+            total.setdefault(store, Counter()).update(found)
+    row = connection.execute(
+        update(erasures)
+        .where(erasures.c.id == scan.id)
+        .values(
+            document_ids=sorted({*scan.document_ids, *document_ids}),
+            parse_keys=sorted({*scan.parse_keys, *parse_keys}),
+            chunk_set_keys=sorted({*scan.chunk_set_keys, *chunk_set_keys}),
+            counts={store: dict(of_store) for store, of_store in total.items()},
+            progress={**asdict(place), "hashes": sorted(found_hashes(scan).union(hashes))},
+        )
+        .returning(erasures)
+    ).one()
+    return erasure_of(row)
+
+
+def _report(connection: Connection, ref: TenantRef, result: Mapping[str, Any]) -> None:
+    """Keep a scan's result for the check."""
+    of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
+    known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}
+    connection.execute(update(tenants).where(*of_tenant).values(scanned={**known, **result}))

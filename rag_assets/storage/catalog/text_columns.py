@@ -1,0 +1,189 @@
+"""Texts in columns of the catalog and of Dagster's tables, read as a stream and replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, text
+
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.systems.registry import installed_systems
+
+_OF_TENANT = "tenant = :tenant"
+_RUNS = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition' AND value = :tenant"
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """A column with texts of a tenant.
+
+    Attributes:
+        table: with its schema, if that is not the one of Dagster.
+        type: of the column: text, jsonb, or text that holds JSON ("json").
+        condition: for the tenant's rows.
+    """
+
+    table: str
+    column: str
+    type: str = "text"
+    condition: str = _OF_TENANT
+
+    @property
+    def name(self) -> str:
+        """Its name, and its place in the order of a scan."""
+        return f"{self.table}.{self.column}"
+
+
+def _own(table: str, *columns: str, type_: str = "text") -> list[TextColumn]:
+    return [TextColumn(f"{SCHEMA}.{table}", column, type_) for column in columns]
+
+
+SCANNED: Final = (
+    *_own("events", "payload", type_="jsonb"),
+    *_own("check_results", "description", "error"),
+    *_own("document_index", "error_message"),
+    *_own("documents", "error_message"),
+    *_own("embedding_batches", "error"),
+    *_own("generations", "reason"),
+    *_own("generations", "checks", type_="jsonb"),
+    *_own("holds", "reason"),
+    *_own("judged_questions", "question"),
+    *_own("judged_questions", "judgements", type_="jsonb"),
+    *_own("knowledge_staging", "agent_type", "task_type", "technology", "failure_description"),
+    *_own("knowledge_staging", "error_message", "solution_steps", "gate_type", "human_feedback"),
+    *_own("knowledge_staging", "revision_approach", "approved_approach"),
+    *_own("serving", "pin_reason"),
+    *_own("slices", "unlisted", type_="jsonb"),
+    *_own("syncs", "last_error"),
+    *_own("uploads", "file_name"),
+    *_own("held_uploads", "file_name"),
+    TextColumn("event_logs", "event", "json", f"(partition = :tenant OR run_id IN ({_RUNS}))"),
+    TextColumn("asset_check_executions", "evaluation_event", "json", "partition = :tenant"),
+    TextColumn("asset_keys", "last_materialization", "json", f"last_run_id IN ({_RUNS})"),
+)
+"""Columns with texts that people, sources or documents wrote. Names in `documents` enter keys, and
+are masked with their rows; a test names the columns that are left out, and why."""
+
+
+def scanned_columns() -> tuple[TextColumn, ...]:
+    """SCANNED, and the columns that installed systems name."""
+    added = (name.partition(".") for found in installed_systems() for name in found.system.texts)
+    return (*SCANNED, *(column for table, _, name in added for column in _own(table, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """A text in a row.
+
+    Attributes:
+        place: of the row in its table.
+    """
+
+    place: str
+    text: str
+
+
+class TextColumnQuery:
+    """Reads and replaces texts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def batches(self, ref: TenantRef, column: TextColumn) -> Iterator[list[StoredText]]:
+        """Stream the texts of a tenant in one column; none if Dagster has no such table yet."""
+        query = text(
+            f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
+            f" WHERE {column.condition} AND {column.column} IS NOT NULL"
+        )
+        with self._database.begin() as connection:
+            if not _exists(connection, column.table):
+                return
+            rows = connection.execution_options(yield_per=_BATCH).execute(query, {"tenant": ref.id})
+            for batch in rows.partitions():
+                yield [StoredText(*row) for row in batch]
+
+    def replace(
+        self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
+    ) -> int:
+        """Replace texts, where they are still the same; returns how many.
+
+        Args:
+            ref: the tenant.
+            column: that holds them.
+            texts: as they were read, and as they are to be.
+        """
+        kind = "jsonb" if column.type == "jsonb" else "text"
+        statement = text(
+            f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
+            f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
+        )
+        with self._database.begin_for(ref) as connection:
+            return sum(
+                connection.execute(
+                    statement, {"new": new, "place": stored.place, "old": stored.text}
+                ).rowcount
+                for stored, new in texts
+            )
+
+
+def mask_column(query: TextColumnQuery, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
+    """Mask the credentials in a column; returns in how many rows.
+
+    Args:
+        query: reads and replaces.
+        ref: the tenant.
+        column: which one.
+        masker: uses the present rules.
+    """
+    changed = 0
+    for batch in query.batches(ref, column):
+        values = [_value(column, stored.text) for stored in batch]
+        masker.prime(leaf for value in values for leaf in _leaves(value))
+        masked = [_masked(value, masker) for value in values]
+        found = [
+            (stored, _written(column, after))
+            for stored, before, after in zip(batch, values, masked, strict=True)
+            if after != before
+        ]
+        changed += query.replace(ref, column, found) if found else 0
+    return changed
+
+
+def _value(column: TextColumn, stored: str) -> Any:
+    if column.type == "text":
+        return stored
+    try:
+        return json.loads(stored)
+    except ValueError:
+        return stored
+
+
+def _written(column: TextColumn, value: Any) -> str:
+    return value if column.type == "text" or isinstance(value, str) else json.dumps(value)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+
+
+def _masked(value: Any, masker: Masker) -> Any:
+    """The value with credentials masked in its texts; names of fields stay."""
+    if isinstance(value, str):
+        return masker.text(value)
+    if isinstance(value, dict):
+        return {name: _masked(inner, masker) for name, inner in value.items()}
+    return [_masked(inner, masker) for inner in value] if isinstance(value, list) else value
+
+
+def _exists(connection: Connection, table: str) -> bool:
+    return connection.scalar(text("SELECT to_regclass(:name)"), {"name": table}) is not None
