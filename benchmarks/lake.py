@@ -129,7 +129,7 @@ def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int
     yield "chunk_sets, 1", lambda s: lake.chunk_sets(corpus.some_keys(s))
     yield "chunk_sets, 100", lambda s: lake.chunk_sets(corpus.some_keys(s, 100))
     yield "chunk_hashes, 100", lambda s: lake.chunk_hashes(corpus.some_keys(s, 100))
-    yield "needs_compaction", lambda _: lake.needs_compaction()
+    yield "due", lambda _: lake.due()
     yield "no keys", lambda _: lake.missing_vectors(EMBEDDER, [])
 
 

@@ -4,6 +4,7 @@
 
 Prints its port, and serves until its input is closed. It does as little as possible, so that two
 cores are left to the measured client: it never parses a request, and answers are made beforehand.
+With --counting it counts the texts of each request, which may then be any number up to 100.
 GET /arrivals returns when each request came.
 """
 
@@ -22,9 +23,9 @@ TEXTS = 100
 """That every request has to hold."""
 
 
-def answer(dimensions: int) -> bytes:
+def answer(dimensions: int, texts: int = TEXTS) -> bytes:
     """A whole answer with its headers."""
-    vectors = np.random.default_rng(0).normal(size=(TEXTS, dimensions)).astype("<f4")
+    vectors = np.random.default_rng(texts).normal(size=(texts, dimensions)).astype("<f4")
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     data = [
         {"object": "embedding", "index": n, "embedding": base64.b64encode(vector).decode()}
@@ -46,11 +47,14 @@ class LatencyServer:
     Args:
         seconds: from a request's last byte to its answer's first.
         dimensions: of the vectors.
+        counting: whether requests hold other numbers of texts than TEXTS.
     """
 
-    def __init__(self, seconds: float, dimensions: int) -> None:
+    def __init__(self, seconds: float, dimensions: int, *, counting: bool = False) -> None:
         self._seconds = seconds
         self._answer = answer(dimensions)
+        self._answers = {TEXTS: self._answer}
+        self._counted = (lambda texts: answer(dimensions, texts)) if counting else None
         self._arrivals: list[float] = []
 
     async def serve(self) -> None:
@@ -64,16 +68,24 @@ class LatencyServer:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(_length(head))
+                body = await reader.readexactly(_length(head))
                 if head.startswith(b"GET"):
                     writer.write(_http(self._arrivals))
                 else:
                     self._arrivals.append(time.monotonic())
                     await asyncio.sleep(self._seconds)
-                    writer.write(self._answer)
+                    writer.write(self._answer_to(body))
                 await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             writer.close()
+
+    def _answer_to(self, body: bytes) -> bytes:
+        if self._counted is None:
+            return self._answer
+        texts = len(json.loads(body)["input"])
+        if texts not in self._answers:
+            self._answers[texts] = self._counted(texts)
+        return self._answers[texts]
 
 
 def _length(head: bytes) -> int:
@@ -88,8 +100,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--milliseconds", type=float, default=200)
     parser.add_argument("--dimensions", type=int, default=1536)
+    parser.add_argument("--counting", action="store_true")
     arguments = parser.parse_args()
-    asyncio.run(LatencyServer(arguments.milliseconds / 1000, arguments.dimensions).serve())
+    server = LatencyServer(
+        arguments.milliseconds / 1000, arguments.dimensions, counting=arguments.counting
+    )
+    asyncio.run(server.serve())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""What many small tenants cost: a tick of the sensor, a sync of all, a change in one of them.
+"""What many small tenants cost: a sync of all, a tick of the sensor, a night, a change in one.
 
     python -m benchmarks.many_tenants                    1,000 tenants of 20 files
     python -m benchmarks.many_tenants --tenants 100 --name trial
 
 The cold sync goes through `rag-assets sync --all`, as many tenants at a time as there are cores.
-The tick is the function
-of the sensor `source_files` itself, in a process of its own, once connected. A change is taken up
-by the daemon: what is measured is the time from writing one file until a search finds its text.
+The tick is the function of the sensor `source_files` itself, in a process of its own, once
+connected; the night is the job `detect_drift`. A change is taken up by the daemon: what is measured
+is the time from writing one file until a search finds its text.
 """
 
 from __future__ import annotations
@@ -87,6 +87,9 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     ticking = [sys.executable, "-m", "benchmarks.many_tenants", "--tick"]
     results["tick"] = meter.run(ticking).as_json()
     report("tick", results["tick"])
+    cost = meter.run([sys.executable, "-m", "benchmarks.upkeep", "--night"])
+    results["night"] = {**cost.as_json(), "answer": None, "read_mb": cost.answer["read_mb"]}
+    report("night", results["night"])
     with running(cli, {**os.environ, **environment}):
         results["change_seconds"] = [
             change(home, cli, {**os.environ, **environment}, number) for number in range(changes)

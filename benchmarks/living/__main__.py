@@ -1,0 +1,219 @@
+"""A living index: ten publications and five ways back while it is asked, edited and deleted from.
+
+    python -m benchmarks.living                     about five minutes
+    python -m benchmarks.living --steps 3 --name trial
+
+Everything runs as its user runs it: Postgres, Elasticsearch, Dagster with its daemon and the change
+watcher after `rag-assets up`; `rag-assets serve`; commands. Twenty questions a second come from a
+process of their own, in all modes, at rest first and then during all that follows. The benchmark
+ends with exit code 1 if anything is not as it must be (see verdict.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.living.documents import Editor, write_documents
+from benchmarks.living.load import asked, read_answers
+from benchmarks.living.moves import STEPS, Mover, Step, run_command
+from benchmarks.living.service import finds, service
+from benchmarks.living.verdict import (
+    MOST_SLOWER,
+    Move,
+    Places,
+    faults,
+    latencies,
+    places_of,
+)
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.saved_to_searchable import cpu_of, running
+from benchmarks.servers import benchmark_servers
+
+WORK = PROJECT / ".local" / "benchmark-living"
+TENANT = "living"
+STEADY, EDITED, DOOMED = 200, 10, 30
+RATE = 20.0
+_EXAMPLES = 5
+_WARM_SECONDS = 5.0
+_SETTLING_SECONDS, _QUIET_SAMPLES, _QUIET_CPU_SECONDS = 40.0, 3, 0.3
+_PAUSE_SECONDS = 1.0
+_BETWEEN_EDITS = 3.0
+
+
+def main() -> None:
+    """Take the trial, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=len(STEPS), help="the first so many steps")
+    parser.add_argument("--rest", type=float, default=40.0, help="seconds of load at rest")
+    parser.add_argument("--name", default="living", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    before = machine()
+    home = arguments.work / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    folder = home / "sources" / TENANT
+    questions = write_documents(folder, steady=STEADY, edited=EDITED, doomed=DOOMED)
+    _configure(home, folder, {})
+    with benchmark_servers(arguments.work) as servers:
+        os.environ |= {
+            "RAG_ASSETS_HOME": str(home),
+            "DATABASE_URL": servers.database("living"),
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
+        }
+        with running() as pids, service(TENANT, home / "service.log") as (url, token):
+            _settle({**servers.pids, **pids})
+            trial = _Trial(arguments.work, folder, url, token, questions)
+            results = trial.run(STEPS[: arguments.steps], arguments.rest)
+    result = {
+        "benchmark": "living index",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "documents": {"steady": STEADY, "edited": EDITED, "doomed": DOOMED},
+        "rate": RATE,
+        "machine": before,
+        "load_average_after": load(),
+        **results,
+    }
+    print(save(arguments.name, result))
+    sys.exit(1 if results["faults"] else 0)
+
+
+class _Trial:
+    """Asks, edits and moves at once.
+
+    Args:
+        work: a folder for answers.
+        folder: of the tenant's source.
+        url, token: of the service.
+        questions: that documents answer which stay as they are.
+    """
+
+    def __init__(
+        self, work: Path, folder: Path, url: str, token: str, questions: Sequence[str]
+    ) -> None:
+        self._work, self._folder = work, folder
+        self._url, self._token, self._questions = url, token, questions
+        self._ended = threading.Event()
+        self._editor = Editor(
+            folder, edited=EDITED, doomed=DOOMED, finds=partial(finds, url, token)
+        )
+
+    def run(self, steps: Sequence[Step], rest_seconds: float) -> dict[str, Any]:
+        """Measure at rest, then carry out all steps; returns what was found."""
+        with asked(self._url, self._token, self._questions, self._work / "warm", rate=RATE):
+            time.sleep(_WARM_SECONDS)
+        with asked(self._url, self._token, self._questions, self._work / "rest", rate=RATE):
+            time.sleep(rest_seconds)
+        editing = threading.Thread(target=self._edit)
+        mover = Mover(TENANT, self._set, run_command(os.environ))
+        moves = []
+        with asked(self._url, self._token, self._questions, self._work / "moving", rate=RATE):
+            editing.start()
+            try:
+                for step in steps:
+                    moves.append(mover.take(step))
+                    _report(moves[-1])
+                    time.sleep(_PAUSE_SECONDS)
+            finally:
+                self._ended.set()
+                editing.join()
+        return self._results(moves)
+
+    def _results(self, moves: Sequence[Move]) -> dict[str, Any]:
+        rest, answers = (read_answers(self._work / name) for name in ("rest", "moving"))
+        editor = self._editor
+        found = faults(answers, moves, editor.edits, editor.deletions, _places())
+        at_rest, moving = latencies(rest), latencies(answers)
+        ratio = moving["p95"] / at_rest["p95"]
+        if ratio > MOST_SLOWER:
+            found["p95 over three times that at rest"] = [f"{ratio:.2f} times"]
+        for what, examples in found.items():
+            print(f"{what}: {len(examples)}", *examples[:_EXAMPLES], sep="\n  ", flush=True)
+        took = sorted(e.found - e.saved for e in editor.edits if e.found is not None)
+        return {
+            "questions": len(answers),
+            "by_mode": Counter(answer.mode for answer in answers),
+            "generations": Counter(str(answer.generation) for answer in answers),
+            "at_rest_ms": at_rest,
+            "moving_ms": moving,
+            "p95_ratio": round(ratio, 2),
+            "edits": len(editor.edits),
+            "edit_seconds": {
+                "median": round(took[len(took) // 2], 2) if took else None,
+                "max": round(took[-1], 2) if took else None,
+            },
+            "deletions": len(editor.deletions),
+            "moves": [{**asdict(m), "seconds": round(m.ended - m.began, 2)} for m in moves],
+            "faults": {what: [len(all_), *all_[:_EXAMPLES]] for what, all_ in found.items()},
+        }
+
+    def _edit(self) -> None:
+        while not self._ended.is_set():
+            self._editor.edit()
+            self._ended.wait(_BETWEEN_EDITS)
+            if not self._ended.is_set():
+                self._editor.delete()
+                self._ended.wait(_BETWEEN_EDITS)
+
+    def _set(self, fields: Mapping[str, Any]) -> None:
+        _configure(Path(os.environ["RAG_ASSETS_HOME"]), self._folder, fields)
+
+
+def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
+    """Set fields of the tenant; what was set before stays."""
+    path = home / "tenants.yaml"
+    entry = {
+        "id": TENANT,
+        "sources": [{"name": "files", "type": "files", "root": str(folder)}],
+        "embedder": {"provider": "deterministic", "dimensions": 384},
+    }
+    if path.exists():
+        [entry] = json.loads(path.read_text())["tenants"]
+    for name, value in fields.items():
+        former = entry.get(name)
+        # The two fields of `index` are set in different steps.
+        entry[name] = {**former, **value} if name == "index" and former else value
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps({"tenants": [entry]}))  # JSON is YAML
+    draft.replace(path)
+
+
+def _settle(pids: Mapping[str, int]) -> None:
+    """Wait until what was started has done what it does at first."""
+    deadline, quiet, before = time.monotonic() + _SETTLING_SECONDS, 0, cpu_of(pids)
+    while quiet < _QUIET_SAMPLES and time.monotonic() < deadline:
+        time.sleep(1.0)
+        now = cpu_of(pids)
+        busy = sum(now.values()) - sum(before.values()) > _QUIET_CPU_SECONDS
+        quiet, before = 0 if busy else quiet + 1, now
+
+
+def _places() -> Places:
+    from rag_assets.cli.commands.session import Session
+
+    with Session() as session:
+        return places_of(session.reader(TENANT))
+
+
+def _report(move: Move) -> None:
+    seconds = move.ended - move.began
+    waited = f", after {len(move.waited)} attempts" if move.waited else ""
+    print(f"{move.kind:15} {move.generation:3} {seconds:6.2f} s{waited}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

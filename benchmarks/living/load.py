@@ -1,0 +1,171 @@
+"""Questions at a steady rate to the service, from a process of its own, until its input closes.
+
+    RAG_ASSETS_TOKEN=… python -m benchmarks.living.load URL QUESTIONS ANSWERS --rate 20
+
+A question is sent at its time whether or not those before it were answered, and its time counts
+from then on: an answer that had to wait delays no other question.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import httpx2 as httpx
+
+from benchmarks.measure import PROJECT
+
+EDITION = re.compile(r"edition (\d+) of ([\w.-]+)")
+"""In the text of each document that is edited."""
+MODES = ("hybrid", "knn", "text")
+TOP_K = 5
+_TIMEOUT_SECONDS = 60.0
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A hit.
+
+    Attributes:
+        start, end: its place in the document.
+        edition: of the document, if it is one that is edited.
+    """
+
+    uri: str
+    start: int
+    end: int
+    edition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question and its answer.
+
+    Attributes:
+        at: when it was to be sent, in seconds since the epoch.
+        seconds: until it was answered.
+        failure: the status and the beginning of the body of anything but an answer.
+        generation: the build that answered.
+    """
+
+    at: float
+    seconds: float
+    mode: str
+    failure: str | None = None
+    generation: int | None = None
+    passages: tuple[Passage, ...] = ()
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Answer:
+        """The answer as a line of the file has it."""
+        return cls(**{**row, "passages": tuple(Passage(**one) for one in row["passages"])})
+
+
+@contextmanager
+def asked(
+    url: str, token: str, questions: Sequence[str], answers: Path, *, rate: float
+) -> Iterator[None]:
+    """Have questions asked by another process meanwhile, in all modes; see read_answers."""
+    drawn = answers.with_suffix(".questions.json")
+    drawn.write_text(json.dumps(list(questions)))
+    command = [sys.executable, "-m", "benchmarks.living.load", url, str(drawn), str(answers)]
+    process = subprocess.Popen(
+        [*command, "--rate", str(rate)],
+        cwd=PROJECT,
+        env={**os.environ, "RAG_ASSETS_TOKEN": token},
+        stdin=subprocess.PIPE,
+    )
+    try:
+        yield
+    finally:
+        process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"the process that asks ended with exit code {process.returncode}")
+
+
+def read_answers(path: Path) -> list[Answer]:
+    """All answers in a file."""
+    return [Answer.from_json(json.loads(line)) for line in path.read_text().splitlines()]
+
+
+async def ask_until(
+    ended: asyncio.Event, client: httpx.AsyncClient, questions: Sequence[str], rate: float
+) -> list[Answer]:
+    """Ask at this rate until the event is set; returns every answer."""
+    started, epoch = time.perf_counter(), time.time()
+    asked: list[asyncio.Task[Answer]] = []
+    for number in itertools.count():
+        await asyncio.sleep(max(0.0, started + number / rate - time.perf_counter()))
+        if ended.is_set():
+            return await asyncio.gather(*asked)
+        due = started + number / rate
+        body = {
+            "query": questions[number // len(MODES) % len(questions)],
+            "mode": MODES[number % len(MODES)],
+            "top_k": TOP_K,
+        }
+        asked.append(asyncio.create_task(_ask(client, body, due, epoch + due - started)))
+    raise AssertionError
+
+
+async def _ask(client: httpx.AsyncClient, body: Mapping[str, Any], due: float, at: float) -> Answer:
+    mode = str(body["mode"])
+    try:
+        response = await client.post("/rag/query", json=dict(body))
+    except httpx.HTTPError as error:
+        return Answer(at, time.perf_counter() - due, mode, failure=repr(error))
+    seconds = time.perf_counter() - due
+    if response.status_code != _OK:
+        failure = f"{response.status_code} {response.text[:300]}"
+        return Answer(at, seconds, mode, failure=failure)
+    answer = response.json()
+    passages = tuple(_passage(hit) for hit in answer["hits"])
+    return Answer(at, seconds, mode, generation=answer["generation"], passages=passages)
+
+
+def _passage(hit: Mapping[str, Any]) -> Passage:
+    found = EDITION.search(hit["text"])
+    edition = None if found is None else int(found[1])
+    return Passage(hit["uri"], hit["start"], hit["end"], edition)
+
+
+async def _run(options: argparse.Namespace, stream: TextIO) -> list[Answer]:
+    headers = {"Authorization": f"Bearer {os.environ['RAG_ASSETS_TOKEN']}"}
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    closed = loop.run_in_executor(None, stream.read)
+    closed.add_done_callback(lambda _: ended.set())
+    questions = json.loads(options.questions.read_text())
+    async with httpx.AsyncClient(
+        base_url=options.url, headers=headers, timeout=_TIMEOUT_SECONDS
+    ) as client:
+        return await ask_until(ended, client, questions, options.rate)
+
+
+def main() -> None:
+    """Ask, and write every answer as a line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("url")
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("answers", type=Path)
+    parser.add_argument("--rate", type=float, default=20.0)
+    options = parser.parse_args()
+    answers = asyncio.run(_run(options, sys.stdin))
+    options.answers.write_text("".join(json.dumps(asdict(one)) + "\n" for one in answers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Ten publications and five ways back, as commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from benchmarks.living.verdict import Move
+
+Way: TypeAlias = Literal["rollback", "rollback --now"]
+Step: TypeAlias = Mapping[str, Any] | Way | None
+"""Fields of the tenant, whose build is then published; a way back; None publishes after a way back
+what is configured."""
+
+_ATTEMPTS = 5
+
+
+def _cut(tokens: int) -> dict[str, Any]:
+    return {"chunker": {"chunker": "heading", "max_tokens": tokens, "overlap": 0}}
+
+
+STEPS: Sequence[Step] = (
+    _cut(120),
+    _cut(60),
+    "rollback",
+    None,
+    {"index": {"vector_index": "int8_hnsw"}},
+    "rollback --now",
+    _cut(160),
+    {"index": {"placement": "dedicated"}},
+    "rollback",
+    _cut(90),
+    {"embedder": {"provider": "deterministic", "dimensions": 256}},
+    "rollback --now",
+    None,
+    "rollback",
+    _cut(200),
+)
+"""Ten publications, of which eight make a build, and five ways back."""
+
+
+class Mover:
+    """Carries out steps, one after the other.
+
+    Args:
+        tenant_id: whose builds are moved.
+        configure: sets fields of the tenant.
+        command: runs `rag-assets`; returns exit code, output and errors.
+    """
+
+    def __init__(
+        self,
+        tenant_id: str,
+        configure: Callable[[Mapping[str, Any]], None],
+        command: Callable[..., tuple[int, str, str]],
+    ) -> None:
+        self._tenant = tenant_id
+        self._configure, self._command = configure, command
+
+    def take(self, step: Step) -> Move:
+        """Carry out one step.
+
+        A command that says that another one is writing is run again, as its user would.
+        """
+        began = time.time()
+        if isinstance(step, str):
+            arguments = ["rollback", self._tenant, "--reason", "a trial", *step.split()[1:]]
+        else:
+            if step is not None:
+                self._configure(step)
+            arguments = ["publish", self._tenant]
+        waited = []
+        for _ in range(_ATTEMPTS):
+            code, out, err = self._command("generations", *arguments, "--json")
+            if not code:
+                kind = step if isinstance(step, str) else "publish"
+                return Move(kind, began, time.time(), _number(out), tuple(waited))
+            waited.append((out.strip() or err.strip())[-400:])
+            if "is being written by" not in waited[-1]:
+                break
+        raise RuntimeError(f"{' '.join(arguments)} failed: {waited[-1]}")
+
+
+def _number(out: str) -> int:
+    return int(json.loads(out)["number"])
+
+
+def run_command(environment: Mapping[str, str]) -> Callable[..., tuple[int, str, str]]:
+    """What runs a command of an installation in a process of its own."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "rag_assets.cli", *arguments],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run

@@ -1,0 +1,191 @@
+"""What the nightly comparison of a large tenant costs, and a purge of one of its documents.
+
+    python -m benchmarks.upkeep                          a million entries of one tenant
+    python -m benchmarks.upkeep --entries 50000 --name trial
+
+The tenant has documents of 200 passages, made from a seed, and the `deterministic` embedder. The
+night is the job `detect_drift` itself in a process of its own, the purge what `rag-assets purge`
+does. Each tells time, CPU, peak memory, the CPU of the servers, and what it read from files and
+over the network; a check that fails, or a proof that is not complete, ends the benchmark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks import prose
+from benchmarks.measure import PROJECT, Meter, load, machine, save
+from benchmarks.servers import Servers, benchmark_servers, start_fork_server
+
+PASSAGES = 200
+WORK = PROJECT / ".local" / "benchmark-upkeep"
+_TENANT = "large"
+_CLI = (sys.executable, "-m", "rag_assets.cli")
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--name", default="upkeep", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--again", action="store_true", help="of the tenant that is there")
+    parser.add_argument("--night", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--purge", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.night:
+        measured(night)
+        return
+    if arguments.purge:
+        measured(lambda: purge(arguments.purge))
+        return
+    before = machine()
+    again = arguments.again
+    if not again:
+        shutil.rmtree(arguments.work / "home", ignore_errors=True)
+        write_tenant(arguments.work / "home", arguments.entries)
+    with benchmark_servers(arguments.work, fresh=not again) as servers:
+        results = measure(servers, arguments.work, again=again)
+    result = {
+        "benchmark": "upkeep",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "machine": before,
+        "load_average_after": load(),
+        **results,
+    }
+    print(save(arguments.name, result))
+
+
+def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
+    """Index a tenant, or take the one that is there, and measure a night and a purge."""
+    home = work / "home"
+    names = sorted(path.name for path in (home / "documents").iterdir())
+    environment = {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.url_of("upkeep") if again else servers.database("upkeep"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+    meter = Meter(servers.pids, environment, work / "commands.log")
+    subprocess.run([*_CLI, "up", "--no-dagster"], env=meter.environment, check=True)
+    meter.helpers.append(start_fork_server(meter.environment))
+    phases = {
+        "sync": [*_CLI, "sync", _TENANT, "--json"],
+        "night": [sys.executable, "-m", "benchmarks.upkeep", "--night"],
+        "purge": [sys.executable, "-m", "benchmarks.upkeep", "--purge", names[len(names) // 2]],
+    }
+    if again:
+        del phases["sync"]
+    results: dict[str, Any] = {"documents": len(names)}
+    for phase, command in phases.items():
+        cost = meter.run(command)
+        results[phase] = {**cost.as_json(), "answer": None, "read_mb": cost.answer.get("read_mb")}
+        print(f"{phase:6} {cost.wall:8.2f} s, CPU {cost.cpu:.1f} s, {results[phase]}", flush=True)
+        if phase != "purge":
+            results["entries"] = servers.entries("*-index-*")
+    return results
+
+
+def write_tenant(home: Path, entries: int) -> None:
+    """Write documents of many short passages, and the file that names the tenant."""
+    rng = random.Random(7)
+    folder = home / "documents"
+    folder.mkdir(parents=True)
+    documents = max(2, entries // PASSAGES)
+    for number in range(documents):
+        passages = (_passage(rng) for _ in range(PASSAGES))
+        (folder / f"{number:06}.md").write_text("\n".join(passages))
+    tenant = {
+        "id": _TENANT,
+        "sources": [{"name": "files", "type": "files", "root": str(folder)}],
+        "embedder": {"provider": "deterministic", "dimensions": 384},
+        "chunker": {"max_tokens": 72, "overlap": 0},
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+
+
+def _passage(rng: random.Random) -> str:
+    """A heading and what makes one chunk below it."""
+    return f"## {prose.title(rng)}\n\n{prose.sentence(rng)} {prose.sentence(rng)}\n"
+
+
+def measured(work: Callable[[], None]) -> None:
+    """Run something, and print as JSON what it took and read."""
+    process = psutil.Process()
+    read, network = process.io_counters().read_chars, _received()
+    started, cpu = time.perf_counter(), time.process_time()
+    work()
+    print(
+        json.dumps(
+            {
+                "inside": time.perf_counter() - started,
+                "cpu": time.process_time() - cpu,
+                "read_mb": {
+                    "files": round((process.io_counters().read_chars - read) / 1e6, 1),
+                    "network": round((_received() - network) / 1e6, 1),
+                },
+            }
+        )
+    )
+
+
+def night() -> None:
+    """Run the nightly comparison of all tenants; ends the benchmark if a check fails."""
+    from rag_assets.cli.commands.runs import repository
+    from rag_assets.cli.commands.session import Session
+
+    with Session() as session:
+        catalog = session.catalog
+        result = (
+            repository()
+            .get_job("detect_drift")
+            .execute_in_process(instance=session.instance, run_config={"loggers": {"console": {}}})
+        )
+        found = [
+            f"{record.id}: {event.kind}"
+            for record in catalog.tenants.all()
+            for event in catalog.events.latest(record.id, kind="drift_found", limit=1)
+        ]
+    if not result.success or found:
+        sys.exit(f"the night found differences: {found}")
+
+
+def purge(name: str) -> None:
+    """Purge the document of a file; ends the benchmark if the proof is not complete."""
+    from rag_assets.cli.commands.operator import operator
+    from rag_assets.cli.commands.session import Session
+    from rag_assets.pipeline.erasure import purge as purge_documents
+
+    (Path(os.environ["RAG_ASSETS_HOME"]) / "documents" / name).unlink()
+    with Session() as session:
+        [document] = [
+            row.document_id
+            for row in session.catalog.documents.all(_TENANT)
+            if row.uri.endswith(name)
+        ]
+        with session.writer(_TENANT, "a purge") as ctx:
+            receipt = purge_documents(ctx, [document], by=operator())
+    if not receipt.proof["complete"]:
+        sys.exit(f"the purge is not complete: {receipt.proof}")
+
+
+def _received() -> int:
+    """Bytes that came over the loopback interface, where servers and clients are."""
+    return psutil.net_io_counters(pernic=True)["lo"].bytes_recv
+
+
+if __name__ == "__main__":
+    main()
