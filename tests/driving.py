@@ -60,7 +60,8 @@ class Driver:
         return self._installation.session()
 
     @cached_property
-    def _scanner(self) -> SecretScanner:
+    def scanner(self) -> SecretScanner:
+        """Finds credentials, with what is compiled of its rules."""
         return SecretScanner(self.session.settings.local / "cache")
 
     @contextmanager
@@ -74,27 +75,28 @@ class Driver:
             yield TenantContext(
                 tenant=tenant,
                 ref=record.ref,
+                scanned=record.scanned,
                 settings=self.session.settings,
                 catalog=catalog,
                 lake=self.session.lake.tenant(record.id, record.incarnation, guard=held.check),
                 store=self.session.store,
-                embedder=self.session.embedders.of(record.ref, tenant.embedder),
+                embedder=self.session.embedders.of_documents(record, tenant.embedder),
                 guard=held.check,
                 log=lambda line: None,
                 limits=self._limits,
                 batch_api=partial(self.session.embedders.batch_api, record.ref),
-                embedder_of=partial(self.session.embedders.of, record.ref),
+                embedder_of=partial(self.session.embedders.of_documents, record),
             )
 
     def sync(self, tenant_id: str, *, allow_deletes: bool = False) -> Counter[str]:
         """Carry everything through the chain; returns what was done over all runs."""
         with self.locked(tenant_id) as ctx:
-            return drain(ctx, self._scanner, allow_deletes=allow_deletes)
+            return drain(ctx, self.scanner, allow_deletes=allow_deletes)
 
     def run_once(self, tenant_id: str) -> Counter[str]:
         """One run's slice; returns what was done, and how many documents are `pending`."""
         with self.locked(tenant_id) as ctx:
-            return run_slice(ctx, self._scanner)
+            return run_slice(ctx, self.scanner)
 
 
 def drain(
@@ -119,23 +121,36 @@ def run_slice(
     judge: Judge | None = None,
 ) -> Counter[str]:
     """One run: list, plan, parse, chunk, embed, publish."""
+    done: Counter[str] = Counter()
+    for counts in stages_of(ctx, scanner, allow_deletes=allow_deletes, judge=judge):
+        done.update(counts)
+    return done
+
+
+def stages_of(
+    ctx: TenantContext,
+    scanner: SecretScanner,
+    *,
+    allow_deletes: bool = False,
+    judge: Judge | None = None,
+) -> Iterator[dict[str, int]]:
+    """One run, stage by stage: what each has done."""
     ctx = replace(ctx)
     listed = list_documents(ctx, scanner, allow_deletes=allow_deletes)
     work = plan_work(ctx, str(uuid.uuid4()))
+    yield {
+        "added": listed.added,
+        "changed": listed.changed,
+        "removed": listed.removed,
+        "held": listed.held,
+    }
     parsed = parse_documents(work.context, work)
-    chunked = chunk_documents(work.context, work)
-    embedded = embed_chunks(work.context, work)
+    yield {"parsed": parsed.parsed, "failed": parsed.failed}
+    yield {"chunks": chunk_documents(work.context, work).chunks}
+    yield {"embedded": embed_chunks(work.context, work).embedded}
     published = publish_slice(ctx, work, judge)
-    return Counter(
-        added=listed.added,
-        changed=listed.changed,
-        removed=listed.removed,
-        held=listed.held,
-        parsed=parsed.parsed,
-        failed=parsed.failed,
-        chunks=chunked.chunks,
-        embedded=embedded.embedded,
-        upserted=published.upserted,
-        deleted=published.deleted,
-        pending=published.pending,
-    )
+    yield {
+        "upserted": published.upserted,
+        "deleted": published.deleted,
+        "pending": published.pending,
+    }

@@ -69,6 +69,7 @@ class EmbeddingServer:
         always: the fault of all further requests.
         rejects: texts that sink their request with status 400.
         seconds: time an answer takes.
+        cosine: of a text with every text that it is None for; by a hash of the text without it.
         requests: the texts of each request, and when it came.
         answered: how often each text was answered, and so charged for.
         keys: what the requests gave as their key.
@@ -79,6 +80,7 @@ class EmbeddingServer:
     faults: deque[Fault | None] = field(default_factory=deque)
     always: Fault | None = None
     rejects: Callable[[str], bool] = lambda text: False
+    cosine: Callable[[str], float | None] | None = None
     requests: list[list[str]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     answered: Counter[str] = field(default_factory=Counter)
@@ -143,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _embed(
         self, asked: dict[str, Any], texts: list[str], *, gemini: bool, fault: Fault | None
     ) -> None:
-        vectors = _vectors(texts, self.state.dimensions)
+        vectors = _vectors(texts, self.state.dimensions, self.state.cosine)
         answer = _gemini_answer(vectors) if gemini else _openai_answer(asked, texts, vectors)
         body = fault.change(answer) if isinstance(fault, Spoilt) else answer
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -184,9 +186,22 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _vectors(texts: Sequence[str], dimensions: int) -> np.ndarray:
+def _vectors(
+    texts: Sequence[str],
+    dimensions: int,
+    cosine: Callable[[str], float | None] | None = None,
+) -> np.ndarray:
     maker = DeterministicEmbedder(dimensions)
-    return np.stack([maker._vector(text) for text in texts])
+    vectors = np.stack([maker._vector(text) for text in texts])
+    if cosine is None:
+        return vectors
+    # The first axis is what all texts without a cosine are about; the rest tells others apart.
+    chosen = [cosine(text) for text in texts]
+    about = np.array([1.0 if one is None else one for one in chosen])
+    vectors[:, 0] = 0.0
+    vectors *= (np.sqrt(1.0 - about**2) / np.linalg.norm(vectors, axis=1))[:, None]
+    vectors[:, 0] = about
+    return vectors
 
 
 def _openai_answer(asked: dict[str, Any], texts: list[str], vectors: np.ndarray) -> dict[str, Any]:

@@ -166,15 +166,15 @@ class Installation:
         self._retrievers.append(retriever)
         return retriever
 
-    def context(self, tenant_id: str) -> TenantContext:
-        """The context of a tenant's stages, without its lock."""
-
-        session = self.session()
+    def context(self, tenant_id: str, session: Session | None = None) -> TenantContext:
+        """The context of a tenant's stages, without its lock; of a new session by default."""
+        session = session or self.session()
         record = session.catalog.tenants.get(tenant_id)
         tenant = session.embedders.tenant(record)
         return TenantContext(
             tenant=tenant,
             ref=record.ref,
+            scanned=record.scanned,
             settings=session.settings,
             catalog=session.catalog,
             lake=session.lake.tenant(record.id, record.incarnation),
@@ -185,9 +185,11 @@ class Installation:
             log=lambda line: None,
         )
 
-    def entries(self, tenant_id: str) -> dict[str, tuple[str, str, int]]:
+    def entries(
+        self, tenant_id: str, session: Session | None = None
+    ) -> dict[str, tuple[str, str, int]]:
         """Every entry of the serving generation: uri, text hash and ordinal by id."""
-        ctx = self.context(tenant_id)
+        ctx = self.context(tenant_id, session)
         serving = ctx.catalog.generations.serving(tenant_id)
         assert serving is not None
         found = {}
@@ -230,6 +232,8 @@ def new_installation(
         "RAG_ASSETS_DEBUG": "1",
     }
     before = dict(os.environ)
+    # Exported by a session of the installation that the tests of the module share.
+    os.environ.pop("RAG_ASSETS_LAKE_URL", None)
     os.environ.update(environment)
     installation = Installation(home, environment)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,11 @@ from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 KILLED = -9
+
+
+def kills(fewest: int) -> int:
+    """How often each kind of work is killed: RAG_ASSETS_TEST_KILLS if that is more."""
+    return max(fewest, int(os.environ.get("RAG_ASSETS_TEST_KILLS", "0")))
 
 
 @dataclass(frozen=True)
@@ -56,10 +62,21 @@ class ForkServer:
         self._environment = dict(environment)
 
     def run(
-        self, *arguments: str, kill_before: int | None = None, kill_after: float | None = None
+        self,
+        *arguments: str,
+        kill_before: int | None = None,
+        kill_after: float | None = None,
+        **variables: str,
     ) -> Outcome:
-        """Run a command to its end, or to the moment at which it is killed."""
-        self._write(asdict(Job(arguments, self._environment, kill_before, kill_after)))
+        """Run a command to its end, or to the moment at which it is killed.
+
+        Args:
+            arguments: of the command.
+            kill_before, kill_after: see Job.
+            variables: more of its environment.
+        """
+        environment = {**self._environment, **variables}
+        self._write(asdict(Job(arguments, environment, kill_before, kill_after)))
         return Outcome(**self._read())
 
     @contextmanager

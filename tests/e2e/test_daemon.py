@@ -180,13 +180,19 @@ def test_expired_documents_go_once(daemon: Daemon, trouble: dict[str, Path]) -> 
 
 
 def test_a_failing_run_backs_off_and_recovers(daemon: Daemon, trouble: dict[str, Path]) -> None:
-    failed = [r for r in daemon.runs("broken") if r.dagster_run.status is FAILURE]
-    assert failed
+    def failures() -> list[dg.RunRecord]:
+        return [r for r in daemon.runs("broken", "sync_tenant") if r.dagster_run.status is FAILURE]
+
+    def counted() -> int:
+        return daemon.catalog.syncs.all("broken")["files"].attempts
+
+    # A run has failed a moment before that is counted.
+    wait_for(lambda: 0 < counted() == len(failures()), PATIENCE, "failures are counted")
+    failed = failures()
     spans = sorted((r.end_time or 0.0, r.start_time or 0.0) for r in failed)
     for number, ((end, _), (_, start)) in enumerate(itertools.pairwise(spans)):
         assert start - end >= 30 << number, "it waits 30 s, then 60 s, then 120 s"
     sync = daemon.catalog.syncs.all("broken")["files"]
-    assert sync.attempts == len(failed)
     assert sync.retry_at is not None
     assert "lake" in (sync.last_error or ""), "the reason is noted"
     assert not daemon.finds("broken", "Edited while")

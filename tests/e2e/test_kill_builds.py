@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rag_assets.pipeline.drift import inspect_index
-from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server
+from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
 
-KILLS = 10
+KILLS = kills(10)
 DOCUMENTS = 4
 
 

@@ -72,7 +72,7 @@ class AgingTenant:
 
     def sync(self) -> Counter[str]:
         with self.within() as ctx:
-            return drain(ctx, self.driver._scanner)
+            return drain(ctx, self.driver.scanner)
 
     def prune(self, **options: Any) -> PruningReport:
         with self.within() as ctx:

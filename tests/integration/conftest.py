@@ -1,13 +1,32 @@
-"""What the tests of the chain share: a driver of the stages for each module's installation."""
+"""What the tests of the chain share: a driver for each module's installation, a tenant."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.driving import Driver
-from tests.installation import Installation
+from tests.driving import Driver, tenant_named_after
+from tests.installation import FAST, Installation
+from tests.integration.builds import DOCUMENTS, prose
 
 
 @pytest.fixture(scope="module")
 def driver(shared_installation: Installation) -> Driver:
     return Driver(shared_installation)
+
+
+@pytest.fixture
+def tenant(request: pytest.FixtureRequest) -> str:
+    """The id of a tenant named after the test."""
+    return tenant_named_after(request)
+
+
+@pytest.fixture
+def files(shared_installation: Installation, driver: Driver, tenant: str) -> Path:
+    """The folder of that tenant, which is synced."""
+    folder = shared_installation.add_tenant(tenant, **FAST)
+    for number in range(DOCUMENTS):
+        (folder / f"{number}.md").write_text(prose(str(number)))
+    driver.sync(tenant)
+    return folder

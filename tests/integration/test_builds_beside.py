@@ -11,43 +11,22 @@ import pytest
 from sqlalchemy import update
 
 from rag_assets.pipeline.context import SliceLimits, TenantContext
-from rag_assets.pipeline.drift import inspect_index, repair_index
+from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.judging import Finding
+from rag_assets.pipeline.repair import repair_index
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tables import generations
 from tests.batch_server import BatchServer
-from tests.driving import Driver, run_slice, tenant_named_after
-from tests.embedding_server import EmbeddingServer, Status, embedding_server
+from tests.driving import Driver, run_slice
+from tests.embedding_server import Status, embedding_server
 from tests.installation import FAST, Installation
+from tests.integration.builds import DOCUMENTS, found, prose, remote
 from tests.integration.test_batches import embedder as batch_embedder
 from tests.integration.test_generations import CHUNKED, SPARSE, assert_nothing_to_do
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
-
-DOCUMENTS = 5
-
-
-def prose(name: str) -> str:
-    """A document of one chunk in a build with the default chunker, of several in one of CHUNKED."""
-    lines = " ".join(f"Sentence {n} of {name} is about topic {n}." for n in range(12))
-    return f"# About {name}\n\n{lines}\n"
-
-
-@pytest.fixture
-def tenant(request: pytest.FixtureRequest) -> str:
-    return tenant_named_after(request)
-
-
-@pytest.fixture
-def files(shared_installation: Installation, driver: Driver, tenant: str) -> Path:
-    """The folder of a synced tenant."""
-    folder = shared_installation.add_tenant(tenant, **FAST)
-    for number in range(DOCUMENTS):
-        (folder / f"{number}.md").write_text(prose(str(number)))
-    driver.sync(tenant)
-    return folder
 
 
 @pytest.fixture
@@ -58,12 +37,6 @@ def slowly(shared_installation: Installation) -> Driver:
 
 def builds(driver: Driver, tenant: str) -> dict[int, Generation]:
     return {g.number: g for g in driver.session.catalog.generations.live(tenant)}
-
-
-def found(installation: Installation, tenant: str, words: str) -> set[str]:
-    """The uris of the hits that hold these words."""
-    hits = installation.search(tenant, words, mode="text", top_k=20)
-    return {hit.uri for hit in hits if words in hit.text}
 
 
 def finish(driver: Driver, tenant: str) -> Counter[str]:
@@ -282,14 +255,3 @@ def test_a_build_whose_recipe_is_not_known_answers_until_its_successor_is_comple
     assert found(shared_installation, tenant, "Sentence 5 of 4") == set()
     finish(slowly, tenant)
     assert found(shared_installation, tenant, "of zebras") == {"files/3.md"}
-
-
-def remote(server: EmbeddingServer) -> dict[str, Any]:
-    """A tenant's embedder: the server."""
-    return {
-        "provider": "openai-compatible",
-        "base_url": server.url,
-        "model": "test-model",
-        "dimensions": server.dimensions,
-        "price": {"per_million": 0},
-    }

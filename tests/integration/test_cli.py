@@ -330,9 +330,11 @@ def test_help_is_there_for_every_command(run: Run) -> None:
 
 
 def test_a_group_without_a_command_shows_its_help(run: Run) -> None:
-    for group, one_of_them in (((), "search"), (("tenants",), "remove")):
+    of_a_system = (("guidelines",), "context")
+    for group, one_of_them in (((), "search"), (("tenants",), "remove"), of_a_system):
         said = run(*group)
         assert said.code == 2
         assert said.out.startswith("Usage: ")
         assert one_of_them in said.out
+        assert "completion" not in said.out
         assert said.err == ""

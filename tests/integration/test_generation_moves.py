@@ -10,34 +10,25 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from anyio import to_thread
 from sqlalchemy import update
 
+from rag_assets.assets.generations import generations_report
 from rag_assets.common.clock import Clock
 from rag_assets.pipeline.context import SliceLimits
+from rag_assets.pipeline.generation_moves import Order, build_to_return_to, roll_back
+from rag_assets.pipeline.generations import active_builds
+from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.upkeep import drop_old_generations
-from rag_assets.storage.catalog.generations import Generation
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import SearchRequest
+from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
 from rag_assets.storage.catalog.tables import generations
-from tests.driving import Driver, tenant_named_after
+from tests.driving import Driver
 from tests.embedding_server import embedding_server
 from tests.installation import FAST, CommandResult, Installation
-from tests.integration.test_builds_beside import DOCUMENTS, found, prose, remote
+from tests.integration.builds import DOCUMENTS, found, prose, remote, serving, states
 from tests.integration.test_generations import CHUNKED, SPARSE, assert_nothing_to_do
-
-
-@pytest.fixture
-def tenant(request: pytest.FixtureRequest) -> str:
-    return tenant_named_after(request)
-
-
-@pytest.fixture
-def files(shared_installation: Installation, driver: Driver, tenant: str) -> Path:
-    """The folder of a synced tenant."""
-    folder = shared_installation.add_tenant(tenant, **FAST)
-    for number in range(DOCUMENTS):
-        (folder / f"{number}.md").write_text(prose(str(number)))
-    driver.sync(tenant)
-    return folder
-
 
 Run = Callable[..., CommandResult]
 
@@ -64,16 +55,6 @@ def refused(shared_installation: Installation, tenant: str) -> Callable[..., str
         return result.err
 
     return command
-
-
-def states(driver: Driver, tenant: str) -> dict[int, str]:
-    return {g.number: g.state for g in driver.session.catalog.generations.live(tenant)}
-
-
-def serving(driver: Driver, tenant: str) -> Generation:
-    generation = driver.session.catalog.generations.serving(tenant)
-    assert generation is not None
-    return generation
 
 
 def alter_one_entry(installation: Installation, driver: Driver, tenant: str, number: int) -> None:
@@ -161,7 +142,12 @@ def test_a_tenant_that_publishes_by_hand(
 
 
 def test_going_back_brings_up_to_date_first_and_lasts(
-    shared_installation: Installation, driver: Driver, tenant: str, files: Path, run: Run
+    shared_installation: Installation,
+    driver: Driver,
+    tenant: str,
+    files: Path,
+    run: Run,
+    refused: Callable[..., str],
 ) -> None:
     shared_installation.configure(tenant, **SPARSE)
     driver.sync(tenant)
@@ -174,6 +160,10 @@ def test_going_back_brings_up_to_date_first_and_lasts(
     assert states(driver, tenant) == {1: "SERVING", 2: "RETIRED"}
     assert found(shared_installation, tenant, "of zebras") == {"files/1.md"}
     assert found(shared_installation, tenant, "Sentence 5 of 2") == set()
+    # Once more would lead to the build from which it was gone back.
+    again = refused("rollback", "--reason", "why")
+    assert "generation 1" in again
+    assert "answers already, pinned by" in again
     # The configuration asks for the other build, and syncs keep to the pinned one.
     plan = shared_installation.command("plan", tenant, "--json").json
     assert (plan["documents"], plan["new_generation"]) == (0, False)
@@ -187,14 +177,12 @@ def test_going_back_brings_up_to_date_first_and_lasts(
     assert found(shared_installation, tenant, "of yaks") == {"files/3.md"}
     driver.sync(tenant)
     assert serving(driver, tenant).number == 2
-    assert driver.session.catalog.generations.pin_of(tenant) is None
+    assert driver.session.catalog.pins.of(tenant) is None
 
 
 def test_going_back_now_answers_before_it_is_up_to_date(
     shared_installation: Installation, driver: Driver, tenant: str, files: Path
 ) -> None:
-    from rag_assets.pipeline.generation_moves import Order, build_to_return_to, roll_back
-
     shared_installation.configure(tenant, **CHUNKED)
     driver.sync(tenant)
     (files / "1.md").write_text(prose("zebras"))
@@ -209,6 +197,21 @@ def test_going_back_now_answers_before_it_is_up_to_date(
     assert driver.sync(tenant)["embedded"] == 1
     assert found(shared_installation, tenant, "of zebras") == {"files/1.md"}
     assert serving(driver, tenant).number == 1
+
+
+def test_a_way_back_that_was_interrupted_goes_on_to_the_pinned_build(
+    shared_installation: Installation, driver: Driver, tenant: str, files: Path, run: Run
+) -> None:
+    shared_installation.configure(tenant, **CHUNKED)
+    driver.sync(tenant)
+    shared_installation.configure(tenant, chunker=None, **SPARSE)
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        generation = build_to_return_to(ctx, 1)
+        roll_back(ctx, generation, Order.of(ctx, "a test", "worse"), now=False)
+    assert states(driver, tenant) == {1: "RETIRED", 2: "RETIRED", 3: "SERVING"}
+    assert run("rollback", "--reason", "worse", "--json").json["number"] == 1
+    assert states(driver, tenant) == {1: "SERVING", 2: "RETIRED", 3: "RETIRED"}
 
 
 def test_what_cannot_be_gone_back_to_is_refused_with_the_reason(
@@ -244,6 +247,18 @@ def change_row(driver: Driver, tenant: str, values: dict[str, Any]) -> None:
         connection.execute(update(generations).where(which).values(values))
 
 
+def test_a_build_without_a_document_is_listed(
+    shared_installation: Installation, driver: Driver, tenant: str, files: Path, run: Run
+) -> None:
+    shared_installation.configure(tenant, **CHUNKED)
+    with driver.locked(tenant) as ctx:
+        assert active_builds(ctx).wanted.generation.number == 2
+        assert generations_report(ctx) is not None
+    [_, opened] = run("list", "--json").json["generations"]
+    assert (opened["state"], opened["documents"], opened["planned"]) == ("BUILDING", 0, None)
+    assert "BUILDING" in run("list").out
+
+
 def test_a_build_whose_key_is_gone_is_not_gone_back_to(
     shared_installation: Installation,
     tenant: str,
@@ -263,7 +278,7 @@ def test_a_build_whose_key_is_gone_is_not_gone_back_to(
         driver.sync(tenant)
         monkeypatch.delenv("KEY_OF_THE_FORMER")
         assert "KEY_OF_THE_FORMER" in refused("rollback", "--reason", "why")
-        assert driver.session.catalog.generations.pin_of(tenant) is None
+        assert driver.session.catalog.pins.of(tenant) is None
         monkeypatch.setenv("KEY_OF_THE_FORMER", "a-key-for-tests")
         run("rollback", "--reason", "why")
     assert serving(driver, tenant).number == 1
@@ -285,6 +300,10 @@ def test_a_build_is_discarded_unless_it_answers(
     assert states(driver, tenant) == {2: "SERVING"}
     with driver.locked(tenant) as ctx:
         assert ctx.store.entries.count(former.index_name, ctx.owner(former)) == 0
+    [receipt] = driver.session.catalog.receipts.all(tenant)
+    assert (receipt.kind, receipt.rule, receipt.documents) == ("discard", "request", ())
+    assert receipt.counts["index"]["builds"] == 1
+    assert receipt.counts["index"]["entries"] > 0
     assert "no former build" in refused("rollback", "--reason", "why")
 
 
@@ -314,3 +333,39 @@ def test_a_removal_that_was_interrupted_is_continued(
     with driver.locked(tenant) as ctx:
         assert drop_old_generations(ctx) == 1
     assert states(driver, tenant) == {2: "RETIRED", 3: "SERVING"}
+
+
+@pytest.mark.parametrize("placement", ["shared", "dedicated"])
+def test_a_search_of_a_build_that_is_discarded_meanwhile_is_answered_by_its_successor(
+    shared_installation: Installation,
+    driver: Driver,
+    monkeypatch: pytest.MonkeyPatch,
+    placement: str,
+) -> None:
+    tenant = f"overtaken-{placement}"
+    folder = shared_installation.add_tenant(tenant, index={"placement": placement}, **FAST)
+    (folder / "1.md").write_text(prose("zebras"))
+    driver.sync(tenant)
+
+    def overtake() -> None:
+        shared_installation.configure(tenant, index={"placement": "shared"}, **CHUNKED)
+        driver.sync(tenant)
+        with driver.locked(tenant) as ctx:
+            drop_generation(ctx, ctx.catalog.generations.live(tenant)[0])
+
+    at_first, moves = SearchStateReader.search_state, [overtake]
+
+    async def overtaken(reader: SearchStateReader, *asked: Any) -> SearchState:
+        state = await at_first(reader, *asked)
+        if moves:
+            await to_thread.run_sync(moves.pop())
+        return state
+
+    session = shared_installation.session()
+    with monkeypatch.context() as patched:
+        patched.setattr(SearchStateReader, "search_state", overtaken)
+        retriever = Retriever(session.catalog, session.store, session.embedders)
+        answer = retriever.search(tenant, SearchRequest(query="zebras", mode="text"))
+        retriever.close()
+    assert answer.generation == 2
+    assert {hit.uri for hit in answer.hits} == {"files/1.md"}

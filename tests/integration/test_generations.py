@@ -11,9 +11,15 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from rag_assets.common.clock import Clock
+from rag_assets.pipeline import recipes
+from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.context import SliceLimits
-from rag_assets.pipeline.drift import inspect_index, repair_index
+from rag_assets.pipeline.drift import inspect_index
+from rag_assets.pipeline.repair import repair_index
 from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact, drop_old_generations
+from rag_assets.storage.index.elasticsearch import mapping
+from rag_assets.storage.index.model import SCHEMA_VERSION
+from rag_assets.storage.lake.model import LakeMark
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 
@@ -208,9 +214,28 @@ def test_a_lost_index_is_replaced_by_one_of_the_kind_that_suits(
             assert serving is not None
             assert kind_of(installation, serving.index_name) == kind
             ctx.store.indexes.drop(serving.index_name)
-            repair_index(ctx)
+            assert [state.index_lost for state in repair_index(ctx)] == [True]
+            assert kind_of(installation, serving.index_name) == kind
         driver.sync("open")
     assert len(installation.search("open", "Every word counts.", mode="knn")) == 1
+
+
+def test_a_lost_index_waits_while_the_catalog_was_set_back(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    shared_installation.configure(tenant, index={"placement": "dedicated"})
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        serving = ctx.catalog.generations.serving(tenant)
+        assert serving is not None
+        ctx.lake.mark.write(LakeMark(1_000_000))
+        ctx.store.indexes.drop(serving.index_name)
+        assert any(state.index_lost for state in repair_index(ctx))
+        assert accept_catalog(ctx)
+        repair_index(ctx)
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        assert all(state.healthy for state in inspect_index(ctx))
 
 
 def test_a_dedicated_tenant_has_an_index_alone(
@@ -228,6 +253,38 @@ def test_a_dedicated_tenant_has_an_index_alone(
         assert serving.index_name in ctx.store.indexes.dedicated(tenant)
         assert ctx.store.indexes.owners(serving.index_name) == [(tenant, ctx.ref.incarnation)]
     assert shared_installation.search(tenant, "Sentence 7 of two", mode="text")
+    shared_installation.configure(tenant, index=None)
+    back = driver.sync(tenant)
+    assert (back["parsed"], back["chunks"], back["embedded"]) == (0, 0, 0)
+    assert sorted(shared_installation.entries(tenant).values()) == sorted(shared.values())
+
+
+def test_a_new_schema_is_written_from_the_lake(
+    shared_installation: Installation,
+    driver: Driver,
+    tenant: str,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver.sync(tenant)
+    before = shared_installation.entries(tenant)
+    with monkeypatch.context() as patched:
+        for module in (recipes, mapping):
+            patched.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+        slowly = Driver(shared_installation, SliceLimits(documents=1))
+        made = slowly.run_once(tenant)
+        # The former build cannot be written any more: it answers until the new one is complete.
+        assert shared_installation.entries(tenant) == before
+        (files / "one.md").unlink()
+        made += slowly.sync(tenant)
+        assert (made["parsed"], made["chunks"], made["embedded"]) == (0, 0, 0)
+        uris = {uri for uri, _, _ in shared_installation.entries(tenant).values()}
+        assert uris == {"files/two.md", "files/three.md"}
+        with driver.locked(tenant) as ctx:
+            former, present = ctx.catalog.generations.live(tenant)
+            assert (former.state, present.state) == ("RETIRED", "SERVING")
+            assert former.index_name != present.index_name
+            assert f"-v{SCHEMA_VERSION + 1}-" in present.index_name
 
 
 def kind_of(installation: Installation, index_name: str) -> str:

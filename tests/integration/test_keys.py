@@ -136,7 +136,7 @@ def test_documents_that_waited_for_a_key_are_retried(
     catalog = installation.session().catalog
     documents = catalog.documents
     document = documents.all("acme")[0]
-    failure = Failure(document.document_id, document.document_key, "no key", NEVER)
+    failure = Failure(document.document_id, document.document_key, "no key", "no-key", NEVER)
     catalog.quarantine.fail(acme, [failure], config_key="any")
     said = set_key(KEY, "acme", "openai")
     assert "1 document will be retried by: rag-assets sync acme" in said.out

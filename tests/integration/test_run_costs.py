@@ -29,6 +29,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
     def statement(_c: object, _cursor: object, sql: str, *_rest: object) -> None:
         counts["columns asked for" if "pg_attribute" in sql else "statements"] += 1
+        counts["tables counted"] += sql.startswith("ANALYZE")
 
     def connection(*_: object) -> None:
         counts["connections"] += 1
@@ -79,6 +80,18 @@ def test_a_run_over_many_files_asks_no_more_often_than_one_over_a_few(
     assert many == few
     assert many["statements"] <= MOST_STATEMENTS
     assert many["columns asked for"] == 0
+    assert many["tables counted"] == 0
     assert many["connections"] <= 1, "that of the tenant's lock"
     assert many["tables opened"] <= 9, "three tables, and once more for each of their writes"
     assert many["requests"] <= 10
+
+
+def test_postgres_counts_the_rows_of_a_first_import(
+    shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shared_installation.add_tenant("large", **FAST)
+    edit(folder, 500, "At first")
+    with counted(monkeypatch) as counts:
+        result = sync_tenant(shared_installation.session(), "large")
+    assert result.error is None
+    assert counts["tables counted"] == 1, "or it compares each document with each version"

@@ -181,6 +181,10 @@ def test_a_removed_tenant_leaves_nothing_and_its_id_is_free(
     removed = shared_installation.command("tenants", "remove", tenant, "--yes", "--json")
     assert removed.code == 0, removed.err
     assert removed.json["entries"] == 3
+    [receipt] = driver.session.catalog.receipts.all(tenant)
+    assert receipt.proof["found"] == {"index": 0, "lake": 0, "blobs": 0, "postgres": []}
+    assert receipt.proof["deleted entries in segments"] == 0
+    assert "phrases" in receipt.proof["searched for"]
     assert_no_trace(shared_installation, driver, tenant)
     with pytest.raises(UnknownTenant):
         shared_installation.search(tenant, "tide")

@@ -38,7 +38,7 @@ def test_names_that_former_rules_missed_are_masked_by_the_next_sync(
                 document_id("files", name),
             ],
         )
-        connection.execute("UPDATE rag_catalog.syncs SET listing_digest = 'of-other-rules'")
+        connection.execute("UPDATE rag_catalog.tenants SET scanned = '{}'")
     counts = installation.synced("acme")
     assert counts["raw_documents"]["added"] == 0
     stored = "".join(rows(installation).values())

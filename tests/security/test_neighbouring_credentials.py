@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from string import ascii_letters, ascii_uppercase, digits
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -68,6 +69,20 @@ def test_all_are_masked_and_nothing_else_is_changed(
     )
     beside = {n for span in spans for n in range(span.start, span.end) if text[n].isalnum()} - due
     assert not beside - may_of(placed), f"{text[min(beside) - 20 : max(beside) + 20]!r}"
+
+
+def test_a_word_after_two_tokens_does_not_complete_a_third(scanner: SecretScanner) -> None:
+    """Sixteen characters of one, twenty of the next and four of a word look like a key of AWS."""
+    random = Random(5)
+    for _ in range(5):
+        body = "".join(random.choices(ascii_letters + digits, k=159))
+        first = f"ya{29}.{body[:143]}-{body[143:]}"
+        second = "AK" + "IA" + "".join(random.choices(ascii_uppercase + "234567", k=16))
+        text = f"Notes of the day.\n\n{first}\n{second}\nThat is all.\n"
+        masked = mask(text, scanner.scan(text))
+        assert masked.endswith("\nThat is all.\n")
+        assert first not in masked
+        assert second not in masked
 
 
 def written(placed: list[Placed]) -> tuple[str, list[tuple[int, int]]]:

@@ -27,7 +27,7 @@ from tests.installation import FAST, Installation
 
 HOLDS_TEXT = """
 SELECT table_name, column_name FROM information_schema.columns
-WHERE table_schema = 'rag_catalog' AND table_name <> 'alembic_version'
+WHERE table_schema = 'rag_catalog' AND table_name NOT LIKE 'alembic_version%'
   AND data_type IN ('text', 'character varying', 'character', 'jsonb', 'json', 'ARRAY', 'bytea')
 """
 SAMPLES = "SELECT tablename, attname, s::text FROM pg_stats s WHERE schemaname = 'rag_catalog'"
@@ -41,17 +41,24 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         "source_type",
     ),
     "embedding_batches": ("error",),
-    "erasures": ("by", "document_ids", "parse_keys", "chunk_set_keys", "counts"),
+    "erasures": (
+        *("by", "document_ids", "parse_keys", "chunk_set_keys", "counts", "blobs"),
+        "progress",
+    ),
     "events": ("payload",),
     "generations": ("digest_key", "embedder", "recipe", "reason", "checks"),
     "judged_questions": ("question_id", "question", "kind", "judgements", "pool"),
     "held_records": ("source_type", "source_id", "text", "said"),
+    "held_uploads": ("file_name", "uploaded_by"),
     "holds": ("reason", "by"),
     "knowledge_staging": (
         *("agent_type", "task_type", "technology", "failure_description", "error_message"),
         *("solution_steps", "gate_type", "human_feedback", "revision_approach"),
         "approved_approach",
     ),
+    "guideline_texts": ("text", "updated_by"),
+    "panel_codes": ("code_sha256", "name", "principals"),
+    "panel_sessions": ("session_sha256", "name", "principals"),
     "provider_keys": ("nonce", "ciphertext", "last_four"),
     "question_vectors": ("vector",),
     "receipt_keys": ("key",),
@@ -61,7 +68,8 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "slices": ("unlisted",),
     "source_records": ("source_type", "source_id", "text", "said"),
     "syncs": ("last_error",),
-    "tenants": ("config",),
+    "tenants": ("config", "scanned"),
+    "uploads": ("file_name", "uploaded_by"),
 }
 """Columns without statistics, by table."""
 
@@ -70,6 +78,7 @@ UNSAMPLED_INDEX_COLUMNS: Mapping[str, tuple[int, ...]] = {"ix_events_tenant_call
 
 SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "access_scopes": ("tenant", "scope", "principal"),
+    "catalog_marks": ("tenant",),
     "check_results": ("tenant", "asset", "name", "severity"),
     "checkpoints": ("tenant", "checkpoint_type"),
     "document_index": (
@@ -80,7 +89,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "documents": (
         *("tenant", "document_id", "source", "media_type", "content_sha256", "access_scope"),
         *("document_key", "status", "failed_document_key", "failed_config_key"),
-        "embedded_sha256",
+        *("embedded_sha256", "error_kind"),
     ),
     "embedder_probes": ("tenant", "embedder_id", "probes_key", "vectors", "distances"),
     "embedding_batches": (
@@ -91,12 +100,17 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "generations": (
         *("tenant", "generation_key", "index_name", "index_uuid", "embedder_id", "state"),
     ),
+    "guideline_texts": ("tenant",),
     "judged_questions": ("tenant",),
+    "panel_codes": ("tenant", "token_id"),
+    "panel_sessions": ("tenant", "token_id"),
     "held_records": ("tenant", "document_id", "source", "media_type", "content_sha256"),
+    "held_uploads": ("tenant", "document_id", "source", "media_type", "content_sha256"),
     "held_texts": ("tenant", "document_id", "parse_key", "chunk_set_key"),
     "holds": ("tenant", "source", "document_id"),
     "knowledge_staging": ("tenant", "entry_type"),
-    "provider_keys": ("tenant", "provider", "master_key_id"),
+    "organizations": ("id", "chat_model"),
+    "provider_keys": ("tenant", "organization", "provider", "master_key_id"),
     "question_vectors": ("tenant", "embedder_id", "question_sha256"),
     "service_tokens": ("token_id", "tenant", "role"),
     "receipts": ("tenant", "kind", "rule", "previous", "hash"),
@@ -107,8 +121,9 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "syncs": ("tenant", "source", "listing_digest", "config_key"),
     "tenant_locks": ("tenant", "holder"),
-    "tenants": ("id", "state", "origin"),
+    "tenants": ("id", "state", "origin", "profile", "organization", "project"),
     "tombstones": ("tenant", "document_id", "content_sha256"),
+    "uploads": ("tenant", "document_id", "source", "path", "media_type", "content_sha256"),
     "usage": ("tenant", "provider", "model"),
 }
 """Columns with statistics, by table: ids, hashes, states and names that operators give."""

@@ -19,6 +19,8 @@ ASSETS = {
     "embeddings": "knowledge",
     "search_index": "knowledge",
     "embedding_cost": "cost",
+    "generations": "builds",
+    "retention": "retention",
     "retrieval_quality": "quality",
 }
 CHECKS = {
@@ -28,7 +30,10 @@ CHECKS = {
     "embeddings.dimensions",
     "embeddings.expectations",
     "embeddings.spending",
+    "raw_documents.catalog",
     "raw_documents.contents",
+    "raw_documents.stored",
+    "embeddings.lake",
     "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
     "search_index.drift",
@@ -126,11 +131,20 @@ def test_schedules_are_these_and_run(repository: dg.RepositoryDefinition) -> Non
         ("weekly_compaction", "`weekly_compaction`, Sunday 04:00", "0 4 * * 0"),
     ],
 )
-def test_schedules_of_the_page_about_retention_run_when_it_says(
+def test_schedules_run_when_the_page_about_retention_says(
     repository: dg.RepositoryDefinition, name: str, shown: str, cron: str
 ) -> None:
     page = (ROOT / "docs" / "retention.md").read_text()
     assert shown in page
     assert repository.get_schedule_def(name).cron_schedule == cron
-    named = re.findall(r"`((?:daily|weekly|nightly|monthly)_[a-z_]+)`", page)
-    assert set(named) <= SCHEDULES
+
+
+@pytest.mark.parametrize("page", ["generations.md", "retention.md"])
+def test_what_pages_about_living_indexes_name_is_loaded(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    schedules = re.findall(r"`((?:daily|weekly|nightly|monthly)_[a-z_]+)`", text)
+    assert set(schedules) <= SCHEDULES
+    assets = re.findall(r"asset `(\w+)`", text)
+    assert set(assets) <= set(ASSETS)
+    assert schedules
+    assert assets

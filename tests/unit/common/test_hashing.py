@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.common.hashing import HashRange, key_of, sha256_hex
 
 scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
 values = st.recursive(
@@ -53,3 +53,15 @@ def repr_of(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(repr_of, value)) + "]"
     return repr(value)
+
+
+def test_parts_of_a_range_hold_each_hash_once_and_about_as_many() -> None:
+    hashes = [sha256_hex(str(n)) for n in range(2_000)]
+    parts = HashRange().parts(7)
+    assert [HashRange.part(n, 7) for n in range(7)] == parts
+    assert all(sum(one in part for part in parts) == 1 for one in hashes)
+    assert all(200 < sum(one in part for one in hashes) < 370 for part in parts)
+    inner = parts[3].parts(2)
+    assert all((one in parts[3]) == (one in inner[0] or one in inner[1]) for one in hashes)
+    assert HashRange().parts(1) == [HashRange()]
+    assert 5 not in HashRange()

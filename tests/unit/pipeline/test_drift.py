@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.pipeline.drift import Drift, compare_index
+from rag_assets.pipeline.index_comparison import Drift, compare_index, suspects
+from rag_assets.pipeline.vector_drift import compare_vectors
 from rag_assets.storage.catalog.index_rows import HeldVersion
-from rag_assets.storage.index.model import Owner, ScannedEntry, entry_id
+from rag_assets.storage.index.model import (
+    EntryVector,
+    Owner,
+    ScannedEntry,
+    VersionCount,
+    entry_id,
+)
 
 OWNER = Owner("acme", 7, 2)
 held_versions = st.lists(
@@ -58,7 +67,7 @@ FAULTS = ("lost", "intact", "scope", "tenant", "routing", "id", "document", "key
 @pytest.mark.slow
 @given(held=held_versions, data=st.data())
 def test_exactly_the_faults_are_found(held: list[HeldVersion], data: st.DataObject) -> None:
-    missing, altered, orphans, foreign = set(), set(), set(), set()
+    missing, altered, orphans, foreign, displaced = (set[str]() for _ in range(5))
     live = []
     for entry in perfect(held):
         fault = data.draw(st.none() | st.sampled_from(FAULTS))
@@ -71,15 +80,24 @@ def test_exactly_the_faults_are_found(held: list[HeldVersion], data: st.DataObje
         elif fault is None:
             live.append(entry)
         else:
-            missing.add(entry.document_id)
             if fault != "lost":
                 live.append(spoilt(entry, fault))
-                (foreign if fault in {"tenant", "routing"} else orphans).add(live[-1].id)
+            if fault in {"lost", "id"}:
+                missing.add(entry.document_id)
+            if fault == "id":
+                orphans.add(live[-1].id)
+            elif fault in {"tenant", "routing"}:
+                foreign.add(entry.id)
+                displaced.add(entry.document_id)
+            elif fault != "lost":
+                altered.add(entry.document_id)
     drift = compare_index(held, data.draw(st.permutations(live)), OWNER)
     assert set(drift.missing) == missing
     assert set(drift.altered) == altered
     assert set(drift.orphans) == orphans
     assert set(drift.foreign) == foreign
+    assert set(drift.displaced) == displaced
+    assert set(drift.damaged) == missing | altered | displaced
     assert drift.none == (not (missing or altered or orphans or foreign))
 
 
@@ -115,8 +133,8 @@ def test_a_surplus_entry_does_not_make_up_for_a_lost_one() -> None:
 def test_a_log_line_counts_what_drifted_and_lists_nothing() -> None:
     drift = Drift(20_000, 3, missing=tuple(f"document-{n}" for n in range(5_000)))
     assert str(drift) == (
-        "3 of 20,000 entries; documents with entries missing: 5,000, altered: 0;"
-        " orphaned entries: 0, foreign: 0"
+        "3 of 20,000 entries; documents with entries missing: 5,000, altered: 0, altered"
+        " vectors: 0; orphaned entries: 0, foreign: 0"
     )
 
 
@@ -130,3 +148,44 @@ def test_entries_of_a_record_that_was_pushed_anew_may_have_the_former_scope() ->
     [entry] = perfect([HeldVersion("a", "one", 1, "public")])
     assert compare_index([HeldVersion("a", "one", 1, "team")], [entry], OWNER).altered == ("a",)
     assert compare_index([HeldVersion("a", "one", 1, None)], [entry], OWNER).none
+
+
+def test_vectors_are_compared_only_where_both_have_one_of_the_same_version() -> None:
+    first, second = np.array([1, 0], "<f4"), np.array([0, 1], "<f4")
+    lake = {"a": first.tobytes(), "b": second.tobytes()}
+    held = {"one": "v1", "two": "v1"}
+
+    def found(document_id: str, text: str, vector: np.ndarray | None, **changes: Any) -> set[str]:
+        live = EntryVector("id", document_id, "v1", text, vector, genuine=True)
+        drift = compare_vectors(held, lake, [replace(live, **changes)])
+        assert drift.doubtful == (set() if changes.get("genuine", True) else {document_id})
+        return set(drift.altered)
+
+    assert found("one", "a", first) == set()
+    assert found("one", "a", first + np.float32(1e-7)) == set(), "rounding"
+    assert found("one", "a", second) == {"one"}
+    assert found("one", "a", None) == {"one"}
+    assert found("one", "a", np.array([1, 0, 0], "<f4")) == {"one"}
+    assert found("one", "c", second) == set(), "the lake's loss"
+    assert found("one", "a", second, genuine=False) == set(), "an altered entry"
+    assert found("one", "a", second, index_key="v0") == set(), "of another version"
+    assert found("nobody", "a", second) == set()
+
+
+def test_counts_tell_which_documents_have_to_be_read() -> None:
+    held = [HeldVersion(id_, "v1", 2, "public") for id_ in "abcdefg"]
+    counts = [
+        *(VersionCount(id_, "v1", "public", 2) for id_ in "ab"),
+        VersionCount("c", "v1", "public", 1),
+        VersionCount("d", "v1", "public", 2),
+        VersionCount("d", "v0", "public", 1),
+        VersionCount("e", "v1", "public", 1),
+        VersionCount("e", "v1", "everybody", 1),
+        VersionCount("f", "v1", "public", 3),
+        VersionCount("nobody", "v1", "public", 1),
+        VersionCount("left", "v1", "public", 1),
+        VersionCount(None, "v1", "public", 1),
+    ]
+    assert suspects(held, counts, {"left"}) == {"c", "d", "e", "f", "g", "nobody", None}
+    scopeless = [HeldVersion("a", "v1", 1, None)]
+    assert suspects(scopeless, [VersionCount("a", "v1", "former", 1)]) == set()

@@ -19,6 +19,7 @@ def hit_of(
         "heading_path": [],
         "start": start,
         "end": start + len(text),
+        "ordinal": 0,
         "chunk_id": "team:a.md:0",
     }
     version = ReadableVersion("key", "files/a.md", "public", None, stale=False)

@@ -17,6 +17,7 @@ def hit(**places: object) -> Hit:
     names = ("page", "slide", "sheet", "row_start", "row_end", "line_start", "line_end")
     return Hit(
         number=1,
+        ordinal=0,
         score=0.5,
         text="",
         excerpt="",

@@ -19,6 +19,7 @@ FIRST_SCHEMA = {
     "end": 15,
     "line_start": 1,
     "line_end": 1,
+    "ordinal": 0,
     "chunk_id": "team:a.md:0",
 }
 

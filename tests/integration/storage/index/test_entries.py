@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from rag_assets.common.errors import IndexInconsistent, TenantLocked
-from rag_assets.storage.index.model import Owner, RankingRequest
-from tests.vector_stores import KEY, Opened, entry, owner_of
+from rag_assets.common.hashing import HashRange
+from rag_assets.storage.index.model import IndexSpec, Owner, RankingRequest, VectorIndex
+from rag_assets.storage.index.store import VectorStore
+from tests.vector_stores import KEY, Opened, entry, owner_of, unit
 
 
 def holds_lock() -> None:
@@ -121,3 +124,72 @@ def test_a_missing_index_reads_as_empty_and_cannot_be_searched(
     assert entries.set_scopes(gone, owner, {"pump": "crew"}, guard=holds_lock) == 0
     with pytest.raises(IndexInconsistent):
         opened.ask(lambda s: s.rankings(gone, owner, [RankingRequest("pump", 3)]))
+
+
+def test_vectors_are_read_by_texts_and_by_ranges(opened: Opened, owner: Owner) -> None:
+    first, second = (
+        entry(owner, name, vector=unit(*numbers))
+        for name, numbers in (("2f", (1, 2, 3, 4)), ("c0", (4, 3, 2, 1)))
+    )
+    opened.write(first, second, entry(owner_of(owner.tenant, generation=2), "2f"))
+    read = opened.store.entries.vectors
+    found = {one.text_sha256: one for one in read(opened.name, owner, ["2f-0", "c0-0", "absent"])}
+    assert set(found) == {"2f-0", "c0-0"}
+    of_first = found["2f-0"]
+    assert (of_first.id, of_first.document_id, of_first.index_key) == (first.id, "2f", "v1")
+    assert of_first.genuine
+    low, high = HashRange().parts(2)
+    assert [one.document_id for one in read(opened.name, owner, low)] == ["2f"]
+    assert [one.document_id for one in read(opened.name, owner, high)] == ["c0"]
+    assert list(read("absent", owner, low)) == []
+
+
+@pytest.mark.parametrize("kind", ["int8_hnsw", "hnsw", "bbq_hnsw"])
+def test_a_vector_is_read_bit_by_bit_as_it_was_written(
+    module_store: VectorStore, owner: Owner, kind: VectorIndex
+) -> None:
+    spec = IndexSpec(64, kind)
+    index = module_store.indexes.place(spec, owner.tenant, "dedicated")
+    numbers = np.random.default_rng(3).standard_normal((20, 64), dtype=np.float32)
+    vectors = numbers / np.linalg.norm(numbers, axis=1, keepdims=True)
+    written = [entry(owner, f"{n:02x}", vector=vector) for n, vector in enumerate(vectors)]
+    module_store.entries.write(index.name, written)
+    found = {one.id: one for one in module_store.entries.vectors(index.name, owner, HashRange())}
+    for one in written:
+        vector = found[one.id].vector
+        assert vector is not None
+        assert vector.tobytes() == one.vector.tobytes()
+    assert module_store.indexes.fits(index.name, spec)
+    assert not module_store.indexes.fits(index.name, IndexSpec(65, kind))
+    assert module_store.indexes.fits("absent", spec)
+    module_store.indexes.drop(index.name)
+
+
+def test_entries_are_counted_by_version_and_strangers_are_told_apart(
+    opened: Opened, owner: Owner
+) -> None:
+    beside = owner_of(owner.tenant, generation=2)
+    former = owner_of(owner.tenant, incarnation=7)
+    opened.write(
+        entry(owner, "one"),
+        entry(owner, "one", ordinal=1),
+        entry(owner, "one", version="v2"),
+        entry(owner, "two", access_scope="team"),
+        entry(beside, "one"),
+        entry(former, "one"),
+    )
+    counts = {
+        (one.document_id, one.index_key, one.access_scope): one.count
+        for one in opened.store.entries.counts(opened.name, owner)
+    }
+    assert counts == {
+        ("one", "v1", "public"): 2,
+        ("one", "v2", "public"): 1,
+        ("two", "v1", "team"): 1,
+    }
+    found = opened.store.entries.strangers(opened.name, owner.tenant, [owner, beside])
+    assert [stranger.incarnation for stranger in found] == [7]
+    of_two = opened.store.entries.scan(opened.name, owner.tenant, KEY, ["two", "absent"])
+    assert [(one.document_id, one.intact) for one in of_two] == [("two", True)]
+    assert list(opened.store.entries.counts("absent", owner)) == []
+    assert list(opened.store.entries.strangers("absent", owner.tenant, [owner])) == []
