@@ -12,6 +12,7 @@ from rag_assets.api import settings as service_settings
 from rag_assets.client import environment as client_settings
 from rag_assets.common import settings
 from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.panel import settings as panel_settings
 from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.model import Tenant
 
@@ -42,6 +43,7 @@ def configuration_page() -> str:
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
     parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
     parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
+    parts += ["\nOf its panel:\n", _environment(panel_settings.__doc__)]
     parts += ["\nOf programs that use it through `rag_assets.client`:\n"]
     parts += [_environment(client_settings.__doc__)]
     parts += ["\n## tenants.yaml\n", _example()]

@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from docs.tools.graphs import graphs_table
+from docs.tools.living import living_table
 from docs.tools.serving import serving_tables
 from docs.tools.tables import as_table, in_seconds, median_of, origin
 
@@ -78,6 +79,51 @@ def _saved(result: _Result) -> str:
     ]
     columns = ["files saved, one by one", "p50", "p95", "longest", "CPU a file, all processes"]
     return f"{as_table(columns, [row])}\n{origin({'rounds': 1, **result})}"
+
+
+def _burst(result: _Result) -> str:
+    row = [
+        f"{result['burst']} within {result['spread_seconds']:.0f} seconds",
+        *(in_seconds(result[name]) for name in ("p50", "p95", "max", "done_after_seconds")),
+        in_seconds(result["cpu_per_change"]),
+    ]
+    by_process = ", ".join(
+        f"{name} {cpu / result['burst']:.2f} s"
+        for name, cpu in sorted(result["cpu"].items(), key=lambda item: -item[1])
+    )
+    columns = ["tenants edited, each once", "p50", "p95", "longest", "all after", "CPU a file"]
+    table = as_table(columns, [row])
+    return f"{table}\nCPU a file: {by_process}.\n\n{origin({'rounds': 1, **result})}"
+
+
+def _guidelines(result: _Result) -> str:
+    alone, at_once = result["alone"], result["at_once"]
+    stages = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in alone["stages"].items())
+    ready = at_once["ready_seconds"]
+    uploads = as_table(
+        ["uploaded", "passages", "READY after", "by stage"],
+        [
+            ["one PDF", f"{alone['chunks']:,}", in_seconds(alone["ready_seconds"]), stages],
+            [
+                f"{at_once['files']} at once, to {at_once['projects']} projects",
+                f"{at_once['chunks']:,}",
+                f"{in_seconds(ready[0])} to {in_seconds(ready[-1])}",
+                f"all after {in_seconds(at_once['seconds'])}",
+            ],
+        ],
+    )
+    spreads = (
+        ("at rest", result["contexts_at_rest"]),
+        ("while these are indexed", result["contexts_meanwhile"]),
+    )
+    contexts = as_table(
+        ["contexts", "asked", "p50", "p95", "p99"],
+        [
+            [name, f"{of['contexts']:,}", *(f"{of[f'p{at}_ms']} ms" for at in (50, 95, 99))]
+            for name, of in spreads
+        ],
+    )
+    return f"{uploads}\n{contexts}\n{origin({'rounds': 1, **result})}"
 
 
 def _chain(result: _Result) -> str:
@@ -221,12 +267,19 @@ def _parsing(result: _Result) -> str:
 def _many_tenants(result: _Result) -> str:
     count = result["tenants"]
     rows = [
-        [name, in_seconds(wall), in_seconds(cpu), f"{1_000 * cpu / count:.0f} ms"]
-        for name, wall, cpu in (
-            ("first sync of all", result["cold"]["wall"], result["cold"]["cpu"]),
-            ("no-op of all", result["noop"]["wall"], result["noop"]["cpu"]),
-            ("a tick of the sensor", result["tick"]["inside"], result["tick"]["cpu"]),
+        [
+            name,
+            in_seconds(cost[wall]),
+            in_seconds(cost["cpu"]),
+            f"{1_000 * cost['cpu'] / count:.0f} ms",
+        ]
+        for name, phase, wall in (
+            ("first sync of all", "cold", "wall"),
+            ("no-op of all", "noop", "wall"),
+            ("a tick of the sensor", "tick", "inside"),
+            ("a night", "night", "inside"),
         )
+        if (cost := result.get(phase))
     ]
     changes = ", ".join(in_seconds(seconds) for seconds in result["change_seconds"])
     memory = ", ".join(f"{name} {size:.0f} MB" for name, size in result["memory_mb"].items())
@@ -235,6 +288,30 @@ def _many_tenants(result: _Result) -> str:
         f"{as_table(columns, rows)}\nA change in one of them, until it was searchable: {changes}."
         f" Memory: {memory}.\n\n{origin(result)}"
     )
+
+
+def _upkeep(result: _Result) -> str:
+    rows = [
+        [
+            name,
+            in_seconds(cost["inside"] or cost["wall"]),
+            in_seconds(cost["cpu"]),
+            *(in_seconds(cost["servers_cpu"][server]) for server in ("elasticsearch", "postgres")),
+            f"{cost['peak_mb']:,.0f} MB",
+            *(f"{read:,.0f} MB" for read in (cost["read_mb"] or {}).values()),
+        ]
+        for name, cost in (("the night", result["night"]), ("a purge", result["purge"]))
+    ]
+    columns = [
+        f"{result['entries']:,} entries of {result['documents']:,} documents",
+        *("time", "CPU", "Elasticsearch CPU", "Postgres CPU", "memory"),
+        *("read from files", "received"),
+    ]
+    sync, first = result.get("sync"), ""
+    if sync is not None:
+        most = f"{sync['peak_mb']:,.0f} MB"
+        first = f"The first sync took {in_seconds(sync['wall'])}, and at most {most}.\n\n"
+    return f"{as_table(columns, rows)}\n{first}{origin(result)}"
 
 
 def _throughput(result: _Result) -> str:
@@ -273,12 +350,16 @@ def _throughput(result: _Result) -> str:
 
 _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "saved-to-searchable": _saved,
+    "saved-to-searchable-burst": _burst,
+    "guidelines": _guidelines,
     "chain": _chain,
     "chain-20000": _linear,
     "rivals": _rivals,
     "many-tenants": _many_tenants,
+    "upkeep": _upkeep,
     "parsing": _parsing,
     "throughput": _throughput,
     "serving": serving_tables,
     "graphs": graphs_table,
+    "living": living_table,
 }

@@ -1,0 +1,44 @@
+"""The table of the trial of a living index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from docs.tools.tables import as_table, in_seconds, origin
+
+_KINDS = {
+    "publish": "publications",
+    "rollback": "ways back",
+    "rollback --now": "ways back, `--now`",
+}
+
+
+def living_table(result: Mapping[str, Any]) -> str:
+    """Latencies at rest and during the trial, how long moves took, and every fault."""
+    rows = [
+        [name, *(f"{result[part][at]:.1f} ms" for at in ("p50", "p95", "p99", "max"))]
+        for name, part in (("at rest", "at_rest_ms"), ("during the trial", "moving_ms"))
+    ]
+    columns = [f"{result['rate']:.0f} searches a second", "p50", "p95", "p99", "longest"]
+    moves = [
+        [name, str(len(seconds)), in_seconds(min(seconds)), in_seconds(max(seconds))]
+        for kind, name in _KINDS.items()
+        if (seconds := [m["seconds"] for m in result["moves"] if m["kind"] == kind])
+    ]
+    edits = result["edit_seconds"]
+    counted = (
+        f"{result['questions']:,} questions in all modes, answered by {len(result['generations'])}"
+        f" builds; {result['edits']} edits, found after {in_seconds(edits['median'])} (median),"
+        f" {in_seconds(edits['max'])} at most; {result['deletions']} deletions. p95 was"
+        f" {result['p95_ratio']:.2f} times that at rest."
+    )
+    faults = result["faults"]
+    found = "".join(
+        f"- {what}: {count}, as in {example}\n" for what, (count, example, *_) in faults.items()
+    )
+    verdict = f"Not as it must be:\n\n{found}" if faults else "Everything was as it must be.\n"
+    return (
+        f"{as_table(columns, rows)}\n{as_table(['', 'how many', 'shortest', 'longest'], moves)}\n"
+        f"{counted}\n\n{verdict}\n{origin(result)}"
+    )
