@@ -1,6 +1,7 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
 # make test-unit runs the fast half of the unit tests, in less than a minute
+# make test-kills kills runs, moves of builds and erasures twenty times each (KILLS=…)
 # make fuzz   parses thousands of damaged documents of every format, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
@@ -14,8 +15,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test browser test-unit test-security fuzz bench bench-linear bench-quality bench-rivals bench-serving \
-	up down lint format lock lock-rivals audit sbom docs clean
+.PHONY: setup demo test browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
+	bench-serving bench-guidelines up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -46,6 +47,11 @@ test-unit: setup
 test-security: setup
 	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/security
 
+test-kills: setup
+	@RAG_ASSETS_TEST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -n 2 --dist loadfile \
+		-o timeout=7200 tests/e2e/test_kill.py tests/e2e/test_kill_builds.py \
+		tests/e2e/test_kill_moves.py tests/e2e/test_kill_erasures.py
+
 fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \
 		-o timeout=7200 tests/unit/ingest/parsing/test_fuzz.py
@@ -70,6 +76,10 @@ bench-rivals: setup
 
 bench-serving: setup
 	@$(BIN)/python -m benchmarks.serving
+	@$(BIN)/python -m docs.tools.pages
+
+bench-guidelines: setup
+	@$(BIN)/python -m benchmarks.guidelines
 	@$(BIN)/python -m docs.tools.pages
 
 up: setup

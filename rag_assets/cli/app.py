@@ -20,11 +20,15 @@ from rag_assets.cli import (
     holds,
     judgements,
     keys,
+    organizations,
+    panel,
+    projects,
     retention,
     search,
     servers,
     tenants,
     tokens,
+    uploads,
 )
 from rag_assets.cli.system_commands import SystemCommands
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
@@ -41,14 +45,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (servers, chain, search, retention):
+for group in (servers, chain, search, retention, panel):
     app.add_typer(group.app)
 app.add_typer(tenants.app, name="tenants")
+app.add_typer(projects.app, name="projects")
+app.add_typer(organizations.app, name="organizations")
 app.add_typer(generations.app, name="generations")
 app.add_typer(keys.app, name="keys")
 app.add_typer(access.app, name="access")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(judgements.app, name="judgements")
+app.add_typer(uploads.app, name="uploads")
 app.add_typer(holds.app, name="hold")
 
 

@@ -26,10 +26,19 @@ def sync(
     every: Annotated[bool, typer.Option("--all", help="Every enabled tenant.")] = False,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="First repair the index where it differs from the catalog."),
+        typer.Option(
+            "--repair", help="First repair lake and index where they differ from the catalog."
+        ),
     ] = False,
     allow_deletes: Annotated[
         bool, typer.Option("--allow-deletes", help="Delete documents even if many disappeared.")
+    ] = False,
+    accept_catalog: Annotated[
+        bool,
+        typer.Option(
+            "--accept-catalog",
+            help="Go on with a catalog that was set back to an earlier dump; implies --repair.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -37,7 +46,12 @@ def sync(
     from rag_assets.cli.commands.sync import sync as run
 
     succeeded = run(
-        tenants or [], every=every, repair=repair, allow_deletes=allow_deletes, as_json=json
+        tenants or [],
+        every=every,
+        repair=repair,
+        allow_deletes=allow_deletes,
+        accept_catalog=accept_catalog,
+        as_json=json,
     )
     raise typer.Exit(0 if succeeded else 1)
 
@@ -61,7 +75,9 @@ def check(
     tenant: TenantArgument,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Read all documents again, not only the day's share."),
+        typer.Option(
+            "--deep", help="Compare all contents, vectors and files, not only the day's share."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:

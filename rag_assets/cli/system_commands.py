@@ -40,6 +40,13 @@ class SystemCommands(TyperGroup):
                 f" {type(loaded).__name__}",
                 hint="it must be a typer.Typer",
             )
-        command = get_command(loaded)
-        command.name = cmd_name
-        return command
+        return _as_own(loaded, cmd_name)
+
+
+def _as_own(group: typer.Typer, name: str) -> click.Command:
+    """A system's group, with help that looks as that of the core's commands."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.add_typer(group, name=name)
+    carrier = get_command(app)
+    assert isinstance(carrier, TyperGroup)  # noqa: S101 - whatever has a group is one
+    return carrier.commands[name]

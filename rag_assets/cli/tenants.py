@@ -31,6 +31,7 @@ def add(
     records: Annotated[
         bool, typer.Option("--records", help="Accept records that applications push.")
     ] = False,
+    uploads: Annotated[bool, typer.Option("--uploads", help="Accept uploaded files.")] = False,
     profile: Annotated[
         str, typer.Option(help="Profile: the defaults of a system's tenants.")
     ] = "documents",
@@ -48,6 +49,7 @@ def add(
         profile=profile,
         sources=source or [],
         records=records,
+        uploads=uploads,
         settings=settings,
         as_json=json,
     )
@@ -78,4 +80,5 @@ def remove(
     """Delete a tenant and everything indexed for it."""
     from rag_assets.cli.commands import tenants
 
-    tenants.remove(tenant, confirmed=yes, as_json=json)
+    if not tenants.remove(tenant, confirmed=yes, as_json=json):
+        raise typer.Exit(1)

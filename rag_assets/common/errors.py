@@ -11,22 +11,40 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── UnknownSource
     │   ├── UnknownGeneration
     │   ├── NoRecordsSource       not exactly one source accepts a tenant's records
+    │   ├── NoUploadsSource       not exactly one source accepts a tenant's uploads
     │   ├── UnknownProfile
+    │   ├── UnknownProject        no tenant is this project of this organization
     │   ├── WrongJudgements       lines of a file of judgements are wrong
     │   ├── NoReranker            the tenant has none, and a search requires it
     │   └── NoChatModel           the tenant has no usable one
+    ├── ConfiguredByOperator      tenants.yaml defines the project, and nothing else changes it
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
     ├── TenantLocked              another process writes for this tenant
+    ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
     │   ├── DocumentVanished      removed after it was listed
+    │   ├── DocumentEncrypted
+    │   ├── DocumentEmpty         there is no text in it
+    │   ├── DocumentScanned       its pages are pictures, without text
+    │   ├── DocumentUnsupported   no parser reads what it is
+    │   ├── ParserUnusable        the installation lacks what its parser needs
     │   ├── DocumentTimeout
-    │   └── DocumentTooCostly     it needs more memory than a document may use
+    │   ├── DocumentTooCostly     it needs more memory than a document may use
+    │   ├── BlobMissing           an uploaded file is not in the store of blobs
+    │   └── BlobAltered           an uploaded file was damaged there
+    ├── UploadRefused             a file is not accepted as an upload
+    │   ├── UploadTooLarge
+    │   ├── UploadsFull           its source holds as much as it may
+    │   └── UploadUnreadable      no parser reads what it is
+    ├── TextRefused               a text of an application's cannot be kept
+    ├── VersionChanged            what is to be replaced is another version by now
+    ├── VersionMissing            it is not said which version is to be replaced
     ├── TransientFailure          base of ProviderUnavailable and ChatUnavailable
     ├── RequestRefused            base of ProviderRefused and ChatRefused
     ├── ProviderError             a model, or a request to its provider, failed
@@ -34,7 +52,8 @@ hold a secret or the text of a document. The command line prints both and never 
     │   │   ├── ProviderUnavailable   transient: try again later
     │   │   ├── ProviderRefused       until a person changes the key, model or quota
     │   │   │   ├── NoProviderKey     the tenant has no key; HTTP 402
-    │   │   │   └── KeyUnreadable     the stored key cannot be decrypted
+    │   │   │   ├── KeyUnreadable     the stored key cannot be decrypted
+    │   │   │   └── GuidelinesOff     the organization has switched them off
     │   │   └── CapReached            the tenant's spending cap
     │   ├── InputRejected         this input is never accepted: quarantine its documents
     │   ├── BatchLost             the results of a provider's batch are gone
@@ -107,6 +126,10 @@ class UnknownTenant(ConfigurationError):
     """No tenant has that id, or it has been removed."""
 
 
+class UnknownProject(ConfigurationError):
+    """No tenant is this project of this organization, or the caller's token is not for it."""
+
+
 class UnknownSource(ConfigurationError):
     """The tenant has no source of that name."""
 
@@ -117,6 +140,10 @@ class UnknownGeneration(ConfigurationError):
 
 class NoRecordsSource(ConfigurationError):
     """The tenant has no source that records can be pushed to, or several and none was named."""
+
+
+class NoUploadsSource(ConfigurationError):
+    """The tenant has no source that files can be uploaded to, or several and none was named."""
 
 
 class UnknownProfile(ConfigurationError):
@@ -148,6 +175,10 @@ class NoChatModel(ConfigurationError):
     """The tenant has no chat model, or none that is usable as configured."""
 
 
+class ConfiguredByOperator(RagAssetsError):
+    """The operator defines the project in tenants.yaml: it is not changed over the API."""
+
+
 class BuildNotWritable(RagAssetsError):
     """A build's entries cannot be made any more: its recipe or its model is not available."""
 
@@ -172,6 +203,10 @@ class OnHold(RagAssetsError):
     """A person has decided that it leaves no store until a hold is lifted."""
 
 
+class CatalogSetBack(RagAssetsError):
+    """The catalog is an earlier one than the lake was written with; nothing is deleted by it."""
+
+
 class TenantGone(RagAssetsError):
     """The tenant was removed, disabled or re-created while this writer was working."""
 
@@ -188,12 +223,78 @@ class DocumentVanished(DocumentRejected):
     """The document was removed after it was listed; the next listing notices it."""
 
 
+class DocumentEncrypted(DocumentRejected):
+    """The document needs a password that is not known."""
+
+
+class DocumentEmpty(DocumentRejected):
+    """There is no text in the document."""
+
+
+class DocumentScanned(DocumentRejected):
+    """The document's pages are pictures, and no text is found in them."""
+
+
+class DocumentUnsupported(DocumentRejected):
+    """No parser reads what the document is."""
+
+
+class ParserUnusable(DocumentRejected):
+    """The installation lacks something that the document's parser needs."""
+
+
 class DocumentTimeout(DocumentRejected):
     """The document exceeded the time limit of one document."""
 
 
 class DocumentTooCostly(DocumentRejected):
     """The document exceeded the memory limit of one document."""
+
+
+class BlobMissing(DocumentRejected):
+    """An uploaded file is not in the store of blobs."""
+
+
+class BlobAltered(DocumentRejected):
+    """An uploaded file has another content in the store of blobs than was uploaded."""
+
+
+class UploadRefused(RagAssetsError):
+    """A file is not accepted as an upload; nothing of it is kept."""
+
+
+class UploadTooLarge(UploadRefused):
+    """The file is larger than its source accepts."""
+
+
+class UploadsFull(UploadRefused):
+    """The source holds as many files, or as many bytes, as it may."""
+
+
+class UploadUnreadable(UploadRefused):
+    """No parser reads what the file is, by its content, or its source does not accept that."""
+
+
+class TextRefused(RagAssetsError):
+    """A text of an application's cannot be kept.
+
+    Args:
+        problems: of it, none of which quotes the text.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(
+            f"the text cannot be kept: {'; '.join(problems)}", hint="change it, and set it again"
+        )
+        self.problems = tuple(problems)
+
+
+class VersionChanged(RagAssetsError):
+    """What is to be replaced is another version by now."""
+
+
+class VersionMissing(RagAssetsError):
+    """There is something to be replaced, and it is not said which version of it."""
 
 
 class TransientFailure(RagAssetsError):
@@ -251,13 +352,37 @@ class ProviderRefused(RequestsStopped, RequestRefused):
 
 
 class NoProviderKey(ProviderRefused):
-    """The tenant has no key for its provider."""
+    """The tenant has no key for its provider.
+
+    Args:
+        message, hint: see RagAssetsError.
+        provider: whose key is missing.
+        address: where an admin of the tenant sets it.
+    """
 
     requests = 0
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        provider: str | None = None,
+        address: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.provider = provider
+        self.address = address
 
 
 class KeyUnreadable(ProviderRefused):
     """The tenant's stored key cannot be decrypted: its master key or its row was replaced."""
+
+    requests = 0
+
+
+class GuidelinesOff(ProviderRefused):
+    """Nothing is embedded while the tenant's organization has its guidelines switched off."""
 
     requests = 0
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import floor, log10
 
+_MINUTE, _HOUR = 60.0, 3_600.0
+
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """A number with its noun: "1 entry", "2,000 entries"."""
@@ -15,3 +17,12 @@ def dollars(amount: float) -> str:
     if not amount or abs(amount) >= 1:
         return f"${amount:,.2f}" if amount else "$0"
     return f"${amount:.{max(2, 1 - floor(log10(abs(amount))))}f}"
+
+
+def duration(seconds: float) -> str:
+    """A duration in the unit that suits: "0.4 s", "45 s", "12 min", "3.5 h"."""
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:,.1f} h"

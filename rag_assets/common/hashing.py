@@ -5,15 +5,54 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 Hashable: TypeAlias = (
     "str | int | float | bool | Sequence[Hashable] | Mapping[str, Hashable] | None"
 )
 
+_DIGITS: Final = 12
+"""Of a bound between hashes."""
+
 # Created once: json.dumps creates an encoder for each call with options.
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 """The JSON text of a value, the same on every machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashRange:
+    """Those of all hexadecimal hashes that lie between two.
+
+    Attributes:
+        first: the least one.
+        end: the least one that lies beyond; None: there is none.
+    """
+
+    first: str = ""
+    end: str | None = None
+
+    @classmethod
+    def part(cls, number: int, count: int) -> HashRange:
+        """One of so many equal parts of all hashes, counted from 0."""
+        return cls().parts(count)[number]
+
+    def parts(self, count: int) -> list[HashRange]:
+        """This range in so many parts that hold about as many hashes each."""
+        low = int(self.first.ljust(_DIGITS, "0"), 16)
+        high = 1 << 4 * _DIGITS if self.end is None else int(self.end, 16)
+        bounds = [f"{low + (high - low) * n // count:0{_DIGITS}x}" for n in range(1, count)]
+        return [
+            HashRange(first, end)
+            for first, end in zip([self.first, *bounds], [*bounds, self.end], strict=True)
+        ]
+
+    def __contains__(self, found: object) -> bool:
+        return (
+            isinstance(found, str)
+            and self.first <= found
+            and (self.end is None or found < self.end)
+        )
 
 
 def sha256_hex(data: bytes | str) -> str:

@@ -8,6 +8,7 @@
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
+| RAG_ASSETS_BLOBS_URL | .local/blobs | folder or object store of uploaded files |
 | RAG_ASSETS_INDEX_PREFIX | rag | distinguishes installations that share an Elasticsearch |
 | RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
 | RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
@@ -40,6 +41,7 @@ class Settings:
     database_url: str | None = None
     elasticsearch_url: str | None = None
     lake_url: str = ""
+    blobs_url: str = ""
     allowed_roots: tuple[Path, ...] = ()
     elasticsearch_heap: str = "1g"
     dagster_port: int = 3000
@@ -88,6 +90,7 @@ class Settings:
             database_url=env.get("DATABASE_URL") or None,
             elasticsearch_url=env.get("ELASTICSEARCH_URL") or None,
             lake_url=env.get("RAG_ASSETS_LAKE_URL") or str(home / ".local" / "lake"),
+            blobs_url=_blobs_url(env.get("RAG_ASSETS_BLOBS_URL") or str(home / ".local" / "blobs")),
             allowed_roots=roots,
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
             index_prefix=env.get("RAG_ASSETS_INDEX_PREFIX") or "rag",
@@ -95,6 +98,12 @@ class Settings:
             master_key_file=Path(key_file).expanduser().absolute() if key_file else None,
             private_endpoints=PrivateEndpoints.parse(env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or ""),
         )
+
+
+def _blobs_url(text: str) -> str:
+    """An object store's address as it is, or the absolute path of a folder."""
+    path = text.removeprefix("file://")
+    return path.rstrip("/") if "://" in path else str(Path(path).expanduser().absolute())
 
 
 def _heap(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Event, Lock
@@ -39,6 +40,19 @@ def might_hold_credential(text: str) -> bool:
     return any(word in lowered for word in _WORDS) or any(
         len(run) >= _RANDOM_LENGTH or not run.isalpha() for run in _LONG_WORD.findall(text)
     )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """A credential in a text.
+
+    Attributes:
+        line: on which it begins, from 1.
+        rule: that found it.
+    """
+
+    line: int
+    rule: str
 
 
 class Masker:
@@ -103,6 +117,22 @@ class Masker:
     def holds_credential(self, text: str) -> bool:
         """Whether a text holds a credential."""
         return self.text(text) != text
+
+    def findings(self, text: str) -> list[Finding]:
+        """The credentials in a text, also percent-encoded ones, by line.
+
+        Raises:
+            TimeoutError: the scan took too long.
+        """
+        starts = [(span.start, span.rule) for span in self._scanner.scan(text)]
+        if "%" in text:
+            starts += (
+                (decoded.places[span.start][0], span.rule)
+                for decoded in decodings(text)
+                for span in self._scanner.scan(decoded.text)
+            )
+        self._loaded.set()
+        return sorted({Finding(text.count("\n", 0, at) + 1, rule) for at, rule in starts})
 
     def _masked(self, text: str) -> str:
         masked = redact(text, self._scanner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rag_assets.common.tokens import count_text, count_tokens
@@ -22,7 +22,7 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     packed: list[Hit] = []
     for hit, count in zip(hits, count_tokens([hit.text for hit in hits]), strict=True):
         if count > tokens:
-            if text := _first_sentences(hit.text, tokens):
+            if text := first_sentences(hit.text, _within(tokens)):
                 packed.append(_cut(hit, text, question))
             break
         packed.append(hit)
@@ -45,14 +45,23 @@ def _cut(hit: Hit, text: str, question: str) -> Hit:
     )
 
 
-def _first_sentences(text: str, tokens: int) -> str:
-    """As many whole sentences from the beginning as fit; none if the first does not."""
+def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
+    """As many whole sentences from the beginning as fit; none if the first does not.
+
+    Args:
+        text: that does not fit as a whole.
+        fits: whether a beginning does; of one that does, every shorter one does, too.
+    """
     cuts = [at for at, _ in unicode_sentence_cuts(text, 0, len(text))]
-    fits, too_long = 0, len(cuts)
-    while fits < too_long:
-        middle = (fits + too_long + 1) // 2
-        if count_text(text[: cuts[middle - 1]].rstrip()) <= tokens:
-            fits = middle
+    most, too_long = 0, len(cuts)
+    while most < too_long:
+        middle = (most + too_long + 1) // 2
+        if fits(text[: cuts[middle - 1]].rstrip()):
+            most = middle
         else:
             too_long = middle - 1
-    return text[: cuts[fits - 1]].rstrip() if fits else ""
+    return text[: cuts[most - 1]].rstrip() if most else ""
+
+
+def _within(tokens: int) -> Callable[[str], bool]:
+    return lambda text: count_text(text) <= tokens

@@ -49,6 +49,16 @@ class DocumentReader:
         self._store = store
         self._policy = policy or FlatScopes()
 
+    @property
+    def catalog(self) -> Catalog:
+        """What has the documents."""
+        return self._catalog
+
+    @property
+    def policy(self) -> AccessPolicy:
+        """What callers may read."""
+        return self._policy
+
     def list(
         self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
     ) -> list[ReadableDocument]:

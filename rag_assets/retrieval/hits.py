@@ -32,6 +32,7 @@ def hit_of(
     modified: str | None = fields.get("modified_at")
     return Hit(
         number=number,
+        ordinal=fields["ordinal"],
         score=None if cosine is None else round(cosine, 6),
         text=fields["text"],
         excerpt=excerpt(fields["text"], question),

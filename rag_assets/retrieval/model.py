@@ -193,6 +193,7 @@ class Hit(Location):
 
     Attributes:
         number: to cite it by, from 1.
+        ordinal: its place among the passages of its document, from 0.
         score: cosine of question and passage, whatever determined the rank; None where only
             words counted and no threshold, so that the question was not embedded.
         excerpt: the part of the text that has most of the question's words.
@@ -212,6 +213,7 @@ class Hit(Location):
     """
 
     number: int
+    ordinal: int
     score: float | None
     text: str
     excerpt: str
@@ -260,6 +262,9 @@ class Debug:
         latency_ms: by step.
         total_candidates: passages considered, of those that the caller may read.
         scores: of each hit.
+        threshold: cosine below which passages were left out; None without one.
+        nearest: highest cosine of a passage that the caller may read, left out or not; None where
+            the question was not embedded, or nothing was found.
         degraded: why each step was left out that SearchAnswer.degraded names.
     """
 
@@ -267,6 +272,8 @@ class Debug:
     latency_ms: Mapping[str, float]
     total_candidates: int
     scores: tuple[Scores, ...] = ()
+    threshold: float | None = None
+    nearest: float | None = None
     degraded: Mapping[SkippableStep, RerankFault] = field(default_factory=dict)
 
 
@@ -278,6 +285,7 @@ class SearchAnswer:
         needs_clarification: nothing was near enough: better to ask the user than to guess.
         omitted: hits that were left out, since they did not fit into the budget of tokens.
         generation: that answered; None before the first is complete.
+        embedder: that made its vectors: provider, model and more.
         degraded: steps that were wanted and had to be left out, as they failed or took too long:
             after "rerank" the hits are in the order in which they were found.
     """
@@ -287,6 +295,7 @@ class SearchAnswer:
     needs_clarification: bool = False
     omitted: int = 0
     generation: int | None = None
+    embedder: str | None = None
     mode: SearchMode = "hybrid"
     degraded: tuple[SkippableStep, ...] = ()
     debug: Debug | None = None

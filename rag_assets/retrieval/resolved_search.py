@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_assets.common.errors import NoReranker
 from rag_assets.models.reranking.config import RerankConfig
@@ -48,18 +48,20 @@ class ResolvedSearch:
         Raises:
             NoReranker: the request wants reranking, and the tenant has no reranker.
         """
-        default, threshold = tenant.retrieval, request.min_score
-        if threshold is None and serving is not None:
-            threshold = tenant.min_score(serving.embedder_id)
+        default = tenant.retrieval
         return cls(
             tenant,
             request.model_copy(update={"query": masked}),
             question=request.query if tenant.privacy.send_unmasked_questions else masked,
             mode=request.mode or default.mode,
             limit=request.top_k or default.top_k,
-            min_cosine=threshold,
+            min_cosine=_threshold(tenant, request, serving),
             rerank=_rerank_config(tenant, request),
         )
+
+    def in_build(self, serving: Generation) -> ResolvedSearch:
+        """The same search of another build, whose embedder has a threshold of its own."""
+        return replace(self, min_cosine=_threshold(self.tenant, self.request, serving))
 
     @property
     def depth(self) -> int:
@@ -80,6 +82,12 @@ class ResolvedSearch:
 def within(path: str, paths: Sequence[str]) -> bool:
     """Whether a path lies in one of others; without others always."""
     return not paths or any(is_within(path, other) for other in paths)
+
+
+def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | None) -> float | None:
+    if request.min_score is not None or serving is None:
+        return request.min_score
+    return tenant.min_score(serving.embedder_id)
 
 
 def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:

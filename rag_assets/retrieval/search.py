@@ -11,13 +11,20 @@ from anyio.to_thread import run_sync
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.rerankers import Rerankers
+from rag_assets.billing.switched_off import guidelines_off
 from rag_assets.billing.usage_meter import Meter
-from rag_assets.common.errors import RerankFault, UnknownTenant
+from rag_assets.common.errors import (
+    IndexInconsistent,
+    RerankFault,
+    ServiceUnavailable,
+    UnknownTenant,
+)
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import Caller, Debug, SearchAnswer, SearchRequest, SkippableStep
+from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.resolved_search import ResolvedSearch
@@ -32,6 +39,7 @@ from rag_assets.storage.catalog.search_state import SearchState, SearchStateRead
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
 
 _MAX_TENANTS = 1_024
 _SCANNED_AT_ONCE = 2_000
@@ -62,6 +70,7 @@ class AsyncRetriever:
         vectors: VectorsOfQuestions | None = None,
         journaled: bool = True,
     ) -> None:
+        self.embedders = embedders
         self._meter = Meter(catalog)
         self._journal = SearchJournal(catalog, recorded=journaled)
         self._masker = masker_of(embedders.settings.local)
@@ -79,7 +88,12 @@ class AsyncRetriever:
         self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)
 
     async def search(
-        self, tenant_id: str, request: SearchRequest, *, generation: int | None = None
+        self,
+        tenant_id: str,
+        request: SearchRequest,
+        *,
+        generation: int | None = None,
+        patience: Patience = NO_LIMITS,
     ) -> SearchAnswer:
         """Search one tenant's knowledge.
 
@@ -87,9 +101,11 @@ class AsyncRetriever:
             tenant_id: the tenant.
             request: the question, and who asks it.
             generation: the build that answers, complete or not; the serving one by default.
+            patience: how long it may take.
 
         Raises:
             UnknownTenant: there is none of that id.
+            GuidelinesOff: its organization has its guidelines switched off.
             UnknownGeneration: the tenant has no such build.
             NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
@@ -102,16 +118,19 @@ class AsyncRetriever:
             tenant = await self._state(tenant_id, principals, generation)
         if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
+        config = self._tenant_of(tenant.config)
+        if profile_of(config.profile).follows_guidelines and not tenant.rag_guidelines:
+            raise guidelines_off(config.organization)
         masked = await self.masked(request.query)
-        search = ResolvedSearch.of(self._tenant_of(tenant.config), request, masked, tenant.serving)
+        search = ResolvedSearch.of(config, request, masked, tenant.serving)
         if tenant.serving is None:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
         journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
-            plan = self._plan(search.tenant.profile)
             progress = self._begun(tenant, tenant.serving, search, principals, timings)
-            # What an added step does with candidates is not known: it has all of them.
-            progress = await plan.run(replace(progress, whole=not plan.is_built_in))
+            progress = replace(progress, patience=patience)
+            with limited(patience.whole, _late):
+                progress = await self._run(progress, named=generation is not None)
             answer = _answer_of(progress)
         except BaseException as error:
             journaled.failed(error)
@@ -184,6 +203,35 @@ class AsyncRetriever:
             return await reader.search_state(tenant_id, principals)
         return await reader.state_of_build(tenant_id, principals, generation)
 
+    async def _run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
+        """Search a build; if it was discarded meanwhile, search the one that answers by now.
+
+        Args:
+            progress: that has begun.
+            named: whether the build was asked for by its number.
+        """
+        lost: IndexInconsistent | None = None
+        try:
+            found = await self._searched(progress)
+        except IndexInconsistent as error:
+            found, lost = progress, error
+        if named or found.hits:
+            return found
+        tenant = await self._state(progress.ref.id, progress.principals, None)
+        serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
+        if is_same and serving is not None and serving.number != progress.serving.number:
+            search = progress.search.in_build(serving)
+            begun = self._begun(tenant, serving, search, progress.principals, progress.timings)
+            return await self._run(replace(begun, patience=progress.patience), named=False)
+        if lost is not None:
+            raise lost
+        return found
+
+    async def _searched(self, progress: SearchProgress) -> SearchProgress:
+        plan = self._plan(progress.search.tenant.profile)
+        # What an added step does with candidates is not known: it has all of them.
+        return await plan.run(replace(progress, whole=not plan.is_built_in))
+
     def _begun(
         self,
         tenant: SearchState,
@@ -211,6 +259,13 @@ class AsyncRetriever:
         return plan
 
 
+def _late(seconds: float) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"the search was not finished within {seconds:g} seconds",
+        hint="see that Elasticsearch answers",
+    )
+
+
 def _tenant_of(config: str) -> Tenant:
     return Tenant.from_config(json.loads(config))
 
@@ -219,11 +274,13 @@ def _answer_of(progress: SearchProgress) -> SearchAnswer:
     hits, mode = tuple(progress.hits or ()), progress.search.mode
     fault = progress.reranking.fault if progress.reranking else None
     degraded: Mapping[SkippableStep, RerankFault] = {"rerank": fault} if fault else {}
+    cosines = [progress.cosines[id_] for id_ in progress.confirmed.by_id if id_ in progress.cosines]
     return SearchAnswer(
         hits=hits,
         needs_clarification=not progress.passages,
         omitted=len(progress.answered) - len(hits),
         generation=progress.serving.number,
+        embedder=progress.serving.embedder_id,
         mode=mode,
         degraded=tuple(degraded),
         debug=Debug(
@@ -232,6 +289,8 @@ def _answer_of(progress: SearchProgress) -> SearchAnswer:
             # Not those recalled: their number would disclose passages that may not be read.
             len(progress.confirmed.by_id),
             scores_of(progress),
-            degraded,
+            threshold=progress.search.min_cosine,
+            nearest=round(max(cosines), 6) if cosines else None,
+            degraded=degraded,
         ),
     )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_assets.retrieval.duplicates import Distinct, Passage
 from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.retrieval.patience import NO_LIMITS, Patience
 from rag_assets.retrieval.reranking import Reranking
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.retrieval.timings import Timings
@@ -84,6 +85,7 @@ class SearchProgress:
         principals: whose grants count for the caller.
         scopes: that searches of the index are filtered by.
         timings: durations of the parts of this search.
+        patience: how long its parts may take.
         whole: whether rankings are fetched whole; else their first candidates may be enough.
         vector: of the question; None where only words count.
         rankings: candidates as they were recalled, not verified.
@@ -111,6 +113,7 @@ class SearchProgress:
     principals: tuple[str, ...]
     scopes: frozenset[str]
     timings: Timings
+    patience: Patience = NO_LIMITS
     whole: bool = True
     vector: npt.NDArray[np.float32] | None = None
     rankings: Sequence[Ranking] = ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.formatting import counted, dollars
+from rag_assets.common.formatting import counted, dollars, duration
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
@@ -27,7 +27,10 @@ def list_builds(session: Session, tenant_id: str, *, as_json: bool) -> None:
         print_json({"tenant": tenant_id, "generations": [asdict(one) for one in reports]})
         return
     print_table(
-        ["", "state", "differs in", "documents", "entries", "rate", "left", "cost", "index"],
+        [
+            *("", "state", "since", "differs in", "documents", "entries", "rate", "left"),
+            *("cost", "checks", "index"),
+        ],
         [_row(report) for report in reports],
     )
     for report in reports:
@@ -176,12 +179,14 @@ def _row(report: BuildReport) -> tuple[object, ...]:
     return (
         report.number,
         f"{report.state} (pinned)" if report.pinned else report.state,
+        f"{report.since:%Y-%m-%d %H:%M}",
         differs if report.state != "SERVING" else "",
         f"{report.documents:,} of {report.of_documents:,}",
         _entries(report),
         "" if report.per_second is None else f"{report.per_second:,.1f}/s",
-        _left(report.remaining_seconds),
+        "" if report.remaining_seconds is None else duration(report.remaining_seconds),
         _cost(report),
+        _judged(report),
         report.index,
     )
 
@@ -192,11 +197,10 @@ def _entries(report: BuildReport) -> str:
     return f"{report.entries:,} of about {report.of_entries:,}"
 
 
-def _left(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    minutes = seconds / 60
-    return f"{minutes:,.0f} min" if minutes >= 1 else f"{seconds:,.0f} s"
+def _judged(report: BuildReport) -> str:
+    """How many of the checks that judged a build it passed."""
+    passed = sum(bool(check["passed"]) for check in report.checks)
+    return f"{passed} of {len(report.checks)}" if report.checks else ""
 
 
 def _cost(report: BuildReport) -> str:
@@ -215,8 +219,10 @@ def _facts(report: BuildReport) -> Iterator[tuple[str, object]]:
     yield "entries", _entries(report)
     if report.per_second is not None:
         yield "documents a second", f"{report.per_second:,.1f}"
-        yield "time left", _left(report.remaining_seconds)
+    if report.remaining_seconds is not None:
+        yield "time left", duration(report.remaining_seconds)
     yield "cost", _cost(report)
+    yield "checks passed", _judged(report) or "not judged"
     dates: tuple[tuple[str, datetime | None], ...] = (
         ("opened", report.created_at),
         ("complete", report.completed_at),

@@ -1,10 +1,12 @@
-"""keys set, list, remove, rotate."""
+"""keys set, list, remove, test, rotate."""
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from rag_assets.billing.key_entries import KeyEntry
     from rag_assets.billing.key_ring import KeyRing
+    from rag_assets.storage.catalog.organizations import Organization
+    from rag_assets.storage.catalog.provider_keys import KeyOwner
 
 _LONGEST_INPUT = 65_536
 
@@ -36,27 +40,34 @@ def require_no_argument(extra: Sequence[str]) -> None:
 
 
 @with_session
-def set_key(session: Session, tenant_id: str, provider: str, *, as_json: bool) -> None:
-    """Store a tenant's key, and retry the documents that waited for it."""
+def set_key(
+    session: Session, owner_id: str, provider: str, *, organization: bool, as_json: bool
+) -> None:
+    """Store a key, and retry the documents that waited for it."""
     _require_provider(provider)
-    ref = session.catalog.tenants.get(tenant_id).ref
-    ring = _ring(session)
-    ring.set(ref, provider, _read_key(f"Key of {tenant_id} for {provider}: "))
-    waiting = session.catalog.quarantine.retry_transient_failures(ref)
+    owner, kind = _owner(session, owner_id, organization=organization)
+    _ring(session).set(owner, provider, _read_key(f"Key of {owner_id} for {provider}: "))
+    waiting = _retried(session, owner)
     if as_json:
-        print_json({"tenant": tenant_id, "provider": provider, "set": True, "waiting": waiting})
+        shown = {kind: owner_id, "provider": provider, "set": True, "waiting": waiting}
+        print_json(shown)
         return
-    say(f"Tenant {tenant_id} has a key for {provider}.")
+    say(f"{kind.capitalize()} {owner_id} has a key for {provider}.")
     if waiting:
-        say(f"{counted(waiting, 'document')} will be retried by: rag-assets sync {tenant_id}")
+        command = "rag-assets sync" if organization else f"rag-assets sync {owner_id}"
+        say(f"{counted(waiting, 'document')} will be retried by: {command}")
 
 
 @with_session
-def list_keys(session: Session, tenant_id: str | None, *, as_json: bool) -> None:
-    """Print every key without its secret part."""
-    if tenant_id is not None:
-        session.catalog.tenants.get(tenant_id)
-    entries = [*_ring(session).entries(tenant_id), *_missing(session, tenant_id)]
+def list_keys(session: Session, owner_id: str | None, *, organization: bool, as_json: bool) -> None:
+    """Print keys without their secret part: all, an organization's, or those of a tenant."""
+    entries: list[KeyEntry]
+    if organization:
+        entries = _ring(session).entries_of_organization(_organization(session, owner_id).id)
+    else:
+        if owner_id is not None:
+            session.catalog.tenants.get(owner_id)
+        entries = [*_ring(session).entries(owner_id), *_missing(session, owner_id)]
     if as_json:
         print_json({"keys": entries})
         return
@@ -69,19 +80,44 @@ def list_keys(session: Session, tenant_id: str | None, *, as_json: bool) -> None
 
 
 @with_session
-def remove_key(session: Session, tenant_id: str, provider: str, *, as_json: bool) -> None:
-    """Delete a tenant's key."""
+def remove_key(
+    session: Session, owner_id: str, provider: str, *, organization: bool, as_json: bool
+) -> None:
+    """Delete a key."""
     _require_provider(provider)
-    ref = session.catalog.tenants.get(tenant_id).ref
-    if not _ring(session).remove(ref, provider):
+    owner, kind = _owner(session, owner_id, organization=organization)
+    if not _ring(session).remove(owner, provider):
+        option = " --organization" if organization else ""
         raise ConfigurationError(
-            f"tenant {tenant_id!r} has no stored key for {provider}",
-            hint=f"`rag-assets keys list {tenant_id}` shows its keys",
+            f"{kind} {owner_id!r} has no stored key for {provider}",
+            hint=f"`rag-assets keys list {owner_id}{option}` shows its keys",
         )
     if as_json:
-        print_json({"tenant": tenant_id, "provider": provider, "removed": True})
+        print_json({kind: owner_id, "provider": provider, "removed": True})
         return
-    say(f"Tenant {tenant_id} no longer has a stored key for {provider}.")
+    say(f"{kind.capitalize()} {owner_id} no longer has a stored key for {provider}.")
+
+
+@with_session
+def test_key(
+    session: Session, owner_id: str, provider: str, *, organization: bool, as_json: bool
+) -> None:
+    """Make one small call with a key, and print whether it worked."""
+    from rag_assets.billing.key_tests import KeyTests
+
+    _require_provider(provider)
+    owner, kind = _owner(session, owner_id, organization=organization)
+    done = asyncio.run(KeyTests(session.catalog, session.settings).test(owner, provider))
+    if as_json:
+        print_json({kind: owner_id, "provider": provider, **asdict(done)})
+        return
+    if done.worked:
+        say(f"The key of {kind} {owner_id} for {provider} works ({done.latency_ms:,} ms).")
+        return
+    raise ConfigurationError(
+        f"the key of {kind} {owner_id!r} for {provider} does not work: {done.reason}",
+        hint="see what the provider says about it, or set another one",
+    )
 
 
 @with_session
@@ -92,6 +128,42 @@ def rotate(session: Session, *, as_json: bool) -> None:
         print_json({"rotated": count})
         return
     say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
+
+
+def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyOwner, str]:
+    """The owner of a key, and the word for its kind."""
+    from rag_assets.storage.catalog.organizations import OrganizationRef
+
+    if organization:
+        return OrganizationRef(_organization(session, owner_id).id), "organization"
+    return session.catalog.tenants.get(owner_id).ref, "tenant"
+
+
+def _organization(session: Session, organization_id: str | None) -> Organization:
+    if organization_id is None:
+        raise ConfigurationError("no organization is named", hint="put its id before the option")
+    found = session.catalog.organizations.find(organization_id)
+    if found is None:
+        raise ConfigurationError(
+            f"no organization {organization_id!r}",
+            hint="`rag-assets organizations list` shows them; `rag-assets organizations put` makes"
+            " one",
+        )
+    return found
+
+
+def _retried(session: Session, owner: KeyOwner) -> int:
+    """Let documents be tried again that waited for an owner's key; returns their number."""
+    from rag_assets.storage.catalog.database import TenantRef
+
+    if isinstance(owner, TenantRef):
+        return session.catalog.quarantine.retry_transient_failures(owner)
+    records = session.catalog.tenants.of_organization(owner.id)
+    return sum(
+        session.catalog.quarantine.retry_transient_failures(record.ref)
+        for record in records
+        if record.state != "REMOVING"
+    )
 
 
 def _ring(session: Session) -> KeyRing:
@@ -134,7 +206,8 @@ def _read_key(prompt: str) -> SecretStr:
 def _row(entry: KeyEntry) -> tuple[object, ...]:
     worked = {None: "", True: "yes", False: "no"}[entry.worked]
     times = (_time(entry.set_at), _time(entry.last_used_at))
-    return (entry.tenant, entry.provider, entry.shown, entry.state, *times, worked)
+    owner = entry.tenant or f"organization {entry.organization}"
+    return (owner, entry.provider, entry.shown, entry.state, *times, worked)
 
 
 def _time(moment: datetime | None) -> str:

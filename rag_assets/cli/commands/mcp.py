@@ -28,11 +28,12 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
     session.catalog.tenants.get(tenant_id)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     reader = DocumentReader(session.catalog, session.store, retriever.policy)
-    added = installed_systems().load("tools", reserved=tool_names())
-    tools = [*DEFAULT_TOOLS, *added.values()]
+    systems = installed_systems()
+    tools = [*DEFAULT_TOOLS, *systems.load("tools", reserved=tool_names()).values()]
+    prompts = [*systems.load("prompts").values()]
     message = MessageContext(tenant_id, Caller(principals=tuple(principals)))
 
-    server = build_server(Knowledge(retriever.search, reader), lambda _: message, tools)
+    server = build_server(Knowledge(retriever.search, reader), lambda _: message, tools, prompts)
 
     async def run() -> None:
         try:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
-from rag_assets.common.formatting import dollars
+from rag_assets.common.formatting import dollars, duration
 from rag_assets.models.embedding.prices import provider_and_model
 
 if TYPE_CHECKING:
+    from rag_assets.pipeline.estimates import Estimate, Twice
     from rag_assets.pipeline.preview import Preview
 
 
@@ -41,6 +42,8 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
                 f"{found.embeddings:,} new ({found.tokens:,} tokens), {found.reused:,} reused",
             ),
             ("cost", _cost(found)),
+            ("duration", _duration(found.estimate, batch=found.batch)),
+            ("disk", _disk(found.estimate)),
             ("deletions", f"{found.entries_deleted:,} entries"),
         ],
     )
@@ -57,6 +60,38 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
         say(f"\n{found.held:,} documents disappeared at once: kept without --allow-deletes.")
     if found.new_generation:
         say("\nThe configuration changed: a new generation is built beside the serving one.")
+    if found.twice is not None:
+        say(f"\nUntil it answers, {_twice(found.twice)}")
+
+
+def _duration(estimate: Estimate, *, batch: bool) -> str:
+    if estimate.seconds is None:
+        return f"unknown: never measured here: {', '.join(estimate.rates_lacking)}"
+    return f"about {duration(estimate.seconds)}{', and up to a day for the batch' if batch else ''}"
+
+
+def _disk(estimate: Estimate) -> str:
+    if estimate.bytes is None:
+        return f"unknown: never measured here: {', '.join(estimate.sizes_lacking)}"
+    return f"about {estimate.bytes / 1e6:,.1f} MB more, in lake and index"
+
+
+def _twice(twice: Twice) -> str:
+    if not twice.embedded:
+        return "an edit is embedded once, and written to both builds."
+    each = [
+        f"{_some(texts, 'text')}{'' if cost is None else f' ({dollars(cost)})'} for the build that"
+        f" {which}"
+        for texts, cost, which in (
+            (twice.texts_serving, twice.dollars_serving, "answers"),
+            (twice.texts_wanted, twice.dollars_wanted, "is made"),
+        )
+    ]
+    return f"an edit is embedded for both builds; of a document on average {', '.join(each)}."
+
+
+def _some(count: float | None, noun: str) -> str:
+    return f"an unknown number of {noun}s" if count is None else f"{count:,.1f} {noun}s"
 
 
 def _cost(found: Preview) -> str:

@@ -70,13 +70,23 @@ def purge(
         return complete
     say(f"{tenant_id}: {counted(len(receipt.documents), 'document')} purged.")
     say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
-    if complete:
+    say_proof(receipt.proof, "purge it again")
+    return complete
+
+
+def say_proof(proof: Mapping[str, Any], remedy: str) -> None:
+    """Print what was found after an erasure, and what is out of reach.
+
+    Args:
+        proof: of the receipt.
+        remedy: for what is left.
+    """
+    if proof["complete"]:
         say("Nothing of it is found in the index, the lake or Postgres.")
     else:
-        warn(f"something of it is left: {_left(receipt.proof)}; purge it again")
-    for what, until in receipt.proof["out of reach"].items():
+        warn(f"something of it is left: {_left(proof)}; {remedy}")
+    for what, until in proof["out of reach"].items():
         say(f"Out of reach: {what} ({until})")
-    return complete
 
 
 def _left(proof: Mapping[str, Any]) -> str:

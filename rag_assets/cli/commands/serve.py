@@ -19,9 +19,11 @@ from rag_assets.retrieval import AsyncRetriever
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from starlette.routing import BaseRoute
 
     from rag_assets.api.settings import ServiceSettings
     from rag_assets.api.shared_limits import SharedLimits
+    from rag_assets.panel.settings import PanelSettings
 
 _YOUNG_OBJECTS = 50_000
 _CLOSING_SECONDS = 10
@@ -44,8 +46,10 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
     from rag_assets.api.authentication import require_authentication
     from rag_assets.api.server import cleartext_warning, listening_together
     from rag_assets.api.settings import ServiceSettings
+    from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
 
     settings = ServiceSettings.from_environment(workers=workers)
+    panel: PanelSettings | None = PanelSettings.from_environment()
     require_authentication(host, settings.jwt, session.catalog)
     warning = cleartext_warning(host, settings.cleartext)
     with ExitStack() as opened:
@@ -57,29 +61,45 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
             progress("only service tokens are accepted: create one with `rag-assets tokens create`")
         if warning is not None:
             progress(warning)
-        progress(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        progress(address)
+        if panel is not None and panel.serves(host):
+            progress(f"panel: {panel.origin or address}{PATH}")
+        else:
+            progress(f"no panel: set {URL_VARIABLE} to the https address that browsers reach")
+            panel = None
         # Uvicorn raises the signal again once it has stopped; connections are then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if settings.workers == 1:
-            _answer(session, settings, listeners[0])
+            _answer(session, settings, panel, listeners[0])
         else:
-            _supervise(session, settings, listeners)
+            _supervise(session, settings, panel, listeners)
 
 
-def _answer(session: Session, settings: ServiceSettings, listener: socket.socket) -> None:
+def _answer(
+    session: Session,
+    settings: ServiceSettings,
+    panel: PanelSettings | None,
+    listener: socket.socket,
+) -> None:
     """Answer requests in this process."""
     import uvicorn
 
     from rag_assets.api.log_lines import logging_to_standard_error
     from rag_assets.api.server import config
 
-    app = _app(session, settings)
+    app = _app(session, settings, panel)
     _exempt_imports_from_collection()
     with logging_to_standard_error(masker_of(session.settings.local).text):
         uvicorn.Server(config(app)).run(sockets=[listener])
 
 
-def _supervise(session: Session, settings: ServiceSettings, listeners: list[socket.socket]) -> None:
+def _supervise(
+    session: Session,
+    settings: ServiceSettings,
+    panel: PanelSettings | None,
+    listeners: list[socket.socket],
+) -> None:
     """Have workers answer requests, each a fork with a listener of its own."""
     from rag_assets.api.settings import METRICS_FOLDER
 
@@ -101,7 +121,7 @@ def _supervise(session: Session, settings: ServiceSettings, listeners: list[sock
             for other in listeners[:number] + listeners[number + 1 :]:
                 other.close()
             with session, logging_to_standard_error(masker.text, lock):
-                app = _app(session, settings, number, limits)
+                app = _app(session, settings, panel, number, limits)
                 _exempt_imports_from_collection()
                 WorkerServer(config(app), line).run(sockets=[listeners[number]])
 
@@ -132,6 +152,7 @@ def _supervise(session: Session, settings: ServiceSettings, listeners: list[sock
 def _app(
     session: Session,
     settings: ServiceSettings,
+    panel_settings: PanelSettings | None,
     worker: int = 0,
     limits: SharedLimits | None = None,
 ) -> FastAPI:
@@ -140,6 +161,7 @@ def _app(
     from rag_assets.api.shares import Share
     from rag_assets.billing.chat_models import ChatModels
     from rag_assets.mcp.tools import tool_names
+    from rag_assets.storage.blobs.store import open_blobs
     from rag_assets.systems.registry import installed_systems
 
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
@@ -149,14 +171,24 @@ def _app(
         retriever,
         settings,
         ChatModels(session.catalog, session.settings),
+        blobs=open_blobs(session.settings),
         share=Share.of(settings, worker),
         limits=limits,
     )
     systems = installed_systems()
+    routers = [*systems.load("routers").values()]
+    pages: tuple[BaseRoute, ...] = ()
+    if panel_settings is not None:
+        from rag_assets.panel.application import build_panel
+
+        panel = build_panel(backend, panel_settings, systems.load("panels").values())
+        routers, pages = [*routers, panel.router], panel.routes
     return build_app(
         backend,
-        routers=[*systems.load("routers").values()],
+        routers=routers,
         tools=[*systems.load("tools", reserved=tool_names()).values()],
+        prompts=[*systems.load("prompts").values()],
+        pages=pages,
     )
 
 

@@ -132,12 +132,13 @@ class Session:
         return TenantContext(
             tenant=tenant,
             ref=record.ref,
+            scanned=record.scanned,
             settings=self.settings,
             catalog=self.catalog,
             lake=self.lake.tenant(record.id, record.incarnation),
             store=self.store,
-            embedder=self.embedders.of(record.ref, tenant.embedder),
-            embedder_of=partial(self.embedders.of, record.ref),
+            embedder=self.embedders.of_documents(record, tenant.embedder),
+            embedder_of=partial(self.embedders.of_documents, record),
             guard=lambda: None,
             log=progress,
         )

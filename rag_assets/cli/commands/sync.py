@@ -23,8 +23,12 @@ def sync(
     repair: bool,
     allow_deletes: bool,
     as_json: bool,
+    accept_catalog: bool = False,
 ) -> bool:
-    """Sync the named tenants, or all; returns whether every one succeeded."""
+    """Sync the named tenants, or all; returns whether every one succeeded.
+
+    A catalog that was set back and is accepted is compared with all stores first, as by repair.
+    """
     if every:
         records = session.catalog.tenants.all()
         tenants = [record.id for record in records if record.state == "ACTIVE"]
@@ -32,6 +36,11 @@ def sync(
         raise ConfigurationError("no tenant given", hint="name tenants, or give --all")
     for tenant_id in tenants:
         session.active(tenant_id)
+    if accept_catalog:
+        accepted = [tenant_id for tenant_id in tenants if _accept(session, tenant_id)]
+        repair = repair or bool(accepted)
+        if every:
+            _forget_strays(session)
     results = _sync_all(session, tenants, repair=repair, allow_deletes=allow_deletes)
     if as_json:
         syncs = [result.as_json() for result in results]
@@ -40,11 +49,36 @@ def sync(
         if not as_json:
             print_sync(result)
         if result.held:
-            warn(
-                f"{result.held} documents of {result.tenant} disappeared at once and are kept;"
-                f" to delete them: rag-assets sync {result.tenant} --allow-deletes"
-            )
+            warn(_held_warning(session, result))
     return all(result.error is None for result in results)
+
+
+def _accept(session: Session, tenant_id: str) -> bool:
+    """Accept a tenant's catalog; returns whether it was set back."""
+    from rag_assets.pipeline.catalog_mark import accept_catalog
+
+    with session.writer(tenant_id, "accepting the catalog") as ctx:
+        accepted = accept_catalog(ctx)
+    what = "is accepted, and compared with all stores" if accepted else "was not set back"
+    progress(f"{tenant_id}: the catalog {what}")
+    return accepted
+
+
+def _forget_strays(session: Session) -> None:
+    """Have the weekly sweep delete data of tenants that the accepted catalog does not know."""
+    from rag_assets.pipeline.catalog_mark import forget_strays
+
+    for name in forget_strays(session.catalog, session.lake):
+        progress(f"{name}: unknown to the catalog, deleted by the next weekly compaction")
+
+
+def _held_warning(session: Session, result: TenantSync) -> str:
+    from rag_assets.pipeline.catalog_mark import held_warning, is_current
+
+    record = session.active(result.tenant)
+    lake = session.lake.tenant(record.id, record.incarnation)
+    current = is_current(session.catalog, lake, record.id)
+    return held_warning(record.id, result.held, current=current)
 
 
 def _sync_all(

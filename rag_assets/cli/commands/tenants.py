@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
+from rag_assets.cli.commands.retention import say_proof
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
 from rag_assets.ingest.sources.registry import paths_of
+from rag_assets.ingest.sources.uploads import UPLOADS
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import configured_sources
 
 
 @with_session
@@ -34,8 +38,11 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 "id": record.id,
                 "state": record.state,
                 "profile": record.config.get("profile", "documents"),
+                "origin": record.origin,
+                "organization": record.organization,
+                "project": record.project,
                 "sources": [
-                    str(s.get("root", s.get("name"))) for s in record.config.get("sources", [])
+                    str(s.get("root", s.get("name"))) for s in configured_sources(record.config)
                 ],
                 "documents": sum(n for status, n in counts.items() if status != "DELETED"),
                 "failed": counts.get("FAILED", 0),
@@ -47,12 +54,13 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
         print_json({"tenants": rows})
         return
     print_table(
-        ["tenant", "state", "profile", "documents", "failed", "checked", "sources"],
+        ["tenant", "state", "profile", "made by", "documents", "failed", "checked", "sources"],
         [
             (
                 r["id"],
                 r["state"],
                 r["profile"],
+                "tenants.yaml" if r["origin"] == "file" else "API",
                 r["documents"],
                 r["failed"],
                 _checked(r["checked_at"], r["failed_checks"]),
@@ -81,12 +89,15 @@ def add(
     profile: str,
     sources: list[Path],
     records: bool,
+    uploads: bool,
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Append a tenant to tenants.yaml and to the catalog."""
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
-    config["sources"] = _sources(sources, session.settings.home, records=records)
+    if sources or records or uploads or not configured_sources(config):
+        home = session.settings.home
+        config["sources"] = _sources(sources, home, records=records, uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
     _require_sources(config, session)
@@ -140,8 +151,8 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
 
 
 @with_session
-def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
-    """Delete a tenant from every store."""
+def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> bool:
+    """Delete a tenant from every store; returns whether nothing of it was found after."""
     from rag_assets.pipeline.removal import purge_tenant
     from rag_assets.storage.catalog.holds import require_no_hold
     from rag_assets.storage.catalog.lock import Holder
@@ -158,22 +169,34 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
         require_no_hold(session.catalog.holds.all(tenant_id), tenant_id, "removing the tenant")
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
         receipt = purge_tenant(
-            session.catalog, lake, store, record, session.settings, by=operator()
+            session.catalog,
+            lake,
+            store,
+            record,
+            session.settings,
+            by=operator(),
+            delete_history=partial(_delete_history, session, tenant_id),
         )
-    _delete_history(session, tenant_id)
     entries = receipt.counts["index"]["entries"]
+    complete = bool(receipt.proof["complete"])
     if as_json:
         shown = {"id": tenant_id, "removed": True, "entries": entries, "receipt": receipt.number}
-        print_json(shown)
-        return
+        print_json({**shown, "complete": complete})
+        return not any(receipt.proof["found"].values())
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
     say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")
+    say_proof(receipt.proof, f"`rag-assets receipts {tenant_id} --json` shows where")
+    # What others delete at the same time may be in files, too.
+    return not any(receipt.proof["found"].values())
 
 
-def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str, Any]]:
-    if not (folders or records):
+def _sources(
+    folders: list[Path], home: Path, *, records: bool, uploads: bool
+) -> list[dict[str, Any]]:
+    if not (folders or records or uploads):
         raise ConfigurationError(
-            "no source given", hint="give --source DIR, or --records for pushed records"
+            "no source given",
+            hint="give --source DIR, --records for pushed records, or --uploads for uploaded files",
         )
     sources: list[dict[str, Any]] = []
     names: set[str] = set()
@@ -186,6 +209,9 @@ def _sources(folders: list[Path], home: Path, *, records: bool) -> list[dict[str
         sources.append({"name": name, "type": FILES.name, "root": shown})
     if records:
         sources.append({"name": _unused_name("pushed", names), "type": RECORDS.name})
+        names.add(sources[-1]["name"])
+    if uploads:
+        sources.append({"name": _unused_name("uploads", names), "type": UPLOADS.name})
     return sources
 
 
@@ -206,7 +232,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
     home, kinds = session.settings.home, installed_kinds().sources
     absolute = [
         {**source, **{name: str(home / path) for name, path in paths_of(source, kinds).items()}}
-        for source in config["sources"]
+        for source in configured_sources(config)
     ]
     tenant = Tenant.from_config({**config, "sources": absolute})
     open_sources(tenant, session.settings, session.catalog)

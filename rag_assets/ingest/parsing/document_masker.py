@@ -33,6 +33,29 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
     return replace(parsed, text=text, blocks=blocks, title=title, masked=spans)
 
 
+def masked_again(parsed: ParsedText, scanner: SecretScanner) -> tuple[ParsedText, list[str]] | None:
+    """Mask what other rules find in a document that was masked before.
+
+    Returns:
+        the text, in which what was masked stays masked, and the rule of each credential; None if
+        nothing is found.
+
+    Raises:
+        TimeoutError: the scan took too long.
+    """
+    again = masked(parsed, scanner)
+    if (again.text, again.title, again.blocks) == (parsed.text, parsed.title, parsed.blocks):
+        return None
+    found = [
+        s.rule for s in again.masked if parsed.text[s.start : s.end] != again.text[s.start : s.end]
+    ]
+    if not found:
+        names = [parsed.title or "", *(block.sheet or "" for block in parsed.blocks)]
+        found = [span.rule for name in dict.fromkeys(names) for span in scanner.scan(name)]
+    spans = joined([*parsed.masked, *again.masked])
+    return replace(again, masked=spans), found
+
+
 def credentials(parsed: ParsedText, scanner: SecretScanner) -> tuple[MaskedSpan, ...]:
     """Find the credentials in the text of a document, by their form and by their tables.
 

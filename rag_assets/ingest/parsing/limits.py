@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentTooLarge
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ParseLimits:
             DocumentRejected: with the limit that was passed.
         """
         if count > self.characters:
-            raise DocumentRejected(
+            raise DocumentTooLarge(
                 f"its text is longer than the limit of {self.characters:,} characters",
                 hint="split the document",
             )
@@ -51,7 +51,7 @@ class ParseLimits:
             DocumentRejected: with the limit that was passed.
         """
         if count > self.blocks:
-            raise DocumentRejected(
+            raise DocumentTooLarge(
                 f"it has {count:,} paragraphs and rows, over the limit of {self.blocks:,}",
                 hint="split the document",
             )
@@ -63,7 +63,7 @@ class ParseLimits:
             DocumentRejected: with the limit that was passed.
         """
         if count > self.pages:
-            raise DocumentRejected(
+            raise DocumentTooLarge(
                 f"it has {count:,} pages, over the limit of {self.pages:,}",
                 hint="split the document",
             )

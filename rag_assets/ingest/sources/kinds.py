@@ -9,7 +9,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assets.ingest.sources.model import DocumentSource, RecordStore
+from rag_assets.ingest.sources.model import DocumentSource, RecordStore, UploadStore
 
 SourceName = Annotated[str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", max_length=63)]
 
@@ -37,6 +37,7 @@ class SourceContext:
     Attributes:
         base: the folder that relative paths are relative to (Settings.home).
         records: the tenant's pushed records; None where there is no catalog.
+        uploads: the tenant's uploaded files; likewise.
         allowed_roots: folders that roots may lie in (Settings.allowed_roots); none: any.
         forbidden_roots: the project's own state (Settings.local, a local lake elsewhere).
     """
@@ -45,6 +46,7 @@ class SourceContext:
     records: RecordStore | None = None
     allowed_roots: tuple[Path, ...] = ()
     forbidden_roots: tuple[Path, ...] = ()
+    uploads: UploadStore | None = None
 
 
 _Config = TypeVar("_Config", bound=SourceConfig)
@@ -58,8 +60,9 @@ class SourceKind(Generic[_Config]):
         name: what `type` is in a source's configuration.
         config: the model that validates the rest of it.
         build: makes the source; raises ConfigurationError where it cannot be used.
-        pushed: whether an application pushes its documents over HTTP, with a revision for
-            every change; otherwise a listing finds them.
+        pushed: whether an application pushes its documents as records over HTTP, with a revision
+            for every change; otherwise a listing finds them.
+        uploaded: whether they are files that are uploaded, likewise.
         path_fields: fields of the configuration that are paths: relative ones are relative to
             tenants.yaml, and moving what they name changes no document.
         folder: the field that names a folder which must exist and is watched; None: no field.
@@ -69,6 +72,7 @@ class SourceKind(Generic[_Config]):
     config: type[_Config]
     build: Callable[[_Config, SourceContext], DocumentSource]
     pushed: bool = False
+    uploaded: bool = False
     path_fields: tuple[str, ...] = ()
     folder: str | None = None
 

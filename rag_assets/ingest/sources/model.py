@@ -164,6 +164,46 @@ class RecordStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class StoredUpload:
+    """An uploaded file as it is listed, without its content.
+
+    Attributes:
+        path: made once at random; the document's id derives from it.
+        revision: a number that it never had before, new whenever anything of it changes.
+        file_name: fit to be shown.
+        media_type: what it is, by its content.
+        size: bytes.
+        changed_ns: when it was uploaded, in nanoseconds since the epoch.
+    """
+
+    path: str
+    document_id: str
+    revision: int
+    file_name: str
+    media_type: str
+    size: int
+    content_sha256: str
+    changed_ns: int
+
+
+class UploadStore(Protocol):
+    """The store of one tenant's uploaded files."""
+
+    def listed(self, source: str) -> Iterator[StoredUpload]:
+        """Every enabled upload of one source, streamed."""
+        ...
+
+    def stream(self, source: str, path: str) -> Iterator[bytes]:
+        """The content of one upload in pieces, verified when the last one was read.
+
+        Raises:
+            DocumentVanished: it was deleted.
+            BlobMissing, BlobAltered: its content is lost.
+        """
+        ...
+
+
 class DocumentSource(Protocol):
     """A place that holds documents."""
 

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Mapping
 from typing import IO, Any
 
+import orjson
+
 _LENGTHS = struct.Struct(">QQ")
 
 
@@ -16,7 +18,11 @@ def packed(header: Mapping[str, Any]) -> bytes:
     Raises:
         UnicodeEncodeError: a text in it holds a lone surrogate, which no store accepts.
     """
-    return json.dumps(header, ensure_ascii=False).encode()
+    try:
+        return orjson.dumps(header)
+    except TypeError:
+        # Tells what it cannot encode, and encodes deeper values and larger numbers.
+        return json.dumps(header, ensure_ascii=False).encode()
 
 
 def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"") -> None:
@@ -42,4 +48,4 @@ def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
     data = stream.read(data_length)
     if len(raw) < header_length or len(data) < data_length:
         return None
-    return json.loads(raw), data
+    return orjson.loads(raw), data

@@ -15,9 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.common.errors import (
+    DocumentEmpty,
+    DocumentEncrypted,
     DocumentRejected,
+    DocumentScanned,
     DocumentTimeout,
     DocumentTooCostly,
+    DocumentTooLarge,
+    DocumentUnsupported,
+    ParserUnusable,
     ServiceUnavailable,
 )
 from rag_assets.forkserver.process import ForkedProcess
@@ -27,9 +33,17 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import from_record, to_record
+from rag_assets.ingest.workers.deadline import Deadline, Watchdog
 from rag_assets.ingest.workers.messages import read_message, write_message
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 
+_REJECTIONS: Mapping[str, type[DocumentRejected]] = {
+    kind.__name__: kind
+    for kind in (
+        *(DocumentEmpty, DocumentEncrypted, DocumentScanned, DocumentTooCostly),
+        *(DocumentTooLarge, DocumentUnsupported, ParserUnusable),
+    )
+}
 _WORKER = "rag_assets.ingest.workers.worker"
 _STARTUP_SECONDS = 120.0
 _KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -54,6 +68,7 @@ class WorkerProcess:
         self._limits = limits
         self._ready = False
         self._killed = threading.Event()
+        self._watchdog = Watchdog(self.kill)
         self._process = _forked(cache_dir) or _started()
         settings = {"limits": asdict(limits), "cache_dir": str(cache_dir) if cache_dir else None}
         with suppress(OSError):
@@ -78,7 +93,7 @@ class WorkerProcess:
             WorkerUnavailable: it did not start.
         """
         self._await_ready()
-        with _Deadline(self._limits.seconds, self) as deadline:
+        with self._watchdog.deadline(self._limits.seconds) as deadline:
             answer = self._answer(
                 {"media_type": media_type, "options": asdict(options)}, data, deadline
             )
@@ -99,7 +114,7 @@ class WorkerProcess:
             encoded.append(record.pop("text").encode())
             chunker = [chosen.kind.name, chosen.limit, chosen.overlap]
             wanted.append([*chunker, text.parsed_digest, len(encoded[-1]), record])
-        with _Deadline(self._limits.seconds, self) as deadline:
+        with self._watchdog.deadline(self._limits.seconds) as deadline:
             answer = self._answer({"chunk": wanted}, b"".join(encoded), deadline)
         if answer is None or "chunk_sets" not in answer[0]:
             self.kill()
@@ -118,6 +133,7 @@ class WorkerProcess:
     def close(self) -> None:
         """End it and release its resources."""
         self.kill()
+        self._watchdog.close()
         self._process.wait()
         if isinstance(self._process, ForkedProcess):
             self._process.close()
@@ -130,7 +146,7 @@ class WorkerProcess:
         """Wait until it has loaded its libraries, outside of a document's limits."""
         if self._ready:
             return
-        with _Deadline(_STARTUP_SECONDS, self):
+        with self._watchdog.deadline(_STARTUP_SECONDS):
             answer = self._read()
         if answer is None:
             if self._killed.is_set():
@@ -150,9 +166,10 @@ class WorkerProcess:
             return _too_costly()
         if "late" in answer:
             return DocumentTimeout(str(answer["late"]))
-        return DocumentRejected(str(answer["rejected"]), hint=answer.get("hint"))
+        kind = _REJECTIONS.get(str(answer.get("as")), DocumentRejected)
+        return kind(str(answer["rejected"]), hint=answer.get("hint"))
 
-    def _cause_of_death(self, deadline: _Deadline) -> DocumentRejected:
+    def _cause_of_death(self, deadline: Deadline) -> DocumentRejected:
         if not deadline.passed:
             with suppress(subprocess.TimeoutExpired, TimeoutError):
                 self._process.wait(timeout=5)
@@ -168,7 +185,7 @@ class WorkerProcess:
         return DocumentRejected(f"its parser crashed (exit code {code})")
 
     def _answer(
-        self, header: Mapping[str, Any], data: bytes, deadline: _Deadline
+        self, header: Mapping[str, Any], data: bytes, deadline: Deadline
     ) -> tuple[dict[str, Any], bytes] | None:
         """The answer to one message; None if the process has ended."""
         try:
@@ -187,38 +204,6 @@ class WorkerProcess:
 
     def _read(self) -> tuple[dict[str, Any], bytes] | None:
         return None if self._process.stdout is None else read_message(self._process.stdout)
-
-
-class _Deadline:
-    """Kills a worker that does not answer in time, which ends the read that waits for it."""
-
-    def __init__(self, seconds: float, worker: WorkerProcess) -> None:
-        self.seconds = seconds
-        self.passed = False
-        self._worker = worker
-        self._timer = self._started(seconds)
-
-    def __enter__(self) -> _Deadline:
-        return self
-
-    def extend(self, seconds: float) -> None:
-        """Extend the deadline to this many seconds from now."""
-        self._timer.cancel()
-        self.seconds += seconds
-        self._timer = self._started(self.seconds)
-
-    def __exit__(self, *raised: object) -> None:
-        self._timer.cancel()
-
-    def _started(self, seconds: float) -> threading.Timer:
-        timer = threading.Timer(seconds, self._give_up)
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def _give_up(self) -> None:
-        self.passed = True
-        self._worker.kill()
 
 
 def fork_server_socket(cache_dir: Path) -> Path:

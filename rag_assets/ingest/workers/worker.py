@@ -18,7 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from rag_assets.common.errors import ConfigurationError, DocumentRejected, DocumentTimeout
+from rag_assets.common.errors import (
+    ConfigurationError,
+    DocumentRejected,
+    DocumentTimeout,
+    ParserUnusable,
+)
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import from_record, to_record
@@ -162,8 +167,10 @@ def _refusal(error: BaseException) -> dict[str, Any]:
     match error:
         case DocumentTimeout():
             return {"late": error.message}
-        case DocumentRejected() | ConfigurationError():
-            return {"rejected": error.message, "hint": error.hint}
+        case DocumentRejected():
+            return {"rejected": error.message, "hint": error.hint, "as": type(error).__name__}
+        case ConfigurationError():
+            return {"rejected": error.message, "hint": error.hint, "as": ParserUnusable.__name__}
         case MemoryError():
             return {"too_costly": True}
         case TimeoutError():

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from rag_assets.models.embedding.model_folder import Pooling
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
-from rag_assets.models.providers.registry import EMBEDDING, provider_of
+from rag_assets.models.providers.registry import EMBEDDING, auto_embeddings, provider_of
 from rag_assets.models.transport.settings import BaseUrl, ModelName, key_reference
 
 MAX_DIMENSIONS = 4096
@@ -23,12 +23,32 @@ AUTO = "auto"
 
 _ANY = frozenset({"provider", "price", "revision"})
 # No key: it would belong to a provider that is not chosen yet.
-_AUTO_OPTIONS = TRAFFIC_OPTIONS
+_AUTO_OPTIONS = TRAFFIC_OPTIONS | {"only", "providers"}
 
 if TYPE_CHECKING:
     ProviderName: TypeAlias = str
+    AutoProviderName: TypeAlias = str
 else:
     ProviderName = Literal[(*EMBEDDING, AUTO)]
+    AutoProviderName = Literal[tuple(auto_embeddings())]
+
+
+class ProviderOptions(BaseModel):
+    """What holds if "auto" chooses a provider.
+
+    Attributes:
+        provider: that may be chosen.
+        model: another one than its default model.
+        base_url: of a server other than the provider's own, such as a gateway.
+        price: in dollars, where it differs from the listed one, or none is known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: AutoProviderName
+    model: ModelName | None = None
+    base_url: BaseUrl | None = None
+    price: Price | None = None
 
 
 class EmbedderConfig(BaseModel):
@@ -37,7 +57,8 @@ class EmbedderConfig(BaseModel):
     Attributes:
         provider: "local" runs an ONNX model on this machine's cores. "openai", "gemini" and
             "openai-compatible" (any server that implements OpenAI's API, by its base_url) use a
-            server, with the tenant's own key. "auto" follows from the tenant's chat model and keys.
+            server, with the tenant's own key or its organization's. "auto" follows from the
+            tenant's chat model and keys.
             "deterministic" makes vectors from a hash of the text: for tests and benchmarks, since
             such vectors do not reflect meaning.
         model: the model's name at its provider; local: the name of a shipped one.
@@ -60,6 +81,8 @@ class EmbedderConfig(BaseModel):
         price: in dollars, where it differs from the listed one, or none is known.
         revision: any word, such as a date: vectors made under another one are not used. For a
             provider that changed a model without renaming it.
+        only: auto: the provider that it has to be, whatever the chat model is.
+        providers: auto: what holds if it chooses one of these providers.
         batch_above: openai: a run with more texts to embed than this sends them through the
             provider's batch API, at half the price and within a day; by default none does.
     """
@@ -85,6 +108,8 @@ class EmbedderConfig(BaseModel):
     price: Price | None = None
     revision: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,40}$")
     batch_above: int | None = Field(default=None, ge=0)
+    only: AutoProviderName | None = None
+    providers: tuple[ProviderOptions, ...] | None = None
 
     @model_validator(mode="after")
     def _require_options_of_the_provider(self) -> Self:
@@ -92,6 +117,13 @@ class EmbedderConfig(BaseModel):
         foreign = [name for name, value in self if value is not None and name not in taken]
         if foreign:
             raise ValueError(f"the provider {self.provider!r} takes no {', '.join(foreign)}")
+        return self
+
+    @model_validator(mode="after")
+    def _require_distinct_providers(self) -> Self:
+        names = [options.provider for options in self.providers or ()]
+        if len(set(names)) < len(names):
+            raise ValueError("providers names one of them twice")
         return self
 
     @model_validator(mode="after")

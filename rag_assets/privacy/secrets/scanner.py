@@ -16,11 +16,11 @@ from rag_assets.privacy.secrets.spans import SecretSpan, merged
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Raised by hand when a scan finds anything else than before in any text: more, less, elsewhere.
 
-It is a part of keys: raising it has all documents of all tenants parsed again. An edit that changes
-no finding, such as of a name or a comment, does not raise it.
+Raising it has everything that is stored of all tenants scanned again; see pipeline/rescan.py. An
+edit that changes no finding, such as of a name or a comment, does not raise it.
 tests/unit/privacy/secrets/test_rules_version.py fails if findings change and the version does not.
 """
 
@@ -184,5 +184,7 @@ def _continues(text: str, span: SecretSpan, seam: line_wraps.Seam, rules: RuleSe
         return False
     if seam.certain and not seam.is_name:
         return True
-    whole = any(other.start == span.start for other in rules.scan(text[: seam.at]))
+    # A part of a complete token may look like the beginning of another one.
+    before = rules.scan(text[: seam.at])
+    whole = any(other.start <= span.start < other.end for other in before)
     return not whole and (seam.certain or span.end == seam.end)

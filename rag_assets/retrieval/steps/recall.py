@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.common.errors import ProviderUnavailable
+from rag_assets.retrieval.patience import limited
 from rag_assets.retrieval.resolved_search import ResolvedSearch, within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
@@ -81,11 +83,17 @@ class Recall:
         search = progress.search
         if not search.needs_vector or progress.vector is not None:
             return progress
-        with progress.timings.part("embed"):
+        with progress.timings.part("embed"), limited(progress.patience.embedding, _late):
             vector = await self._vectors.of(
                 progress.ref, search.tenant, progress.serving, search.question
             )
         return replace(progress, vector=vector)
+
+
+def _late(seconds: float) -> ProviderUnavailable:
+    return ProviderUnavailable(
+        f"the question was not embedded within {seconds:g} seconds", hint="try again in a moment"
+    )
 
 
 def _queries(progress: SearchProgress) -> list[_Query]:

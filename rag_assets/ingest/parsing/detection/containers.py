@@ -5,14 +5,19 @@ Called before a document's limits are set, so its cost is bounded for any file.
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import BinaryIO
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import (
+    DocumentEncrypted,
+    DocumentRejected,
+    DocumentTooCostly,
+    DocumentUnsupported,
+)
 from rag_assets.ingest.parsing.detection.signatures import ARCHIVE_HINT
 from rag_assets.ingest.parsing.media_types import DOCX, OOXML, PPTX, XLSX
 
@@ -22,6 +27,7 @@ OLE2_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _CENTRAL_ENTRY = b"PK\x01\x02"
 _MOST_ENTRIES = 20_000
 _MOST_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 17
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # a flag of an entry
 _MAIN_PART = re.compile(rb"application/vnd\.([\w.-]{1,80})\.main(?:\+xml)?[\"']", re.IGNORECASE)
@@ -58,22 +64,29 @@ _STREAMS = {  # a stream that no other kind of OLE2 file has
 }
 
 
-def type_of_zip(data: bytes, media_type: str | None) -> str:
+def pieces_of(file: BinaryIO) -> Iterator[bytes]:
+    """The content of a file from its beginning."""
+    file.seek(0)
+    while piece := file.read(_PIECE_BYTES):
+        yield piece
+
+
+def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
     """The Office format of a ZIP archive, by the content type of its main part.
 
     Args:
-        data: the archive.
+        file: the archive.
         media_type: the type that its source declares; it decides between several main parts.
 
     Raises:
         DocumentRejected: it is no Office document, or is damaged.
     """
-    if data.count(_CENTRAL_ENTRY) > _MOST_ENTRIES:
-        raise DocumentRejected(
+    if _count(file, _CENTRAL_ENTRY) > _MOST_ENTRIES:
+        raise DocumentTooCostly(
             f"it is an archive of more than {_MOST_ENTRIES:,} entries", hint=ARCHIVE_HINT
         )
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(file) as archive:
             kinds = list(_main_parts(archive))
             if not kinds:
                 raise _no_document(archive)
@@ -85,23 +98,23 @@ def type_of_zip(data: bytes, media_type: str | None) -> str:
     return media_type if media_type is not None and media_type in kinds else kinds[0]
 
 
-def type_of_ole2(data: bytes, media_type: str | None) -> str:
+def type_of_ole2(file: BinaryIO, media_type: str | None) -> str:
     """The Office format of an encrypted OLE2 file, as its source declares it.
 
     Raises:
         DocumentRejected: it has a format before 2007, or its name does not show the format.
     """
-    if _has_stream(data, "EncryptedPackage"):
+    if _has_stream(file, "EncryptedPackage"):
         if media_type is not None and media_type in OOXML:
             return media_type
-        raise DocumentRejected(
+        raise DocumentEncrypted(
             "it is an encrypted Office document whose name does not say of which kind",
             hint="name it .docx, .pptx or .xlsx",
         )
     for stream, (meaning, hint) in _STREAMS.items():
-        if _has_stream(data, stream):
-            raise DocumentRejected(f"it is {meaning}", hint=hint)
-    raise DocumentRejected("it is an OLE2 file of an unknown kind", hint=_SAVE_AS)
+        if _has_stream(file, stream):
+            raise DocumentUnsupported(f"it is {meaning}", hint=hint)
+    raise DocumentUnsupported("it is an OLE2 file of an unknown kind", hint=_SAVE_AS)
 
 
 def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -110,7 +123,9 @@ def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
     for found in _MAIN_PART.finditer(content_types):
         name = found[1].lower()
         if _XLSB in name:
-            raise DocumentRejected("it is a binary Excel workbook (.xlsb)", hint="save it as XLSX")
+            raise DocumentUnsupported(
+                "it is a binary Excel workbook (.xlsb)", hint="save it as XLSX"
+            )
         yield from (kind for mark, kind in _FAMILIES.items() if mark in name)
 
 
@@ -121,8 +136,8 @@ def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
         *(meaning for name, meaning in _ENTRIES.items() if name in archive.NameToInfo),
     ]
     if meanings:
-        return DocumentRejected(f"it is {meanings[0]}", hint=_SAVE_AS)
-    return DocumentRejected("it is a ZIP archive", hint=ARCHIVE_HINT)
+        return DocumentUnsupported(f"it is {meanings[0]}", hint=_SAVE_AS)
+    return DocumentUnsupported("it is a ZIP archive", hint=ARCHIVE_HINT)
 
 
 def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -134,7 +149,18 @@ def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
         return stream.read(_MOST_BYTES)
 
 
-def _has_stream(data: bytes, name: str) -> bool:
+def _has_stream(file: BinaryIO, name: str) -> bool:
     """Whether an OLE2 file lists a stream: the name to 64 bytes, then its length with the end."""
     raw = name.encode("utf-16-le")
-    return raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2) in data
+    return _count(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
+
+
+def _count(file: BinaryIO, mark: bytes) -> int:
+    """How often a file holds a mark that cannot overlap itself."""
+    count, before = 0, b""
+    for piece in pieces_of(file):
+        joined = before + piece
+        count += joined.count(mark)
+        # Shorter than the mark: none is counted twice.
+        before = joined[-(len(mark) - 1) :]
+    return count

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from rag_assets.common.errors import DocumentRejected
+import codecs
+import io
+from typing import BinaryIO
+
+from rag_assets.common.errors import DocumentEmpty, DocumentRejected, DocumentUnsupported
 from rag_assets.ingest.parsing.detection.containers import (
     OLE2_MARK,
     ZIP_MARKS,
+    pieces_of,
     type_of_ole2,
     type_of_zip,
 )
@@ -19,37 +24,45 @@ from rag_assets.ingest.parsing.media_types import BINARY, EML, HTML, PDF, SOURCE
 from rag_assets.ingest.parsing.text.decoding import UTF16_MARKS
 
 PDF_MARK = b"%PDF-"
+_BEGINNING = 1 << 20
 _PDF_MARK_WITHIN = 1024
 _UTF8_MARK = b"\xef\xbb\xbf"
 _KNOWN = frozenset(SUFFIXES.values())
 
 
 def detect(data: bytes, media_type: str | None = None) -> str:
-    """Detect the type of a document, a key of registry.PARSERS.
+    """Detect the type of a document, a key of registry.PARSERS; see detect_file."""
+    return detect_file(io.BytesIO(data), media_type)
+
+
+def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
+    """Detect the type of a document, a key of registry.PARSERS, in constant memory.
 
     Args:
-        data: the document.
+        file: the document, from its beginning; it can be sought.
         media_type: the type that its source declares, mostly by its name. It decides among formats
             that are text; only a beginning that is clearly HTML or mail overrules it there.
 
     Raises:
         DocumentRejected: it is empty, or has a type that no parser reads; the message names it.
     """
-    if not data.strip():
-        raise DocumentRejected("it is empty")
+    if not any(piece.strip() for piece in pieces_of(file)):
+        raise DocumentEmpty("it is empty")
+    file.seek(0)
+    data = file.read(_BEGINNING)
     declared = _declared(media_type)
     # The bytes before the mark distinguish a PDF after some junk from a text about PDFs.
     if data.removeprefix(_UTF8_MARK).lstrip().startswith(PDF_MARK):
         return PDF
     if data.startswith(ZIP_MARKS):
-        return type_of_zip(data, declared)
+        return type_of_zip(file, declared)
     if data.startswith(OLE2_MARK):
-        return type_of_ole2(data, declared)
-    is_text = _is_text(data)
+        return type_of_ole2(file, declared)
+    is_text = data.startswith(UTF16_MARKS) or _is_utf8(file)
     if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
         return PDF
     if meaning := meaning_of(data, is_text=is_text):
-        raise DocumentRejected(f"it is {meaning}", hint=hint_for(meaning))
+        raise DocumentUnsupported(f"it is {meaning}", hint=hint_for(meaning))
     return _text_type(data, declared)
 
 
@@ -72,11 +85,14 @@ def _text_type(data: bytes, declared: str | None) -> str:
     return declared or guessed_type(data)
 
 
-def _is_text(data: bytes) -> bool:
-    if data.startswith(UTF16_MARKS):
-        return True
+def _is_utf8(file: BinaryIO) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        data.decode()
+        for piece in pieces_of(file):
+            if b"\0" in piece:
+                return False
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
-    return b"\0" not in data
+    return True

@@ -11,7 +11,7 @@ from dataclasses import replace
 from email import message_from_bytes
 from email.message import Message
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.detection.detect import detect
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.mail.parts import Part, charset, content, header, parts_of, text
@@ -47,7 +47,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     except RecursionError:
         raise DocumentRejected("its parts are nested too deeply") from None
     if not pieces:
-        raise DocumentRejected("it holds no text")
+        raise DocumentEmpty("it holds no text")
     joined, blocks = assembled(pieces)
     title = heading_name(header(message, "Subject")) or None
     return ParsedText(joined, blocks, title, has_lines=False)

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from typing import Self
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentTooCostly
 from rag_assets.ingest.parsing.limits import ParseLimits
 
 _MOST_PARTS = 20_000
@@ -41,7 +41,7 @@ class Archive:
             raise _damaged() from None
         self._limit = self._left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MOST_PARTS:
-            raise DocumentRejected(f"it is an archive of more than {_MOST_PARTS:,} parts")
+            raise DocumentTooCostly(f"it is an archive of more than {_MOST_PARTS:,} parts")
         # Some writers differ in the case of names; the format calls such names equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}
 
@@ -64,7 +64,7 @@ class Archive:
         if entry is None:
             return b""
         if entry.flag_bits & _ENCRYPTED:
-            raise DocumentRejected(
+            raise DocumentEncrypted(
                 "a part of it is encrypted", hint="store a copy without a password"
             )
         if entry.compress_type not in _READABLE:
@@ -79,12 +79,12 @@ class Archive:
     def _check_size(self, entry: zipfile.ZipInfo) -> None:
         self._left -= entry.file_size
         if self._left < 0:
-            raise DocumentRejected(
+            raise DocumentTooCostly(
                 f"unpacked it is larger than the limit of {self._limit:,} bytes",
                 hint="split the document",
             )
         if entry.file_size > max(_RATIO_COUNTS_FROM, _HIGHEST_RATIO * entry.compress_size):
-            raise DocumentRejected("it is packed like a ZIP bomb")
+            raise DocumentTooCostly("it is packed like a ZIP bomb")
 
 
 def _damaged() -> DocumentRejected:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.office.docx_styles import (
@@ -49,7 +49,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     reader = _Reader(Package(data, options, limits))
     pieces = list(bounded(_whole_runs(reader.pieces()), limits))
     if not pieces:
-        raise DocumentRejected("it holds no text")
+        raise DocumentEmpty("it holds no text")
     text, blocks = assembled(pieces)
     title = reader.title or reader.package.title() or first_title(blocks)
     return ParsedText(text, blocks, title, has_lines=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEncrypted, DocumentRejected
 from rag_assets.ingest.parsing.detection.containers import OLE2_MARK
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.office.archive import Archive
@@ -135,7 +135,7 @@ def _decrypted(data: bytes, options: ParseOptions) -> bytes:
         if (plain := _decrypted_with(data, password)) is not None:
             return plain
     tried = "none of parser.passwords opens it" if options.passwords else "needs a password"
-    raise DocumentRejected(
+    raise DocumentEncrypted(
         f"it is encrypted, {tried}",
         hint="give its password in parser.passwords, or store a copy without one",
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.office.ooxml import R_ID, Package
@@ -63,7 +63,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     level = 2 if sections else 1
     pieces = list(bounded((p for s in slides for p in _slide(package, s, level)), limits))
     if not pieces:
-        raise DocumentRejected("no text on any slide that is shown")
+        raise DocumentEmpty("no text on any slide that is shown")
     text, blocks = assembled(pieces)
     opening = [p.text for p in pieces if p.slide == pieces[0].slide and p.level == level]
     title = _title(package, opening) or first_title(blocks)

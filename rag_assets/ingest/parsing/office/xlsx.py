@@ -14,7 +14,7 @@ from datetime import date, datetime, time, timedelta
 from itertools import chain, compress
 from typing import TYPE_CHECKING, TypeAlias
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEmpty, DocumentRejected, DocumentTooLarge
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.office.ooxml import Package
@@ -58,7 +58,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
     pieces = list(bounded(found, limits))
     if not pieces:
-        raise DocumentRejected("no cell of a sheet that is shown holds anything")
+        raise DocumentEmpty("no cell of a sheet that is shown holds anything")
     text, blocks = assembled(pieces)
     pages = len(workbook.sheet_names)
     return ParsedText(text, blocks, package.title(), pages, has_lines=False)
@@ -88,7 +88,7 @@ def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
         # Empty cells with nothing but a format may lie anywhere, and take no room.
         cells = _extent(_FILLED.findall(sheet))
     if cells > limits.cells:
-        raise DocumentRejected(
+        raise DocumentTooLarge(
             f"a sheet reaches over {cells:,} cells, over the limit of {limits.cells:,}",
             hint="split the sheet, or clear cells that lie far from all others",
         )

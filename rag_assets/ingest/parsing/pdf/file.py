@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentScanned
 from rag_assets.ingest.parsing.detection.detect import PDF_MARK
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class PdfFile:
 def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
     """The rejection of a PDF without any text."""
     if ocr:
-        return DocumentRejected(f"no text, by OCR neither ({pages:,} pages)")
-    return DocumentRejected(
+        return DocumentScanned(f"no text, by OCR neither ({pages:,} pages)")
+    return DocumentScanned(
         f"no text: scanned pages need OCR ({pages:,} without any text)",
         hint="set parser.ocr: true for the tenant",
     )
@@ -116,7 +116,7 @@ def _opened(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str |
             if getattr(error, "err_code", None) != _NEEDS_PASSWORD:
                 raise DocumentRejected("it is damaged: not a readable PDF") from None
     tried = "none of parser.passwords opens it" if passwords else "needs a password"
-    raise DocumentRejected(
+    raise DocumentEncrypted(
         f"it is encrypted, {tried}",
         hint="give its password in parser.passwords, or store a copy without one",
     )

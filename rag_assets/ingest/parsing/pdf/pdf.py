@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
@@ -96,7 +96,7 @@ class _Reading:
     def _read(self, reader: PageReader, number: int) -> list[Piece]:
         self.ocr_pages += 1
         if self.ocr_pages > self._limits.ocr_pages:
-            raise DocumentRejected(
+            raise DocumentTooLarge(
                 f"it has more than {self._limits.ocr_pages:,} scanned pages",
                 hint="split the document",
             )

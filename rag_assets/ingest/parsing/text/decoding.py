@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
 
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -17,7 +17,7 @@ def decoded(data: bytes, limits: ParseLimits) -> str:
     """
     text = _utf16(data) if data.startswith(UTF16_MARKS) else _utf8(data)
     if not text.strip():
-        raise DocumentRejected("it is empty")
+        raise DocumentEmpty("it is empty")
     limits.check_characters(len(text))
     return text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentEmpty
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
@@ -58,7 +58,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     found, named = read_page(page_text(data, limits))
     pieces = list(bounded(found, limits))
     if not pieces:
-        raise DocumentRejected("it holds no text that a reader would see")
+        raise DocumentEmpty("it holds no text that a reader would see")
     text, blocks = assembled(pieces)
     first = [piece.text for piece in pieces if piece.level == 1]
     title = heading_name(first[0]) if len(first) == 1 else named or first_title(blocks)

@@ -1,0 +1,51 @@
+"""The base of embedders that add something to another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose
+
+
+class WrappedEmbedder:
+    """An embedder that is like another one; what differs is overridden.
+
+    Args:
+        embedder: the wrapped embedder.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def embedder_id(self) -> str:
+        """See Embedder."""
+        return self._embedder.embedder_id
+
+    @property
+    def dimensions(self) -> int:
+        """See Embedder."""
+        return self._embedder.dimensions
+
+    @property
+    def limits(self) -> CallLimits:
+        """See Embedder."""
+        return self._embedder.limits
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+    ) -> Answer:
+        """See Embedder."""
+        return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """See Embedder."""
+        return self._embedder.count_tokens(texts)
+
+    async def close(self) -> None:
+        """See Embedder."""
+        await self._embedder.close()
