@@ -114,7 +114,9 @@ class KeyTests:
 
     def _of_projects(self) -> EmbedderConfig:
         """The embedder that projects begin with."""
-        beginning = TenantsFile(self._settings.tenants_file).beginning_of_projects()
+        beginning = TenantsFile(
+            self._settings.tenants_file, cache=self._settings.local / "cache"
+        ).beginning_of_projects()
         for name, profile in installed_systems().profiles.items():
             if profile.requires_project:
                 config = {**beginning, "id": "projects", "profile": name}

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
+from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.net import LOOPBACK
-from rag_assets.local_stack.processes import write_atomically
 
 PLUGIN_CLASS = "ragassets.guard.GuardedNetworkPlugin"
 GUARD_JAR = Path(__file__).with_name("guard") / "guard.jar"

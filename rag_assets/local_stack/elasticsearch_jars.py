@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.elasticsearch_guard import PLUGIN_CLASS, install_guard
-from rag_assets.local_stack.processes import Progress, exclusive, silent, write_atomically
+from rag_assets.local_stack.processes import Progress, exclusive, silent
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext

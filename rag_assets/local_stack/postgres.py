@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.accounts import open_path_to, open_programs, server_account
 from rag_assets.local_stack.net import LOOPBACK, free_port, port_is_free
 from rag_assets.local_stack.processes import (
@@ -29,7 +30,6 @@ from rag_assets.local_stack.processes import (
     BackgroundProcess,
     Progress,
     silent,
-    write_atomically,
 )
 
 DATABASE = "rag_assets"

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.liveness import adopt, birth_of, end_session, wait_for
 
 Progress: TypeAlias = Callable[[str], None]
@@ -59,17 +60,6 @@ class ProcessRecord:
     birth: str
     port: int | None
     started_at: str
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a small private file in one step; readable by its owner only."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    draft.replace(path)
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import os
 import time
 from dataclasses import dataclass
 
+from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import birth_of
-from rag_assets.local_stack.processes import write_atomically
 
 _MOST_SECONDS = 10.0
 """Without a sign of life; it gives one every second or two."""

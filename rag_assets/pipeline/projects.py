@@ -24,7 +24,7 @@ class Projects:
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
-        self._file = TenantsFile(settings.tenants_file)
+        self._file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
 
     def get(self, project: Project) -> TenantRecord:
         """The tenant of a project, of whatever origin.

@@ -21,7 +21,7 @@ def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord
     Raises:
         ConfigurationError: the file, or a tenant in it, is not usable; nothing was changed.
     """
-    listed = TenantsFile(settings.tenants_file).load()
+    listed = TenantsFile(settings.tenants_file, cache=settings.local / "cache").load()
     known = {record.id: record for record in catalog.tenants.all()}
     _require_none_of_the_api(listed, known)
     changes = plan_tenants(listed, known)

@@ -12,12 +12,14 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.scalarbool import ScalarBoolean
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.parsed_file import ParsedFile
 from rag_assets.tenants.profiles import profile_of
 from rag_assets.tenants.projects import require_beginning
 
@@ -34,11 +36,15 @@ class TenantsFile:
     Args:
         path: its location; relative paths of sources are relative to its folder.
         kinds: the kinds that tenants may name; None: all installed ones.
+        cache: folder that keeps what was parsed; None: each reading parses.
     """
 
-    def __init__(self, path: Path, kinds: TenantKinds | None = None) -> None:
+    def __init__(
+        self, path: Path, kinds: TenantKinds | None = None, *, cache: Path | None = None
+    ) -> None:
         self.path = path
         self._kinds = kinds or installed_kinds()
+        self._parsed = None if cache is None else ParsedFile(cache / "tenants.json")
 
     def load(self) -> dict[str, dict[str, Any]]:
         """Configuration of every tenant by id, paths made absolute, each validated.
@@ -46,7 +52,7 @@ class TenantsFile:
         Raises:
             ConfigurationError: the file or a tenant in it is not valid.
         """
-        document = self._read()
+        document = self._values()
         require_beginning(_beginning(document), _project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
         projects: dict[tuple[str, str | None, str | None], str] = {}
@@ -56,7 +62,7 @@ class TenantsFile:
                     f"{self.path.name}: tenant number {number} has no id",
                     hint="every tenant needs an id of lower-case letters, digits, . _ and -",
                 )
-            config = self._absolute(_plain(entry))
+            config = self._absolute(dict(entry))
             tenant = Tenant.from_config(config, self._kinds)
             if tenant.id in tenants:
                 raise ConfigurationError(
@@ -79,7 +85,7 @@ class TenantsFile:
         Raises:
             ConfigurationError: the file is not valid.
         """
-        return self._absolute(_beginning(self._read()))
+        return self._absolute(_beginning(self._values()))
 
     def add(self, config: Mapping[str, Any]) -> None:
         """Append a tenant.
@@ -121,18 +127,37 @@ class TenantsFile:
             f"{self.path.name} lists no tenant {tenant_id!r}", hint="see `rag-assets tenants list`"
         )
 
+    def _values(self) -> dict[str, Any]:
+        """The file as plain values."""
+        if self._parsed is None:
+            values = _plain(self._parse(self._content()))
+        else:
+            values = self._parsed.get(self._content(), lambda content: _plain(self._parse(content)))
+        return self._checked(values)
+
     def _read(self) -> dict[str, Any]:
+        """The file as it is edited: with comments, order and quotes."""
+        return self._checked(self._parse(self._content()))
+
+    def _content(self) -> bytes:
         try:
-            text = self.path.read_text(encoding="utf-8")
+            return self.path.read_bytes()
         except FileNotFoundError:
-            text = _HEADER
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(
-                f"{self.path} cannot be read: {type(error).__name__}",
-                hint="check its permissions; it must be UTF-8",
-            ) from None
+            return _HEADER.encode()
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> ConfigurationError:
+        return ConfigurationError(
+            f"{self.path} cannot be read: {type(error).__name__}",
+            hint="check its permissions; it must be UTF-8",
+        )
+
+    def _parse(self, content: bytes) -> Any:
         try:
-            document = _yaml().load(text)
+            return _yaml().load(content.decode())
+        except UnicodeDecodeError as error:
+            raise self._unreadable(error) from None
         except YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             where = f", line {mark.line + 1}" if mark else ""
@@ -140,6 +165,8 @@ class TenantsFile:
             raise ConfigurationError(
                 f"{self.path}{where}: {problem}", hint="correct the YAML there"
             ) from None
+
+    def _checked(self, document: Any) -> dict[str, Any]:
         document = {} if document is None else document
         if not isinstance(document, dict) or not isinstance(document.get("tenants", []), list):
             raise ConfigurationError(
@@ -193,7 +220,7 @@ class TenantsFile:
 
 
 def _beginning(document: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(_plain(document.get("projects") or {}))
+    return dict(document.get("projects") or {})
 
 
 def _project_profiles() -> dict[str, bool]:
@@ -213,6 +240,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
+    if isinstance(value, ScalarBoolean):
+        return bool(value)
     if isinstance(value, (bool, int, float)) or value is None:
         return value
     return str(value)
