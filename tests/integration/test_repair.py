@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
-from rag_assets.common.errors import IndexInconsistent
+from rag_assets.common.errors import IndexInconsistent, ListingFailed
 from rag_assets.pipeline.drift import inspect_index
+from rag_assets.pipeline.repair import repair
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 from tests.integration.test_generations import CHUNKED, SPARSE
@@ -79,8 +81,7 @@ def assert_repaired(
     with driver.locked(tenant_id) as ctx:
         assert all(state.healthy for state in inspect_index(ctx))
         assert ctx.store.indexes.view(tenant_id) is not None
-    statuses = {d.status for d in driver.session.catalog.documents.all(tenant_id)}
-    assert statuses == {"READY"}
+    assert catalog_statuses(driver, tenant_id) == {"READY"}
     assert installation.search(tenant_id, "The text of number 3", mode="text")
 
 
@@ -191,3 +192,35 @@ def test_a_serving_build_lost_while_its_successor_is_due(
     with driver.locked(tenant) as ctx:
         assert all(state.healthy for state in inspect_index(ctx))
     assert len(shared_installation.entries(tenant)) == FILES
+
+
+def test_a_lost_lake_whose_sources_are_gone(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    """Its index goes on answering; once the sources are back nothing is embedded again."""
+    before = shared_installation.entries(tenant)
+    folder = shared_installation.home.parent / "sources" / tenant
+    away = folder.rename(folder.with_name(f"{tenant}-away"))
+    with driver.locked(tenant) as ctx:
+        for file in (Path(ctx.lake._location.url)).rglob("*.parquet"):
+            file.unlink()
+        done = repair(ctx)
+    assert not done.healthy
+    assert done.lake.to_embed == 0, "the index has every vector"
+    with pytest.raises(ListingFailed):
+        driver.sync(tenant)
+    assert shared_installation.entries(tenant) == before
+    assert shared_installation.search(tenant, "The text of number 3", mode="text")
+    with driver.locked(tenant) as ctx:
+        assert not repair(ctx).healthy, "what is lacking is told of until it is back"
+    away.rename(folder)
+    done = driver.sync(tenant)
+    assert (done["parsed"], done["embedded"]) == (FILES, 0)
+    assert shared_installation.entries(tenant) == before
+    with driver.locked(tenant) as ctx:
+        assert repair(ctx).healthy
+    assert catalog_statuses(driver, tenant) == {"READY"}
+
+
+def catalog_statuses(driver: Driver, tenant_id: str) -> set[str]:
+    return {document.status for document in driver.session.catalog.documents.all(tenant_id)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import dagster as dg
 import psycopg
 import pytest
 
@@ -114,6 +115,28 @@ def test_what_new_rules_find_is_masked_in_every_store_and_no_clean_document_is_t
             stored = list(ctx.store.entries.stored(generation.index_name, ctx.owner(generation)))
             assert TOKEN not in repr([entry.fields for entry in stored])
     assert rescanned(tenant) is None
+
+
+def test_what_jobs_of_all_tenants_logged_is_masked(
+    make: Make, new_rules: Callable[[], None]
+) -> None:
+    tenant = make()
+    tenant.write("clean", "The garden has a fence.")
+    tenant.sync()
+
+    @dg.op
+    def visit(context: dg.OpExecutionContext) -> None:
+        context.log.warning(f"{tenant.id}: door-{TOKEN}.md is missing")
+
+    @dg.job
+    def nightly() -> None:
+        visit()
+
+    assert nightly.execute_in_process(instance=tenant.driver.session.instance).success
+    assert TOKEN in database_text(tenant)
+    new_rules()
+    rescanned(tenant)
+    assert TOKEN not in database_text(tenant)
 
 
 @pytest.mark.usefixtures("no_wait")

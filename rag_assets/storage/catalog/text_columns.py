@@ -16,6 +16,12 @@ from rag_assets.systems.registry import installed_systems
 
 _OF_TENANT = "tenant = :tenant"
 _RUNS = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition' AND value = :tenant"
+_ANY_RUNS = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition'"
+_EVENTS = (
+    f"(partition = :tenant OR run_id IN ({_RUNS})"
+    f" OR (strpos(event, :tenant) > 0 AND run_id NOT IN ({_ANY_RUNS})))"
+)
+"""A job that visits every tenant names in each line of its log the one that it is about."""
 _BATCH = 500
 
 
@@ -63,7 +69,7 @@ SCANNED: Final = (
     *_own("syncs", "last_error"),
     *_own("uploads", "file_name"),
     *_own("held_uploads", "file_name"),
-    TextColumn("event_logs", "event", "json", f"(partition = :tenant OR run_id IN ({_RUNS}))"),
+    TextColumn("event_logs", "event", "json", _EVENTS),
     TextColumn("asset_check_executions", "evaluation_event", "json", "partition = :tenant"),
     TextColumn("asset_keys", "last_materialization", "json", f"last_run_id IN ({_RUNS})"),
 )
