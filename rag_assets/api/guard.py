@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -139,7 +139,13 @@ class Guard:
 
 
 class Guarded(APIRoute):
-    """A route for requests with a valid token."""
+    """A route for requests with a valid token.
+
+    Attributes:
+        most_bytes: of a request's body.
+    """
+
+    most_bytes: ClassVar[int] = MAX_BODY
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The route's handler, behind the guard."""
@@ -157,7 +163,7 @@ class Guarded(APIRoute):
 
     async def admitted(self, request: Request) -> Request:
         """The request as its handler gets it: its body was read, and is small."""
-        body = await whole_body(request)
+        body = await whole_body(request, most=self.most_bytes)
         require_few_values(body)
         return Request(request.scope, replayed(body, request.receive))
 

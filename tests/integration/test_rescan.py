@@ -125,8 +125,8 @@ def test_what_jobs_of_all_tenants_logged_is_masked(
     tenant.sync()
 
     @dg.op
-    def visit(context: dg.OpExecutionContext) -> None:
-        context.log.warning(f"{tenant.id}: door-{TOKEN}.md is missing")
+    def visit() -> None:
+        dg.get_dagster_logger().warning(f"{tenant.id}: door-{TOKEN}.md is missing")
 
     @dg.job
     def nightly() -> None:

@@ -42,7 +42,8 @@ SYSTEM = System(
     routers={
         "/api/organizations, /api/projects": f"{_ROUTES}.projects:projects",
         "/api/…/keys": f"{_ROUTES}.keys:keys",
-        "/api/projects/{id}/guidelines/context, /api/…/text": f"{_ROUTES}.context:prompting",
+        "/api/projects/{id}/guidelines/context": f"{_ROUTES}.context:prompting",
+        "/api/projects/{id}/guidelines/text": f"{_ROUTES}.context:texts",
         "/api/projects/{id}/guidelines/upload": f"{_ROUTES}.upload:uploading",
         "/api/projects/{id}/guidelines/{documentId}": f"{_ROUTES}.documents:documents",
     },

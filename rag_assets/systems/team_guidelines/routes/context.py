@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assets.api.guard import Guarded
+from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.guideline_responses import GuidelinesContext, GuidelinesText
 from rag_assets.api.problems import documented
 from rag_assets.common.errors import TextRefused
@@ -35,6 +35,20 @@ prompting = APIRouter(
     tags=["guidelines"],
     responses=_REFUSED,
     route_class=Guarded,
+)
+
+
+class LongText(Guarded):
+    """A route whose body holds a plain text, each character as two escapes at worst."""
+
+    most_bytes = MAX_BODY + 2 * len(r"\ud83d") * MAX_TEXT
+
+
+texts = APIRouter(
+    prefix=prompting.prefix,
+    tags=["guidelines"],
+    responses=_REFUSED,
+    route_class=LongText,
 )
 
 
@@ -67,15 +81,15 @@ async def context(body: ContextRequest, asked: PromptedProjectDependency) -> Gui
     return await contexts.of(asked.record, body, identity.caller)
 
 
-@prompting.get("/text")
+@texts.get("/text")
 async def text(asked: ProjectDependency, response: Response) -> GuidelinesText:
     """Read the plain text, and its ETag. For admins."""
     record = asked.project.record
-    texts = GuidelineTexts(asked.asked.backend.catalog.database)
-    return _shown(await asked.read(lambda: texts.get(record.id)), response)
+    stored = GuidelineTexts(asked.asked.backend.catalog.database)
+    return _shown(await asked.read(lambda: stored.get(record.id)), response)
 
 
-@prompting.put("/text", responses=documented(400, 408, 412, 413, 428))
+@texts.put("/text", responses=documented(400, 408, 412, 413, 428))
 async def put_text(
     body: TextBody,
     asked: ProjectDependency,
@@ -99,11 +113,9 @@ async def put_text(
             ]
         ) from None
     replaces = None if if_match is None else _versions(if_match)
-    texts, ref = GuidelineTexts(backend.catalog.database), asked.project.ref
-    stored = await asked.write(
-        lambda: texts.put(ref, body.text, by=asked.caller, replaces=replaces)
-    )
-    return _shown(stored, response)
+    stored, ref = GuidelineTexts(backend.catalog.database), asked.project.ref
+    put = await asked.write(lambda: stored.put(ref, body.text, by=asked.caller, replaces=replaces))
+    return _shown(put, response)
 
 
 def _versions(if_match: str) -> Collection[str]:

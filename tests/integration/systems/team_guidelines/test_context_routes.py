@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -200,6 +201,17 @@ def test_a_text_that_cannot_be_kept_is_refused(guidelines: Guidelines, service: 
         [error] = said.json()["errors"]
         assert (error["field"], error["problem"].startswith(problem)) == ("text", True), error
         assert KEY not in said.text
+
+
+def test_the_longest_text_may_come_as_escapes(guidelines: Guidelines, service: Service) -> None:
+    guidelines.put("escaped", "web")
+    headers = {"Content-Type": "application/json"}
+    for characters, status in ((100_000, 200), (100_001, 422), (300_000, 413)):
+        body = json.dumps({"text": "\N{SEAL}" * characters})
+        said = service.send("PUT", "web/guidelines/text", "escaped", content=body, headers=headers)
+        assert said.status_code == status, said.text[:500]
+    kept = service.send("GET", "web/guidelines/text", "escaped").json()["text"]
+    assert kept == "\N{SEAL}" * 100_000
 
 
 def test_both_clients_put_guidelines_into_a_prompt(guidelines: Guidelines, project: str) -> None:
