@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 import jwt
+import psutil
 from ruamel.yaml import YAML
 
 from tests.driving import Driver
@@ -24,6 +25,7 @@ from tests.security.service_process import started
 
 SECRET = "an example secret of more than 32 bytes"
 ORGANIZATION = "harbour"
+ENVIRONMENT = {"RAG_ASSETS_JWT_SECRET": SECRET, "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1"}
 KEY = "an-example-key-of-the-provider-WXYZ"
 
 
@@ -33,6 +35,7 @@ class PanelSite:
 
     Attributes:
         origin: of the service.
+        process: of the service.
         server: embeds; words that a test chooses are near each other (see EmbeddingServer.cosine).
     """
 
@@ -41,6 +44,7 @@ class PanelSite:
     origin: str
     server: EmbeddingServer
     client: httpx.Client
+    process: psutil.Process
 
     def token(self, subject: str = "dana@harbour.example", **changes: Any) -> str:
         claims = {"sub": subject, "exp": int(time.time()) + 600, "role": "admin"}
@@ -82,11 +86,11 @@ def panel_site(installation: Installation, log: Path, *options: str) -> Iterator
         ]
         with (installation.home / "tenants.yaml").open("w") as stream:
             YAML().dump({"projects": {"embedder": {"providers": providers}}}, stream)
-        environment = {"RAG_ASSETS_JWT_SECRET": SECRET, "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1"}
-        with started(installation, log, *options, **environment) as (_, port):
+        with started(installation, log, *options, **ENVIRONMENT) as (process, port):
             origin = f"http://127.0.0.1:{port}"
             with httpx.Client(base_url=origin, timeout=60) as client:
-                site = PanelSite(installation, Driver(installation), origin, server, client)
+                driver, served = Driver(installation), psutil.Process(process.pid)
+                site = PanelSite(installation, driver, origin, server, client, served)
                 on = {"ragGuidelines": True}
                 said = site.ask("PUT", f"/api/organizations/{ORGANIZATION}", on)
                 assert said.status_code == 200, said.text

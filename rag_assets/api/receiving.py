@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
@@ -22,7 +22,7 @@ from rag_assets.api.admission import Admission, ClientGone
 from rag_assets.api.guard import promised_bytes
 from rag_assets.api.problems import Refused
 from rag_assets.api.upload_form import UploadForm
-from rag_assets.common.errors import UploadTooLarge
+from rag_assets.common.errors import RagAssetsError, UploadTooLarge
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.uploads import require_size
 from rag_assets.storage.blobs.store import ReceivedFile
@@ -37,6 +37,7 @@ _AROUND_BYTES = 64 * 1024
 """Of a form around its file at most."""
 
 _WRITE_BYTES = 256 * 1024
+_LINGER_SECONDS = 5.0
 _THREADS = 4
 _TOO_SLOW = 408
 
@@ -95,9 +96,23 @@ class Receiving:
     async def _take(
         self, request: Request, form: UploadForm, source: UploadsConfig, received: ReceivedFile
     ) -> None:
+        stream = self._data(request)
+        try:
+            await self._write_all(stream, form, source, received)
+        except RagAssetsError:
+            await _read_away(stream)
+            raise
+
+    async def _write_all(
+        self,
+        stream: AsyncIterator[bytes],
+        form: UploadForm,
+        source: UploadsConfig,
+        received: ReceivedFile,
+    ) -> None:
         gathered = bytearray()
         around = 0
-        async for data in self._data(request):
+        async for data in stream:
             size = len(gathered)
             for piece in form.feed(data):
                 gathered += piece
@@ -137,3 +152,10 @@ class Receiving:
             waited += time.monotonic() - began
             size += len(data)
             yield data
+
+
+async def _read_away(stream: AsyncIterator[bytes]) -> None:
+    """Read what a sender goes on sending: it would find a reset connection, and no answer."""
+    with anyio.move_on_after(_LINGER_SECONDS), suppress(Refused, ClientGone):
+        async for _ in stream:
+            pass
