@@ -40,6 +40,9 @@ def sync(
             help="Go on with a catalog that was set back to an earlier dump; implies --repair.",
         ),
     ] = False,
+    in_turn: Annotated[
+        bool, typer.Option("--in-turn", help="One tenant after the other, in this process.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Bring the index in line with the sources."""
@@ -51,6 +54,7 @@ def sync(
         repair=repair,
         allow_deletes=allow_deletes,
         accept_catalog=accept_catalog,
+        in_turn=in_turn,
         as_json=json,
     )
     raise typer.Exit(0 if succeeded else 1)

@@ -24,10 +24,12 @@ def sync(
     allow_deletes: bool,
     as_json: bool,
     accept_catalog: bool = False,
+    in_turn: bool = False,
 ) -> bool:
     """Sync the named tenants, or all; returns whether every one succeeded.
 
     A catalog that was set back and is accepted is compared with all stores first, as by repair.
+    Unless `in_turn`, several tenants are synced side by side in forks.
     """
     if every:
         records = session.catalog.tenants.all()
@@ -41,7 +43,8 @@ def sync(
         repair = repair or bool(accepted)
         if every:
             _forget_strays(session)
-    results = _sync_all(session, tenants, repair=repair, allow_deletes=allow_deletes)
+    sync_several = _sync_in_turn if in_turn else _sync_all
+    results = sync_several(session, tenants, repair=repair, allow_deletes=allow_deletes)
     if as_json:
         syncs = [result.as_json() for result in results]
         print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
@@ -79,6 +82,15 @@ def _held_warning(session: Session, result: TenantSync) -> str:
     lake = session.lake.tenant(record.id, record.incarnation)
     current = is_current(session.catalog, lake, record.id)
     return held_warning(record.id, result.held, current=current)
+
+
+def _sync_in_turn(
+    session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
+) -> list[TenantSync]:
+    """Sync tenants in this process."""
+    return [
+        sync_tenant(session, id_, repair=repair, allow_deletes=allow_deletes) for id_ in tenants
+    ]
 
 
 def _sync_all(

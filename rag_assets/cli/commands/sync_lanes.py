@@ -11,15 +11,14 @@ from threading import Lock
 from typing import Any
 
 from rag_assets.cli.commands.output import warn
-from rag_assets.common.batches import batched
 from rag_assets.forkserver.client import DISABLED
 from rag_assets.forkserver.process import ForkedProcess
 from rag_assets.forkserver.protocol import SOCKET
 
 _STANDARD_ERROR = 2
-_MOST_TENANTS = 8
+_MOST_TENANTS = 25
 _FORKS_A_LANE = 4
-"""At least so many, so that no lane idles for long while another works off its last."""
+"""Of what is left each fork gets so much less that no lane idles for long while another works."""
 
 
 class SyncLanes:
@@ -45,10 +44,9 @@ class SyncLanes:
         """
         if not tenants or self._count < 2 or os.environ.get(DISABLED) == "0":  # noqa: PLR2004
             return
-        size = min(_MOST_TENANTS, 1 + len(tenants) // (self._count * _FORKS_A_LANE))
         with ThreadPoolExecutor(self._count, thread_name_prefix="sync") as lanes:
             try:
-                syncs = [lanes.submit(self._sync, part) for part in batched(tenants, size)]
+                syncs = [lanes.submit(self._sync, part) for part in shares(tenants, self._count)]
                 for sync in as_completed(syncs):
                     yield from sync.result()
             except BaseException:
@@ -63,7 +61,7 @@ class SyncLanes:
                 process.interrupt()
 
     def _sync(self, tenants: Sequence[str]) -> list[dict[str, Any]]:
-        process = self._started(["sync", *tenants, *self._options, "--json"])
+        process = self._started(["sync", *tenants, *self._options, "--in-turn", "--json"])
         if process is None:
             return []
         try:
@@ -91,6 +89,20 @@ class SyncLanes:
             if process is not None:
                 self._processes.add(process)
         return process
+
+
+def shares(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
+    """Tenants as forks get them: each fork reads all configuration, so that few are made.
+
+    Args:
+        tenants: their ids.
+        lanes: how many forks work at once.
+    """
+    first = 0
+    while left := len(tenants) - first:
+        size = min(_MOST_TENANTS, 1 + left // (lanes * _FORKS_A_LANE))
+        yield tenants[first : first + size]
+        first += size
 
 
 def _results(answer: bytes, tenants: Sequence[str]) -> list[dict[str, Any]]:
