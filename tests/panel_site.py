@@ -18,6 +18,7 @@ import jwt
 import psutil
 from ruamel.yaml import YAML
 
+from rag_assets.pipeline.context import SliceLimits
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation
@@ -70,10 +71,14 @@ class PanelSite:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["url"])
 
-    def sync(self, tenant_id: str) -> None:
-        """Carry everything through the chain, as the daemon would."""
+    def sync(self, tenant_id: str, *, slices: int | None = None) -> None:
+        """Carry everything through the chain, as the daemon would; or some documents, one each."""
+        one = Driver(self.installation, SliceLimits(documents=1))
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(self.driver.sync, tenant_id).result()
+            for _ in range(slices or 0):
+                pool.submit(one.run_once, tenant_id).result()
+            if slices is None:
+                pool.submit(self.driver.sync, tenant_id).result()
 
 
 @contextmanager

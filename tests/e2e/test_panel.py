@@ -28,6 +28,7 @@ SHOTS = Path(
 )
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 320, "height": 720}
 WAIT_MS = 60_000
+CREDENTIAL = "sk-proj-planted0123456789abcdefWXYZ"
 SELECTORS = b"# Selectors\n\nUse data-testid selectors in every test of the checkout.\n"
 
 
@@ -327,3 +328,133 @@ def test_everything_is_reached_by_keyboard(site: PanelSite, watched: Watched) ->
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Delete 1 document?").wait_for()
     assert watched.errors == []
+
+
+def throttled(page: Page, bytes_a_second: int) -> None:
+    """Let the page send no more than this; -1: as fast as it can."""
+    conditions = {"offline": False, "latency": 0, "downloadThroughput": -1}
+    conditions["uploadThroughput"] = bytes_a_second
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.send("Network.emulateNetworkConditions", conditions)
+
+
+def test_three_files_are_uploaded_at_a_time_and_each_can_be_cancelled(
+    site: PanelSite, watched: Watched
+) -> None:
+    site.project("several", key=True)
+    page = watched.page
+    enter(page, site, "several")
+    throttled(page, 20_000)
+    names = [f"{number}.md" for number in range(6)]
+    page.locator("#files").set_input_files(
+        [file(name, f"# {name}\n\n".encode() + b"A rule. " * 25_000) for name in names]
+    )
+    under_way, queue = page.locator("#queue progress"), page.locator("#queue > li")
+    expect(under_way).to_have_count(3)
+    expect(queue.filter(has_text="Waiting")).to_have_count(3)
+    expect(page.get_by_role("progressbar", name="Upload of 0.md")).to_be_visible()
+    watched.shot("18-several")
+    page.get_by_role("button", name="Cancel: 5.md").click()
+    expect(queue).to_have_count(5)
+    expect(under_way).to_have_count(3)
+    page.get_by_role("button", name="Cancel: 0.md").click()
+    expect(page.get_by_role("progressbar", name="Upload of 3.md")).to_be_visible()
+    expect(under_way).to_have_count(3)
+    throttled(page, -1)
+    for name in names[1:5]:
+        expect(row(page, name)).to_contain_text("PROCESSING")
+    expect(queue).to_have_count(0)
+    for name in ("0.md", "5.md"):
+        expect(row(page, name)).to_have_count(0)
+    assert watched.errors == []
+
+
+def test_files_are_dropped_and_the_same_bytes_are_there_already(
+    site: PanelSite, watched: Watched, tmp_path: Path
+) -> None:
+    site.project("dropped", key=True)
+    page = watched.page
+    enter(page, site, "dropped")
+    for name, content in (("first.md", SELECTORS), ("second.md", b"# Second\n\nNo sleep.\n")):
+        (tmp_path / name).write_bytes(content)
+    drop(page, tmp_path / "first.md", tmp_path / "second.md")
+    for name in ("first.md", "second.md"):
+        expect(row(page, name)).to_contain_text("PROCESSING")
+    page.locator("#files").set_input_files([file("copy.md", SELECTORS)])
+    expect(page.locator("#said")).to_have_text("copy.md is there already.")
+    expect(page.locator(".documents > li")).to_have_count(2)
+    drop(page, tmp_path / "first.md")
+    page.get_by_role("button", name="Keep both: first.md").wait_for()
+    page.get_by_role("button", name="Cancel: first.md").click()
+    expect(page.locator("#queue > li")).to_have_count(0)
+    assert watched.errors == []
+
+
+def drop(page: Page, *paths: Path) -> None:
+    """Drop files of this machine on the zone, as the browser does it."""
+    box = page.locator("#zone").bounding_box()
+    assert box is not None
+    at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    dragged = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    session = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": kind, **at, "data": dragged})
+
+
+def test_a_change_of_provider_shows_progress_while_the_former_build_answers(
+    site: PanelSite, watched: Watched
+) -> None:
+    tenant = site.project("moving", key=True)
+    page = watched.page
+    enter(page, site, "moving")
+    page.locator("#files").set_input_files(
+        [file("selectors.md", SELECTORS), file("waiting.docx", docx())]
+    )
+    for name in ("selectors.md", "waiting.docx"):
+        expect(row(page, name)).to_contain_text("PROCESSING")
+    site.sync(tenant)
+    key = site.ask("PUT", "/api/projects/moving/keys/gemini", {"key": KEY})
+    assert key.status_code == 200, key.text
+    page.get_by_role("link", name="Models").click()
+    page.get_by_label("Provider of embeddings").select_option("gemini")
+    page.get_by_role("button", name="Show price and duration").click()
+    expect(page.get_by_text("would embed 2 documents anew")).to_be_visible()
+    page.get_by_role("button", name="Change", exact=True).click()
+    site.sync(tenant, slices=1)
+    page.reload()
+    progress = page.get_by_role("progressbar", name="Build")
+    expect(progress).to_be_visible()
+    expect(page.locator("#replacement")).to_contain_text("answers meanwhile")
+    watched.shot("19-building")
+    other = page.context.new_page()
+    other.goto(f"{site.origin}/panel/guidelines/try")
+    other.get_by_label("Task").fill("Playwright test for login with selectors")
+    other.get_by_role("button", name="Try").click()
+    expect(other.locator("#result")).to_contain_text("from documents")
+    expect(other.locator("#result")).to_contain_text("text-embedding-3-small")
+    site.sync(tenant)
+    expect(progress).to_have_count(0)
+    expect(page.get_by_text("gemini-embedding").first).to_be_visible()
+    assert watched.errors == []
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_a_text_with_a_credential_is_refused_and_stays_in_the_form(
+    site: PanelSite, browser: Browser, *, script: bool
+) -> None:
+    project = f"texts-{script}".lower()
+    site.project(project)
+    text = f"Be kind.\nOPENAI_API_KEY={CREDENTIAL}\n"
+    with browser.new_context(viewport=WIDE, java_script_enabled=script) as context:  # type: ignore[arg-type]
+        page = context.new_page()
+        enter(page, site, project)
+        page.get_by_role("textbox", name="Plain text").fill(text)
+        page.get_by_role("button", name="Save text").click()
+        expect(page.get_by_role("alert")).to_contain_text("Line 2: a credential (rule ")
+        assert page.get_by_role("textbox", name="Plain text").input_value() == text
+        stored = site.ask("GET", f"/api/projects/{project}/guidelines/text").json()
+        assert stored["text"] == ""
+        page.get_by_role("textbox", name="Plain text").fill("Be kind.")
+        page.get_by_role("button", name="Save text").click()
+        expect(page.get_by_text("saved" if not script else "Saved.").first).to_be_visible()

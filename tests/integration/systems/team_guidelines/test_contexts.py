@@ -9,6 +9,7 @@ import re
 import time
 from itertools import product
 
+import httpx
 import pytest
 
 from rag_assets.common.tokens import count_text
@@ -85,6 +86,14 @@ def test_the_table_of_fallbacks(guidelines: Guidelines, documents: str | None) -
     away.close()
 
 
+def bytes_of_graphs(guidelines: Guidelines, index: str) -> int:
+    """The size of an index's HNSW graphs, which its segments without any add nothing to."""
+    url = guidelines.installation.environment["ELASTICSEARCH_URL"]
+    said = httpx.get(f"{url}/{index}/_stats/dense_vector").json()
+    vectors = said["indices"][index]["total"]["dense_vector"]
+    return int(vectors["off_heap"]["total_vex_size_bytes"])
+
+
 @pytest.mark.parametrize("graph", [False, True], ids=["exact", "graph"])
 def test_a_passage_counts_from_the_threshold_on(
     guidelines: Guidelines, monkeypatch: pytest.MonkeyPatch, *, graph: bool
@@ -100,6 +109,8 @@ def test_a_passage_counts_from_the_threshold_on(
     guidelines.begin_with()
     serving = guidelines.catalog.generations.serving(record.id)
     assert ("-own-" in serving.index_name) is graph
+    if graph:
+        assert bytes_of_graphs(guidelines, serving.index_name) > 0
     found = guidelines.context(record, "anything", explain=True)
     assert [chunk.score for chunk in found.chunks] == [pytest.approx(0.7505, abs=1e-5)]
     first, *_ = found.near_misses or ()
