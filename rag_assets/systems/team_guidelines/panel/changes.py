@@ -42,11 +42,13 @@ class Replacement:
 
     Attributes:
         embedder, former: of the two builds; the former answers meanwhile.
+        begun: whether it is there; a change of provider waits for the next run of the chain.
         documents, of_documents: that it holds, and all.
     """
 
     embedder: str
     former: str | None
+    begun: bool
     documents: int
     of_documents: int
 
@@ -81,15 +83,22 @@ def provider_change(catalog: Catalog, project: OpenProject, provider: str) -> Pr
 
 
 def replacement(catalog: Catalog, project: OpenProject) -> Replacement | None:
-    """The build under way, if one takes the serving one's place."""
+    """The build that takes the serving one's place: under way, or to be begun after a change."""
     builds = catalog.generations.live(project.record.id)
     serving = next((build for build in builds if build.state == "SERVING"), None)
-    made = [build for build in builds if build.state in _UNDER_WAY]
-    if serving is None or not made:
+    if serving is None:
         return None
+    made = [build for build in builds if build.state in _UNDER_WAY]
+    if not made:
+        if serving.embedder_id == project.embedder_id:
+            return None
+        waiting = sum(state.answers for state in catalog.upload_states.page(project.record.id))
+        return Replacement(project.embedder_id, serving.embedder_id, False, 0, waiting)
     newest = made[-1]
     found = catalog.build_progress.of(project.record.id, {newest.number: None})[newest.number]
-    return Replacement(newest.embedder_id, serving.embedder_id, found.documents, found.of_documents)
+    return Replacement(
+        newest.embedder_id, serving.embedder_id, True, found.documents, found.of_documents
+    )
 
 
 def _rate(builds: list[Generation], embedder_id: str) -> float | None:
