@@ -29,7 +29,7 @@ class Renderer:
         }
         loader = ChoiceLoader([PackageLoader("rag_assets.panel"), PrefixLoader(of_systems)])
         self._environment = environment(loader)
-        self._environment.filters |= {"moment": minute, "person": person}
+        self._environment.filters |= {"moment": minute, "person": person, "embedder": embedder}
         self._environment.globals |= {"asset": address_of, "panel": PATH}
 
     def page(self, template: str, **values: Any) -> str:
@@ -45,3 +45,8 @@ def minute(at: datetime | None) -> str:
 def person(name: str) -> str:
     """The name of a caller, as people know it: without the kind of their token."""
     return name.removeprefix("jwt:")
+
+
+def embedder(embedder_id: str) -> str:
+    """An embedder, as people know it: without the digest of its settings."""
+    return embedder_id.partition("+")[0]

@@ -299,6 +299,7 @@ def test_everything_is_reached_by_keyboard(site: PanelSite, watched: Watched) ->
     site.project("keys", key=True)
     page = watched.page
     page.goto(site.link("keys"))
+    expect(page.get_by_role("button", name="Continue")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url("**/panel/guidelines")
     page.keyboard.press("Tab")
@@ -353,19 +354,22 @@ def test_three_files_are_uploaded_at_a_time_and_each_can_be_cancelled(
     under_way, queue = page.locator("#queue progress"), page.locator("#queue > li")
     expect(under_way).to_have_count(3)
     expect(queue.filter(has_text="Waiting")).to_have_count(3)
-    expect(page.get_by_role("progressbar", name="Upload of 0.md")).to_be_visible()
     watched.shot("18-several")
-    page.get_by_role("button", name="Cancel: 5.md").click()
-    expect(queue).to_have_count(5)
-    expect(under_way).to_have_count(3)
-    page.get_by_role("button", name="Cancel: 0.md").click()
-    expect(page.get_by_role("progressbar", name="Upload of 3.md")).to_be_visible()
-    expect(under_way).to_have_count(3)
+    cancelled = set()
+    for one in (
+        queue.filter(has_text="Waiting").first,
+        queue.filter(has=page.locator("progress")).first,
+    ):
+        name = str(one.locator("b").text_content())
+        page.get_by_role("button", name=f"Cancel: {name}").click()
+        cancelled.add(name)
+        expect(queue).to_have_count(len(names) - len(cancelled))
+        expect(under_way).to_have_count(3)
     throttled(page, -1)
-    for name in names[1:5]:
+    for name in {*names} - cancelled:
         expect(row(page, name)).to_contain_text("PROCESSING")
     expect(queue).to_have_count(0)
-    for name in ("0.md", "5.md"):
+    for name in cancelled:
         expect(row(page, name)).to_have_count(0)
     assert watched.errors == []
 
@@ -432,7 +436,7 @@ def test_a_change_of_provider_shows_progress_while_the_former_build_answers(
     other.get_by_label("Task").fill("Playwright test for login with selectors")
     other.get_by_role("button", name="Try").click()
     expect(other.locator("#result")).to_contain_text("from documents")
-    expect(other.locator("#result")).to_contain_text("text-embedding-3-small")
+    expect(other.locator("#result")).to_contain_text("text-embedding-3-small@1536,")
     site.sync(tenant)
     expect(progress).to_have_count(0)
     expect(page.get_by_text("gemini-embedding").first).to_be_visible()

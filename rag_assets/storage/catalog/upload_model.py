@@ -31,22 +31,16 @@ class NewUpload:
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
-    """An uploaded file, and what became of it.
+class UploadedFile:
+    """An uploaded file.
 
     Attributes:
         id: of its document, too; it stays when the file is replaced.
-        source, file_name, media_type, uploaded_by: see NewUpload.
+        file_name, media_type, uploaded_by: see NewUpload.
         enabled: whether it may be found.
-        status: of its document; PROCESSING before its first listing.
-        chunk_count: of the version that may be found.
-        error_message: why it failed, for operators.
-        error_kind: of the failure, for the people of the tenant.
-        retry_at: when it is tried again, if it is.
     """
 
     id: str
-    source: str
     file_name: str
     media_type: str
     size: int
@@ -55,6 +49,22 @@ class Upload:
     enabled: bool
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Upload(UploadedFile):
+    """An uploaded file, and what became of its document.
+
+    Attributes:
+        source: name of the source that it belongs to.
+        status: of its document; PROCESSING before its first listing.
+        chunk_count: of the version that may be found.
+        error_message: why it failed, for operators.
+        error_kind: of the failure, for the people of the tenant.
+        retry_at: when it is tried again, if it is.
+    """
+
+    source: str
     status: str
     chunk_count: int
     error_message: str | None

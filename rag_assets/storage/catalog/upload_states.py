@@ -12,6 +12,8 @@ from rag_assets.common.failure_kinds import FailureKind
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.document_rows import NEVER
 from rag_assets.storage.catalog.tables import document_index, documents, serving
+from rag_assets.storage.catalog.upload_model import UploadedFile
+from rag_assets.storage.catalog.upload_rows import file_fields
 from rag_assets.storage.catalog.upload_tables import uploads
 
 UploadStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
@@ -19,7 +21,7 @@ UPLOAD_STATUSES: tuple[UploadStatus, ...] = get_args(UploadStatus)
 
 
 @dataclass(frozen=True, slots=True)
-class UploadState:
+class UploadState(UploadedFile):
     """An uploaded file, and what is found of it.
 
     Attributes:
@@ -32,15 +34,6 @@ class UploadState:
         chunk_set_key: of it, in the lake.
     """
 
-    id: str
-    file_name: str
-    media_type: str
-    size: int
-    content_sha256: str
-    uploaded_by: str
-    enabled: bool
-    created_at: datetime
-    updated_at: datetime
     status: UploadStatus
     listed: bool
     error_kind: FailureKind | None
@@ -147,15 +140,7 @@ def _state(row: Row[Any]) -> UploadState:
     answers = row.enabled and row.indexed_key is not None
     retry_at = row.retry_at if settled and row.retry_at and row.retry_at < NEVER else None
     return UploadState(
-        id=row.document_id,
-        file_name=row.file_name,
-        media_type=row.media_type,
-        size=row.size,
-        content_sha256=row.content_sha256,
-        uploaded_by=row.uploaded_by,
-        enabled=row.enabled,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+        **file_fields(row),
         status=row.status,
         listed=settled,
         error_kind=row.error_kind if settled else None,

@@ -38,7 +38,7 @@ from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.removals import withdraw_document
 from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
 from rag_assets.storage.catalog.upload_model import NeededBlob, NewUpload, Stored, Upload
-from rag_assets.storage.catalog.upload_rows import delete_uploads
+from rag_assets.storage.catalog.upload_rows import delete_uploads, file_fields
 from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
 
 _BATCH = 2_000
@@ -373,16 +373,8 @@ def _upload_of(row: Row[Any]) -> Upload:
     # What the next listing finds changed is under way, whatever became of it before.
     waits = row.waits and row.enabled
     return Upload(
-        id=row.document_id,
+        **file_fields(row),
         source=row.source,
-        file_name=row.file_name,
-        media_type=row.media_type,
-        size=row.size,
-        content_sha256=row.content_sha256,
-        uploaded_by=row.uploaded_by,
-        enabled=row.enabled,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
         status="PROCESSING" if waits else "DISABLED" if not row.enabled else row.status,
         chunk_count=row.chunk_count,
         error_message=None if waits else row.error_message,

@@ -90,7 +90,7 @@ def replacement(catalog: Catalog, project: OpenProject) -> Replacement | None:
         return None
     made = [build for build in builds if build.state in _UNDER_WAY]
     if not made:
-        if serving.embedder_id == project.embedder_id:
+        if serving.embedder_id == project.embedder_id or project.choice.key == "missing":
             return None
         waiting = sum(state.answers for state in catalog.upload_states.page(project.record.id))
         return Replacement(project.embedder_id, serving.embedder_id, False, 0, waiting)

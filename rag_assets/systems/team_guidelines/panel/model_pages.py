@@ -9,7 +9,7 @@ from pydantic import SecretStr, ValidationError
 from starlette.responses import Response
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.common.formatting import dollars, duration
+from rag_assets.common.formatting import duration
 from rag_assets.models.providers.registry import WITH_KEYS, auto_embeddings
 from rag_assets.panel.frame import Visit
 from rag_assets.systems.team_guidelines.panel.changes import (
@@ -128,7 +128,6 @@ async def _page(
         providers=WITH_KEYS,
         choices=("auto", *auto_embeddings()),
         provider_name=_name,
-        dollars=dollars,
         duration=duration,
     )
 
