@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from docx import Document
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, CDPSession, Page, expect
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.browser import chromium
@@ -331,11 +331,10 @@ def test_everything_is_reached_by_keyboard(site: PanelSite, watched: Watched) ->
     assert watched.errors == []
 
 
-def throttled(page: Page, bytes_a_second: int) -> None:
-    """Let the page send no more than this; -1: as fast as it can."""
+def throttle(session: CDPSession, bytes_a_second: int) -> None:
+    """Let a page send no more than this; -1: as fast as it can."""
     conditions = {"offline": False, "latency": 0, "downloadThroughput": -1}
     conditions["uploadThroughput"] = bytes_a_second
-    session = page.context.new_cdp_session(page)
     session.send("Network.enable")
     session.send("Network.emulateNetworkConditions", conditions)
 
@@ -346,7 +345,8 @@ def test_three_files_are_uploaded_at_a_time_and_each_can_be_cancelled(
     site.project("several", key=True)
     page = watched.page
     enter(page, site, "several")
-    throttled(page, 20_000)
+    session = page.context.new_cdp_session(page)
+    throttle(session, 20_000)
     names = [f"{number}.md" for number in range(6)]
     page.locator("#files").set_input_files(
         [file(name, f"# {name}\n\n".encode() + b"A rule. " * 25_000) for name in names]
@@ -365,7 +365,7 @@ def test_three_files_are_uploaded_at_a_time_and_each_can_be_cancelled(
         cancelled.add(name)
         expect(queue).to_have_count(len(names) - len(cancelled))
         expect(under_way).to_have_count(3)
-    throttled(page, -1)
+    throttle(session, -1)
     for name in {*names} - cancelled:
         expect(row(page, name)).to_contain_text("PROCESSING")
     expect(queue).to_have_count(0)
