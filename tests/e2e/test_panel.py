@@ -374,6 +374,21 @@ def test_three_files_are_uploaded_at_a_time_and_each_can_be_cancelled(
     assert watched.errors == []
 
 
+def test_an_upload_that_was_cut_off_can_be_tried_again(site: PanelSite, watched: Watched) -> None:
+    site.project("cut", key=True)
+    page = watched.page
+    enter(page, site, "cut")
+    page.route("**/upload", lambda route: route.abort())
+    page.locator("#files").set_input_files([file("selectors.md", SELECTORS)])
+    again = page.get_by_role("button", name="Try again: selectors.md")
+    again.wait_for()
+    expect(page.locator("#queue")).to_contain_text("The connection was lost.")
+    page.unroute("**/upload")
+    again.click()
+    expect(row(page, "selectors.md")).to_contain_text("PROCESSING")
+    expect(page.locator("#queue > li")).to_have_count(0)
+
+
 def test_files_are_dropped_and_the_same_bytes_are_there_already(
     site: PanelSite, watched: Watched, tmp_path: Path
 ) -> None:
@@ -425,8 +440,9 @@ def test_a_change_of_provider_shows_progress_while_the_former_build_answers(
     page.get_by_role("button", name="Show price and duration").click()
     expect(page.get_by_text("would embed 2 documents anew")).to_be_visible()
     page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.locator("#replacement")).to_contain_text("waits to be built: 0 of 2 documents")
     site.sync(tenant, slices=1)
-    page.reload()
+    expect(page.locator("#replacement")).to_contain_text("is being built: 1 of 2 documents")
     progress = page.get_by_role("progressbar", name="Build")
     expect(progress).to_be_visible()
     expect(page.locator("#replacement")).to_contain_text("answers meanwhile")
@@ -457,6 +473,10 @@ def test_a_text_with_a_credential_is_refused_and_stays_in_the_form(
         page.get_by_role("button", name="Save text").click()
         expect(page.get_by_role("alert")).to_contain_text("Line 2: a credential (rule ")
         assert page.get_by_role("textbox", name="Plain text").input_value() == text
+        page.get_by_role("textbox", name="Plain text").fill("x" * 100_001)
+        page.get_by_role("button", name="Save text").click()
+        expect(page.get_by_role("alert")).to_contain_text("It has 100,001 characters")
+        assert len(page.get_by_role("textbox", name="Plain text").input_value()) == 100_001
         stored = site.ask("GET", f"/api/projects/{project}/guidelines/text").json()
         assert stored["text"] == ""
         page.get_by_role("textbox", name="Plain text").fill("Be kind.")
