@@ -346,7 +346,7 @@ def test_three_files_are_uploaded_at_a_time_and_each_can_be_cancelled(
     page = watched.page
     enter(page, site, "several")
     session = page.context.new_cdp_session(page)
-    throttle(session, 20_000)
+    throttle(session, 5_000)
     names = [f"{number}.md" for number in range(6)]
     page.locator("#files").set_input_files(
         [file(name, f"# {name}\n\n".encode() + b"A rule. " * 25_000) for name in names]
