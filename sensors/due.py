@@ -25,6 +25,7 @@ class TenantState:
             change could have gone unnoticed.
         unpublished: whether a complete build only waits to be judged and published.
         next_expiry: when the oldest document falls due for pruning.
+        unfinished: what its system still has to do after a sync; None: nothing.
     """
 
     tenant_id: str
@@ -38,6 +39,7 @@ class TenantState:
     unpublished: bool = False
     next_expiry: datetime | None = None
     unlisted: Mapping[str, str] = field(default_factory=dict)
+    unfinished: str | None = None
 
 
 def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
@@ -84,6 +86,8 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
             return f"{count} {what}"
     if state.unpublished:
         return "a build waits to be published"
+    if state.unfinished is not None:
+        return state.unfinished
     if state.next_expiry is not None and state.next_expiry < now:
         return "documents have reached their retention"
     return None

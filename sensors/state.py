@@ -13,8 +13,14 @@ from rag_assets.common.clock import MOST_SKEW, Clock
 from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
+from rag_assets.pipeline.follow_up import unfinished
 from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
-from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
+from rag_assets.pipeline.source_listing import (
+    ListingDigest,
+    digest_without_listing,
+    open_sources,
+    settings_key,
+)
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Sync
@@ -197,7 +203,12 @@ def _state(
     digests: dict[str, str] = {}
     unlisted: dict[str, str] = {}
     for config, source in zip(tenant.sources, open_sources(tenant, settings, catalog), strict=True):
-        digest = ListingDigest(settings_key(tenant, config))
+        settings_of_source = settings_key(tenant, config)
+        known = digest_without_listing(source, settings_of_source)
+        if known is not None:
+            digests[source.name] = known
+            continue
+        digest = ListingDigest(settings_of_source)
         try:
             for _ in digest.through(source.list()):
                 pass
@@ -217,4 +228,5 @@ def _state(
         recently_changed=sum(left.read_again.get(source, 0) for source in digests),
         next_expiry=facts.next_expiry(tenant),
         unpublished=facts.unpublished(record.id),
+        unfinished=unfinished(tenant.profile, catalog, record.id),
     )

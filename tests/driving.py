@@ -23,6 +23,7 @@ from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
+from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.pipeline.tenancy import reconcile_tenants
@@ -149,6 +150,7 @@ def stages_of(
     yield {"chunks": chunk_documents(work.context, work).chunks}
     yield {"embedded": embed_chunks(work.context, work).embedded}
     published = publish_slice(ctx, work, judge)
+    finish(ctx)
     yield {
         "upserted": published.upserted,
         "deleted": published.deleted,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import get_args
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.model import Caller, Role
 
-Role = Literal["admin", "member"]
-ROLES: frozenset[str] = frozenset({"admin", "member"})
+ROLES: frozenset[str] = frozenset(get_args(Role))
 
 
 class Unauthenticated(RagAssetsError):
@@ -51,7 +50,7 @@ class Identity:
     @property
     def caller(self) -> Caller:
         """The caller of a search."""
-        return Caller(principals=self.principals, name=self.name)
+        return Caller(principals=self.principals, name=self.name, role=self.role)
 
     def tenant(self, wanted: str | None) -> str:
         """The tenant of a request: the one that it names, or the token's only one.

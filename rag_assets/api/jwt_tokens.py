@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jwt
 
@@ -17,6 +17,9 @@ from rag_assets.api.identity import ROLES, Identity, Unauthenticated
 from rag_assets.api.jwt_keys import Keys
 from rag_assets.api.settings import JwtSettings
 from rag_assets.retrieval.model import MAX_PRINCIPALS
+
+if TYPE_CHECKING:
+    from rag_assets.retrieval.model import Role
 
 GROUP = "group:"
 """Before the name of a group, so that none is taken for a subject."""
@@ -89,7 +92,7 @@ class JwtVerifier:
         return Identity(
             name=f"jwt:{subject}",
             tenants=frozenset(_names(claims.get(settings.tenants_claim, ()))),
-            role="admin" if role == "admin" else "member",
+            role=cast("Role", role),
             principals=(subject, *(f"{GROUP}{name}" for name in groups)),
             organization=_organization(claims.get(settings.organization_claim)),
             expires_at=datetime.fromtimestamp(min(int(claims["exp"]), _LAST_SECOND), UTC),

@@ -7,7 +7,7 @@ See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -21,13 +21,16 @@ from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.identity import ForeignOrigin
 from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import problem_text
+from rag_assets.common.errors import UnknownTenant
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import rejection
 from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import NO_LIMITS, Patience
+from rag_assets.retrieval.roles import require_asker
+from rag_assets.storage.catalog.catalog import Catalog
 
 _T = TypeVar("_T")
 
@@ -84,6 +87,7 @@ async def mcp_server(
         reader=backend.reader,
         error_text=lambda error, message: problem_text(error, message.request_id),
         run_blocking=run_blocking,
+        masker=backend.retriever.masker,
     )
     server = build_server(
         knowledge,
@@ -105,16 +109,21 @@ async def mcp_server(
 @agents.post("/mcp")
 @agents.post("/mcp/{tenant}")
 async def exchange(
-    request: Request, identity: IdentityDependency, tenant: str | None = None
+    request: Request,
+    identity: IdentityDependency,
+    backend: BackendDependency,
+    tenant: str | None = None,
 ) -> Response:
     """Answer one message of an agent.
 
     The tenant is named in the path if the token is for several.
     """
     tenant_id = request.state.tenant = identity.tenant(tenant)
-    request.state.message_context = MessageContext(
-        tenant_id, identity.caller, request.state.request_id
+    caller = identity.caller
+    await backend.run(
+        tenant_id, identity.name, lambda: _require_asker(backend.catalog, tenant_id, caller)
     )
+    request.state.message_context = MessageContext(tenant_id, caller, request.state.request_id)
     message = await request.body()
     version = request.headers.get("mcp-protocol-version")
     if (rejected := rejection(message, version)) is not None:
@@ -124,3 +133,9 @@ async def exchange(
             media_type="application/json",
         )
     return _Exchange(request.app.state.mcp_server, message)
+
+
+def _require_asker(catalog: Catalog, tenant_id: str, caller: Caller) -> None:
+    """Require that a caller may ask a tenant; of one that is gone, what it asks tells."""
+    with suppress(UnknownTenant):
+        require_asker(catalog.tenants.get(tenant_id).profile, caller)

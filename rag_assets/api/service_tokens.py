@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from weakref import WeakValueDictionary
 
-from rag_assets.api.identity import Identity, Role, Unauthenticated
+from rag_assets.api.identity import Identity, Unauthenticated
+from rag_assets.retrieval.model import Role
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader

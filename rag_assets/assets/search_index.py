@@ -11,6 +11,7 @@ from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
 from rag_assets.pipeline.upkeep import compact_due, compaction_lines
@@ -39,6 +40,7 @@ def search_index(
         work = work_of(ctx, context.run.run_id)
         judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
+        followed = finish(ctx)
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
@@ -64,6 +66,7 @@ def search_index(
         "generation": report.generation,
         "index": work.generation.index_name,
         "pending": report.pending,
+        **followed,
         **({"merged files of the lake": "; ".join(merged)} if merged else {}),
         "seconds": seconds(report.seconds),
         "dagster/row_count": report.live,

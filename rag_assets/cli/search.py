@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -48,8 +48,12 @@ def mcp(
             "--as", help="Principal of the caller; repeat for groups. By default only public."
         ),
     ] = None,
+    role: Annotated[
+        Literal["admin", "member", "orchestrator"],
+        typer.Option(help="Role of the caller; some tenants answer orchestrators alone."),
+    ] = "member",
 ) -> None:
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
     from rag_assets.cli.commands.mcp import serve
 
-    serve(tenant, principal or [])
+    serve(tenant, principal or [], role)

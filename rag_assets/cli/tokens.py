@@ -17,7 +17,7 @@ app = typer.Typer(
 def create(
     tenant: TenantArgument,
     role: Annotated[
-        Literal["admin", "member"], typer.Option(help="Role of the caller.")
+        Literal["admin", "member", "orchestrator"], typer.Option(help="Role of the caller.")
     ] = "member",
     principal: Annotated[
         list[str] | None,

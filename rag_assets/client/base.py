@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
-from rag_assets.client import guideline_operations, operations
+from rag_assets.client import experience_operations, guideline_operations, operations
 from rag_assets.client.environment import from_environment
 from rag_assets.client.exchange import ClientSettings
 from rag_assets.client.methods import list_method_of, method_of
@@ -93,3 +93,19 @@ class BaseClient(ABC, Generic[Http]):
     guideline_context = method_of(guideline_operations.guideline_context)
     guideline_text = method_of(guideline_operations.guideline_text)
     put_guideline_text = method_of(guideline_operations.put_guideline_text)
+    put_project = method_of(experience_operations.put_project)
+    capture_experience = method_of(experience_operations.capture_experience)
+    request_checkpoint = method_of(experience_operations.request_checkpoint)
+    checkpoint = method_of(experience_operations.checkpoint)
+    experience_for_task = method_of(experience_operations.experience_for_task)
+    experience_for_failure = method_of(experience_operations.experience_for_failure)
+    experience_context = method_of(experience_operations.experience_context)
+    experience_feedback = method_of(experience_operations.experience_feedback)
+    patterns = method_of(experience_operations.patterns)
+    all_patterns = list_method_of(experience_operations.all_patterns)
+    pattern = method_of(experience_operations.pattern)
+    merge_pattern = method_of(experience_operations.merge_pattern)
+    split_pattern = method_of(experience_operations.split_pattern)
+    delete_entry = method_of(experience_operations.delete_entry)
+    retract_experience = method_of(experience_operations.retract_experience)
+    experience_report = method_of(experience_operations.experience_report)

@@ -6,6 +6,11 @@ hold a secret or the text of a document. The command line prints both and never 
     RagAssetsError
     ├── InvalidRequest            a request's parameters are not usable
     ├── UnknownDocument           no such document, or not readable by the caller
+    ├── RoleRefused               callers of this role may not ask this tenant
+    ├── NotVerified               an entry of experience without a verified solution
+    ├── EntryDiffers              another entry was captured under the same external id
+    ├── UnknownExperience         no such entry, pattern, question or checkpoint
+    ├── NoExperience              the tenant keeps no experience of projects
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
     │   ├── UnknownSource
@@ -116,6 +121,26 @@ class InvalidRequest(RagAssetsError):
 
 class UnknownDocument(RagAssetsError):
     """No document has that id, or the caller may not read it; the error does not reveal which."""
+
+
+class RoleRefused(RagAssetsError):
+    """Callers of this role may not ask this tenant."""
+
+
+class NotVerified(RagAssetsError):
+    """An entry of experience has no verified solution, and nothing else is embedded."""
+
+
+class EntryDiffers(RagAssetsError):
+    """Another entry was captured under the same external id."""
+
+
+class UnknownExperience(RagAssetsError):
+    """The tenant has no such entry, pattern, question or checkpoint."""
+
+
+class NoExperience(RagAssetsError):
+    """The tenant keeps no experience of projects: its profile is another one."""
 
 
 class ConfigurationError(RagAssetsError):

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from anyio.to_thread import run_sync
 
 from rag_assets.common.errors import RagAssetsError
+from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.contexts import as_results, neutralised
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
@@ -95,6 +96,7 @@ class Knowledge:
         seconds: after which an answer is given up.
         error_text: the agent's text of an error.
         run_blocking: runs blocking work elsewhere than in the event loop.
+        masker: finds credentials in what agents write; None: nothing is written.
     """
 
     search: Search
@@ -102,6 +104,7 @@ class Knowledge:
     seconds: float = _SECONDS
     error_text: Callable[[Exception, MessageContext], str] = advice
     run_blocking: BlockingRunner | None = None
+    masker: Masker | None = None
 
     async def passages(self, query: str, top_k: int | None) -> str:
         """The passages found, between markers."""

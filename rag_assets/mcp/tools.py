@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from rag_assets.mcp.knowledge import Knowledge
-from rag_assets.retrieval.model import MAX_QUERY, MAX_TOP_K
+from rag_assets.retrieval.model import MAX_QUERY, MAX_TOP_K, Role
 
 ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
 
@@ -24,11 +24,17 @@ class Tool:
         function: makes the function that answers a call. Its parameters, annotated by types and
             pydantic.Field, are the tool's; `rag_assets.mcp.knowledge.current_message` has
             the tenant and the caller. It raises RagAssetsErrors.
+        roles: of the callers that it is for; it does not exist for others. Empty: for all.
     """
 
     name: str
     description: str
     function: Callable[[Knowledge], ToolFunction]
+    roles: frozenset[Role] = frozenset()
+
+    def is_for(self, role: Role | None) -> bool:
+        """Whether it is for callers of a role."""
+        return not self.roles or role in self.roles
 
 
 def _search(knowledge: Knowledge) -> ToolFunction:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.follow_up import kept_texts
 from rag_assets.pipeline.generations import found_builds
 from rag_assets.pipeline.slices import ParsedDocument, parsed_documents
 from rag_assets.storage.catalog.lake_keys import RecordedKeys
@@ -57,7 +58,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
     known = LiveKeys(
         parsed=parsed,
         chunk_sets=chunk_sets,
-        texts={text for of_document in hashes.values() for text in of_document},
+        texts={text for of_document in hashes.values() for text in of_document} | kept_texts(ctx),
         embedders=embedders,
     )
     return NeededKeys(known, complete=not recorded.unknown)

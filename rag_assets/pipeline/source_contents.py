@@ -15,7 +15,12 @@ from rag_assets.ingest.sources.digests import Digest, hash_documents
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import BYTES_A_SECOND, Pace, Share
-from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
+from rag_assets.pipeline.source_listing import (
+    ListingDigest,
+    digest_without_listing,
+    open_sources,
+    settings_key,
+)
 from rag_assets.storage.catalog.document_rows import CatalogDocument
 
 
@@ -66,7 +71,9 @@ def compare_contents(
         rows = {
             row.document_id: row for row in ctx.catalog.documents.known(ctx.ref.id, source.name)
         }
-        digest = ListingDigest(settings_key(ctx.tenant, config))
+        settings = settings_key(ctx.tenant, config)
+        known_state = digest_without_listing(source, settings)
+        digest = ListingDigest(settings)
         comparison = _Comparison(rows, share)
         try:
             chosen = comparison.chosen(digest.through(source.list()))
@@ -78,7 +85,7 @@ def compare_contents(
         recorded = syncs.get(source.name)
         as_recorded = (
             recorded is not None
-            and recorded.listing_digest == digest.hexdigest()
+            and recorded.listing_digest == (known_state or digest.hexdigest())
             and not recorded.held_deletions
         )
         gone = comparison.unseen if as_recorded else ()

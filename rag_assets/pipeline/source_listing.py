@@ -13,7 +13,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.diff import Change, Comparison, KnownDocument
 from rag_assets.ingest.sources.digests import hash_documents
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
-from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
+from rag_assets.ingest.sources.model import DocumentSource, KnowsState, ListedDocument
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION
@@ -70,6 +70,18 @@ class ListingDigest:
         return f"{self._count:x}-{self._sum % (1 << 128):032x}{self._settings[:8]}"
 
 
+def digest_without_listing(source: DocumentSource, settings: str = "") -> str | None:
+    """The digest of a source's listing, where the source knows its state; None elsewhere.
+
+    Args:
+        source: the source.
+        settings: see settings_key.
+    """
+    if not isinstance(source, KnowsState):
+        return None
+    return f"state-{key_of('state', source.state())}{settings[:8]}"
+
+
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
     """Hash of the settings that change the meaning of a listing without changing its documents."""
     moved = {"name", *tenant.source_kind(config).path_fields}
@@ -110,6 +122,8 @@ def compare_source(
         ListingFailed: the source could not be listed completely.
     """
     listed_at_ns = time.time_ns()
+    # First: what changes while this lists makes another state.
+    known_state = digest_without_listing(source, settings)
     rows = {document.document_id: document for document in known}
     comparison = Comparison(
         KnownDocument(
@@ -135,7 +149,7 @@ def compare_source(
         lost=sum(rows[id_].content_sha256 not in found_again for id_ in removed),
         known=sum(row.status != "DELETED" for row in rows.values()),
         unchanged=comparison.unchanged_count,
-        digest=digest.hexdigest(),
+        digest=known_state or digest.hexdigest(),
         listed_at_ns=listed_at_ns,
         scoped=frozenset(scoped),
     )

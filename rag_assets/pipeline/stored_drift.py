@@ -53,8 +53,10 @@ def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
 
 def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
     """Compare the tenant's pushed records with its documents."""
-    pushed = [config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).pushed]
-    found = ctx.catalog.record_drift.of(ctx.ref.id, pushed, share.hashes)
+    named = [
+        config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).of_records
+    ]
+    found = ctx.catalog.record_drift.of(ctx.ref.id, named, share.hashes)
     return StoredDrift(
         store="records",
         one="record",

@@ -15,6 +15,7 @@ from rag_assets.common.batches import batched
 from rag_assets.privacy.percent_encoding import decodings
 from rag_assets.privacy.secrets.masking import redact
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.privacy.secrets.spans import merged
 
 MASKING_VERSION = 1
 """Raised by hand whenever more of the metadata of documents is masked than before."""
@@ -113,6 +114,20 @@ class Masker:
             if not self._scanner.scan(_SEPARATOR.join(batch)):
                 for text in batch:
                     self._store(text, text)
+
+    def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """A text with the name of a rule in place of each credential, and the rules' names.
+
+        Where offsets need not stay valid, a name tells a reader more than blanked characters.
+        """
+        spans = merged(self._scanner.scan(text))
+        parts: list[str] = []
+        at = 0
+        for span in spans:
+            parts += [text[at : span.start], f"[{span.rule}]"]
+            at = span.end
+        self._loaded.set()
+        return self.text("".join([*parts, text[at:]])), tuple(sorted({one.rule for one in spans}))
 
     def holds_credential(self, text: str) -> bool:
         """Whether a text holds a credential."""

@@ -27,6 +27,7 @@ _SEAL = r"[0-9a-f]{0,64}+"
 _ANYWHERE = re.compile(
     rf"""\[{_BETWEEN}(?:(?:end|{_alike("begin")}|start){_BETWEEN}{_alike("context")}{_BETWEEN}{_SEAL}
         |{_alike("context")}){_BETWEEN}\]
+    |\[{_BETWEEN}{_alike("orchestrator")}{_BETWEEN}{_alike("context")}
     |(?<!-)-{{3,}}+{_RESULT}
     """,
     re.VERBOSE,
@@ -57,7 +58,8 @@ def neutralised(text: str) -> str:
 
     The text of a document is data: it must not seem to end a passage, or to begin the next, nor to
     end a turn of the conversation with a model, or to begin another's. An imitation is what looks
-    like `--- Result N`, `[END CONTEXT]`, `## Team Guidelines`, `<|im_end|>` or `Human:`.
+    like `--- Result N`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `## Team Guidelines`,
+    `<|im_end|>` or `Human:`.
     """
     shape = folded(text)
     return escaped(text, [*_imitations(shape), *chat_marks(shape)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.index_rows import ReadableDocument
 from rag_assets.storage.index.model import Owner, StoredEntry
@@ -66,8 +67,10 @@ class DocumentReader:
 
         Raises:
             UnknownTenant: there is none of that id.
+            RoleRefused: the caller's role may not ask this tenant.
         """
         record = self._catalog.tenants.get(tenant_id)
+        require_asker(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return []
@@ -92,9 +95,11 @@ class DocumentReader:
 
         Raises:
             UnknownTenant: there is no tenant of that id.
+            RoleRefused: the caller's role may not ask this tenant.
             UnknownDocument: there is none of that id, or none that the caller may read.
         """
         record = self._catalog.tenants.get(tenant_id)
+        require_asker(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)
         # No id holds a zero byte, which Postgres takes for an error.
         if record.state != "ACTIVE" or serving is None or "\0" in document_id:

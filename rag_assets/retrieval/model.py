@@ -26,6 +26,9 @@ from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
+Role: TypeAlias = Literal["admin", "member", "orchestrator"]
+"""What the holder of a token may do."""
+
 SkippableStep: TypeAlias = Literal["rerank"]
 """A step that a search can go on without."""
 
@@ -68,8 +71,13 @@ _Boundary = Annotated[
         mode="validation",
     ),
 ]
+_Values = Annotated[tuple[_Name | None, ...], Field(min_length=1, max_length=100)]
 _Metadata = Annotated[
-    dict[_Name, _Name],
+    dict[_Name, _Name | _Values],
+    Field(max_length=20, json_schema_extra={"additionalProperties": False}),
+]
+_WithoutMetadata = Annotated[
+    dict[_Name, Annotated[tuple[_Name, ...], Field(min_length=1, max_length=100)]],
     Field(max_length=20, json_schema_extra={"additionalProperties": False}),
 ]
 
@@ -97,10 +105,12 @@ class Caller(_Model):
     Attributes:
         principals: the names under which access may have been granted: a subject, its groups.
         name: under which the events of the search are kept; grants nothing.
+        role: of its token; None: the operator, or a program in the same process.
     """
 
     principals: _Principals = ()
     name: _Name | None = None
+    role: Role | None = None
 
 
 class Filters(_Model):
@@ -114,7 +124,9 @@ class Filters(_Model):
         modified_after: of content that was made then or later; a date means its midnight in UTC.
         modified_before: of content that was made earlier.
         tags: with all of these.
-        metadata: with these values.
+        metadata: with these values: one for a key, or several of which it has one; null among
+            them stands for a key without a value.
+        without_metadata: with none of these values.
     """
 
     documents: _Names = ()
@@ -124,6 +136,15 @@ class Filters(_Model):
     modified_before: _Boundary | None = None
     tags: _Names = ()
     metadata: _Metadata = {}
+    without_metadata: _WithoutMetadata = {}
+
+    @property
+    def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
+        """By key, the values of which a hit must have one."""
+        return {
+            key: (value,) if isinstance(value, str) else value
+            for key, value in self.metadata.items()
+        }
 
     @model_validator(mode="after")
     def _has_a_span(self) -> Self:
@@ -164,9 +185,11 @@ class SearchRequest(Question):
 
     Attributes:
         caller: who makes the request; without one only what is public is found.
+        use: what the hits are for, which decides the threshold where the profile tells uses apart.
     """
 
     caller: Caller = Caller()
+    use: str | None = None
 
     @classmethod
     def of(cls, **values: Any) -> Self:

@@ -87,7 +87,7 @@ def within(path: str, paths: Sequence[str]) -> bool:
 def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | None) -> float | None:
     if request.min_score is not None or serving is None:
         return request.min_score
-    return tenant.min_score(serving.embedder_id)
+    return tenant.min_score(serving.embedder_id, request.use)
 
 
 def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:

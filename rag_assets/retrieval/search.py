@@ -28,6 +28,7 @@ from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.resolved_search import ResolvedSearch
+from rag_assets.retrieval.roles import require_asker
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import SearchPlan, StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
@@ -105,6 +106,7 @@ class AsyncRetriever:
 
         Raises:
             UnknownTenant: there is none of that id.
+            RoleRefused: the caller's role may not ask this tenant.
             GuidelinesOff: its organization has its guidelines switched off.
             UnknownGeneration: the tenant has no such build.
             NoReranker: the request wants reranking, and the tenant has no reranker.
@@ -116,9 +118,10 @@ class AsyncRetriever:
         principals = self.policy.principals(request.caller)
         with timings.part("catalog"):
             tenant = await self._state(tenant_id, principals, generation)
+        config = self._tenant_of(tenant.config)
+        require_asker(config.profile, request.caller)
         if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
-        config = self._tenant_of(tenant.config)
         if profile_of(config.profile).follows_guidelines and not tenant.rag_guidelines:
             raise guidelines_off(config.organization)
         masked = await self.masked(request.query)

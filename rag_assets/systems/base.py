@@ -28,6 +28,9 @@ class Profile:
         thresholds: the cosine below which a hit is left out, by `provider/model` of the embedder.
             A cosine means something else for every embedder; one that is not listed has no
             threshold, and the ranking alone decides.
+        thresholds_of_uses: likewise for single uses of a search, by name, in their place.
+        asked_by: roles whose tokens may ask questions of its tenants and read their documents;
+            empty: any.
         retrieval_steps: names of the steps of a search, in order; empty for the standard ones.
         requires_project: whether each of its tenants is one project of an organization, which
             applications make and name by these two.
@@ -37,17 +40,21 @@ class Profile:
 
     defaults: Mapping[str, Any]
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    thresholds_of_uses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    asked_by: frozenset[str] = frozenset()
     retrieval_steps: tuple[str, ...] = ()
     requires_project: bool = False
     follows_guidelines: bool = False
 
-    def threshold(self, embedder_id: str) -> float | None:
+    def threshold(self, embedder_id: str, use: str | None = None) -> float | None:
         """The cosine below which a hit is left out; None for no threshold.
 
         Args:
             embedder_id: of the vectors that are compared: `provider/model@dimensions`, and more.
+            use: what the hits are for; None: a search of no special use.
         """
-        return self.thresholds.get(embedder_id.partition("@")[0])
+        chosen = self.thresholds_of_uses.get(use or "", self.thresholds)
+        return chosen.get(embedder_id.partition("@")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +84,7 @@ class System:
         chunkers: `ChunkerKind` by the name in tenants.yaml.
         tables: names of its tables in the catalog's schema.
         migrations: make and upgrade these tables.
+        follow_up: what its tenants' syncs end with: a `FollowUp` (pipeline/follow_up.py).
         texts: columns of these tables with what people or sources wrote, as "table.column": new
             rules for credentials mask what they find there.
         assets: Dagster assets by key.
@@ -101,6 +109,7 @@ class System:
     chunkers: Parts = field(default_factory=dict)
     tables: tuple[str, ...] = ()
     migrations: Migrations | None = None
+    follow_up: Reference | None = None
     texts: tuple[str, ...] = ()
     assets: Parts = field(default_factory=dict)
     checks: Parts = field(default_factory=dict)

@@ -308,15 +308,16 @@ class Tenant(_Model):
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
 
-    def min_score(self, embedder_id: str) -> float | None:
+    def min_score(self, embedder_id: str, use: str | None = None) -> float | None:
         """The cosine below which a hit is left out; None: there is no threshold.
 
         Args:
             embedder_id: the embedder of the vectors that are searched.
+            use: what the hits are for; see Profile.threshold.
         """
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
-        return profile_of(self.profile).threshold(embedder_id)
+        return profile_of(self.profile).threshold(embedder_id, use)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], kinds: TenantKinds | None = None) -> Self:

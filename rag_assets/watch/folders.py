@@ -42,7 +42,7 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
     return TenantSources(
         tuple(str(base / folder.expanduser()) for folder in folders if folder is not None),
         all(
-            kind.pushed or kind.uploaded or folder
+            kind.of_records or kind.uploaded or folder
             for (kind, _), folder in zip(kinds, folders, strict=True)
         ),
     )

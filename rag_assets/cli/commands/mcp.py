@@ -12,12 +12,12 @@ from rag_assets.mcp.tools import DEFAULT_TOOLS, tool_names
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.model import Caller, Role
 from rag_assets.systems.registry import installed_systems
 
 
 @with_session
-def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
+def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -> None:
     """Answer messages until the agent closes standard input.
 
     Raises:
@@ -31,9 +31,14 @@ def serve(session: Session, tenant_id: str, principals: list[str]) -> None:
     systems = installed_systems()
     tools = [*DEFAULT_TOOLS, *systems.load("tools", reserved=tool_names()).values()]
     prompts = [*systems.load("prompts").values()]
-    message = MessageContext(tenant_id, Caller(principals=tuple(principals)))
+    message = MessageContext(tenant_id, Caller(principals=tuple(principals), role=role))
 
-    server = build_server(Knowledge(retriever.search, reader), lambda _: message, tools, prompts)
+    server = build_server(
+        Knowledge(retriever.search, reader, masker=retriever.masker),
+        lambda _: message,
+        tools,
+        prompts,
+    )
 
     async def run() -> None:
         try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from rag_assets.api.identity import Role
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.retrieval.model import Role
 
 
 @with_session

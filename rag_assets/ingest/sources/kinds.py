@@ -62,6 +62,7 @@ class SourceKind(Generic[_Config]):
         build: makes the source; raises ConfigurationError where it cannot be used.
         pushed: whether an application pushes its documents as records over HTTP, with a revision
             for every change; otherwise a listing finds them.
+        kept: whether they are records that a part of this project puts into the catalog.
         uploaded: whether they are files that are uploaded, likewise.
         path_fields: fields of the configuration that are paths: relative ones are relative to
             tenants.yaml, and moving what they name changes no document.
@@ -72,9 +73,15 @@ class SourceKind(Generic[_Config]):
     config: type[_Config]
     build: Callable[[_Config, SourceContext], DocumentSource]
     pushed: bool = False
+    kept: bool = False
     uploaded: bool = False
     path_fields: tuple[str, ...] = ()
     folder: str | None = None
+
+    @property
+    def of_records(self) -> bool:
+        """Whether its documents are records in the catalog, whoever puts them there."""
+        return self.pushed or self.kept
 
     def folder_of(self, config: _Config) -> Path | None:
         """The folder that a source reads; None where it reads none."""

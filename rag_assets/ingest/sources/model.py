@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from rag_assets.common.hashing import key_of
@@ -163,6 +163,10 @@ class RecordStore(Protocol):
         """The text of one record; None if the record no longer exists."""
         ...
 
+    def state(self, source: str) -> str:
+        """Equal for equal records of one source, without reading each of them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StoredUpload:
@@ -238,6 +242,15 @@ class DocumentSource(Protocol):
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """The content of one document in pieces of at most 1 MiB; errors as in read()."""
+        ...
+
+
+@runtime_checkable
+class KnowsState(Protocol):
+    """A source that knows whether anything changed, without listing what it holds."""
+
+    def state(self) -> str:
+        """Equal if and only if the listing is equal."""
         ...
 
 

@@ -71,6 +71,10 @@ class RecordsSource:
                 source_metadata=record.source_metadata,
             )
 
+    def state(self) -> str:
+        """The newest revision and the number of records."""
+        return self._records.state(self._config.name)
+
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """The text of one record in UTF-8; see DocumentSource.read."""
         name = self._config.name

@@ -133,5 +133,6 @@ def _entry_filter(search: ResolvedSearch, scopes: frozenset[str]) -> EntryFilter
         modified_after=filters.modified_after,
         modified_before=filters.modified_before,
         tags=filters.tags,
-        metadata=filters.metadata,
+        metadata=filters.wanted_metadata,
+        without_metadata=filters.without_metadata,
     )

@@ -26,6 +26,7 @@ from rag_assets.storage.catalog.erasure_rows import (
     require_known,
 )
 from rag_assets.storage.catalog.erasure_tables import erasures
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.holds import holds_on, require_no_hold
 from rag_assets.storage.catalog.receipts import Receipt
@@ -34,7 +35,6 @@ from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
     generations,
-    knowledge_staging,
     source_records,
     tenants,
 )

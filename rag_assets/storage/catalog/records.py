@@ -181,6 +181,16 @@ class TenantRecords:
                     source_metadata=_source_metadata(row.said, row.modified_at),
                 )
 
+    def state(self, source: str) -> str:
+        """The newest revision and the number of records: a revision is never used again."""
+        columns = source_records.c
+        query = select(func.max(columns.revision), func.count()).where(
+            columns.tenant == self.tenant_id, columns.source == source
+        )
+        with self.database.begin() as connection:
+            newest, count = connection.execute(query).one()
+        return f"{newest or 0:x}-{count:x}"
+
     def text(self, source: str, document_id: str) -> str | None:
         """The text of one record; None if the record no longer exists."""
         columns = source_records.c

@@ -22,10 +22,10 @@ from sqlalchemy import (
 )
 
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.tables import (
     documents,
-    knowledge_staging,
     syncs,
 )
 from rag_assets.storage.catalog.upload_rows import is_pushed_anew

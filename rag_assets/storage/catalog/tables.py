@@ -1,7 +1,4 @@
-"""Tables of tenants, documents, builds of the index, syncs and events.
-
-The tables knowledge_staging and checkpoints are not written yet.
-"""
+"""Tables of tenants, documents, builds of the index, syncs and events."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
-    Uuid,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -271,48 +267,6 @@ source_records = Table(
     time_column("modified_at"),
     now_column("changed_at"),
     Index(None, "tenant", "document_id", unique=True),
-)
-
-knowledge_staging = Table(
-    "knowledge_staging",
-    metadata,
-    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
-    tenant_column(primary_key=False),
-    Column("entry_type", Text, nullable=False),
-    Column("project_id", Uuid),
-    Column("agent_type", Text, nullable=False),
-    Column("task_type", Text),
-    Column("technology", Text),
-    Column("failure_description", Text),
-    Column("error_message", Text),
-    Column("solution_steps", Text),
-    Column("gate_type", Text),
-    Column("human_feedback", Text),
-    Column("revision_approach", Text),
-    Column("approved_approach", Text),
-    Column("success_verified", Boolean, nullable=False, server_default=text("false")),
-    Column("embedded", Boolean, nullable=False, server_default=text("false")),
-    now_column("timestamp"),
-    time_column("embedded_at"),
-    CheckConstraint(
-        "(entry_type = 'failure_solution' AND failure_description IS NOT NULL)"
-        " OR (entry_type = 'gate_rejection' AND gate_type IS NOT NULL)"
-        " OR (entry_type = 'gate_approval' AND gate_type IS NOT NULL)",
-        name="entry_type",
-    ),
-    Index(None, "tenant", "project_id"),
-    Index(None, "tenant", "embedded"),
-)
-
-checkpoints = Table(
-    "checkpoints",
-    metadata,
-    tenant_column(),
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("checkpoint_type", Text, nullable=False),
-    Column("project_id", Uuid),
-    now_column("requested_at"),
-    time_column("processed_at"),
 )
 
 syncs = Table(

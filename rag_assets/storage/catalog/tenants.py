@@ -46,6 +46,11 @@ class TenantRecord:
     scanned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def profile(self) -> str:
+        """The profile that its configuration names."""
+        return str(self.config.get("profile", DEFAULT_PROFILE))
+
+    @property
     def ref(self) -> TenantRef:
         """The reference with which a writer identifies this incarnation."""
         return TenantRef(self.id, self.incarnation)

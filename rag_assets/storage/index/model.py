@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -135,7 +135,8 @@ class EntryFilter:
         modified_after, modified_before: bounds of its document's modified_at; the first is
             inclusive, the second exclusive.
         tags: all of which it must have.
-        metadata: values that it must have.
+        metadata: by key, values of which it must have one; None stands for no value.
+        without_metadata: by key, values of which it must have none.
     """
 
     scopes: frozenset[str] | None = None
@@ -147,7 +148,8 @@ class EntryFilter:
     modified_after: datetime | None = None
     modified_before: datetime | None = None
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    without_metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

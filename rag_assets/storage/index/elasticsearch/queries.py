@@ -120,10 +120,21 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
         clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
     clauses += _modified(entry_filter.modified_after, entry_filter.modified_before)
     clauses += [{"term": {"tags": tag}} for tag in entry_filter.tags]
+    clauses += [_one_of(f"metadata.{key}", values) for key, values in entry_filter.metadata.items()]
     clauses += [
-        {"term": {f"metadata.{key}": value}} for key, value in entry_filter.metadata.items()
+        {"bool": {"must_not": [_one_of(f"metadata.{key}", values)]}}
+        for key, values in entry_filter.without_metadata.items()
     ]
     return clauses
+
+
+def _one_of(field: str, values: Sequence[str | None]) -> dict[str, Any]:
+    """A clause for entries whose field has one of these values; None stands for no value."""
+    given = {"terms": {field: [value for value in values if value is not None]}}
+    if None not in values:
+        return given
+    absent = {"bool": {"must_not": [{"exists": {"field": field}}]}}
+    return {"bool": {"should": [given, absent], "minimum_should_match": 1}}
 
 
 def _in_paths(paths: Sequence[str]) -> dict[str, Any]:

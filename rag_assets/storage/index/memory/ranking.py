@@ -68,11 +68,21 @@ def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
         and (after is None or modified >= stamp(after))
         and (before is None or modified < stamp(before))
         and set(wanted.tags) <= set(stored["tags"])
-        and all(_holds(stored["metadata"].get(key), v) for key, v in wanted.metadata.items())
+        and all(
+            any(_holds(stored["metadata"].get(key), value) for value in values)
+            for key, values in wanted.metadata.items()
+        )
+        and not any(
+            _holds(stored["metadata"].get(key), value)
+            for key, values in wanted.without_metadata.items()
+            for value in values
+        )
     )
 
 
-def _holds(stored: Any, value: str) -> bool:
+def _holds(stored: Any, value: str | None) -> bool:
+    if value is None:
+        return stored is None or stored == []
     values = stored if isinstance(stored, list | tuple) else [stored]
     return any(value == (str(v).lower() if isinstance(v, bool) else str(v)) for v in values)
 

@@ -1,0 +1,322 @@
+"""The operations on experience: for orchestrators, and for admins where it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from rag_assets.api.experience_responses import (
+    Answer,
+    CapturedEntry,
+    CheckpointProgress,
+    CheckpointType,
+    Context,
+    EntryType,
+    FeedbackCounts,
+    Outcome,
+    Pattern,
+    PatternDetails,
+    Patterns,
+    Project,
+    ProjectState,
+    Report,
+    RequestedCheckpoint,
+    Retracted,
+)
+from rag_assets.client.calls import Call, Pages
+
+_ADDRESS = "/rag/experience"
+_PAGE = 100
+
+
+def put_project(
+    project: UUID | str, name: str, *, state: ProjectState = "active", tenant: str | None = None
+) -> Call[Project]:
+    """Make a project that contributes entries, or change its name and state."""
+    return Call(
+        "PUT",
+        f"{_ADDRESS}/projects/{{project}}",
+        Project,
+        named={"project": str(project)},
+        parameters={"tenant": tenant},
+        body={"name": name, "state": state},
+    )
+
+
+def capture_experience(
+    entry_type: EntryType,
+    project_id: UUID | str,
+    *,
+    agent_type: str | None = None,
+    task_type: str | None = None,
+    technology: str | None = None,
+    failure_description: str | None = None,
+    error_message: str | None = None,
+    solution_steps: str | None = None,
+    success_verified: bool | None = None,
+    gate_type: str | None = None,
+    human_feedback: str | None = None,
+    revision_approach: str | None = None,
+    approved_approach: str | None = None,
+    when_to_try: str | None = None,
+    about: Sequence[Mapping[str, str]] = (),
+    external_id: str | None = None,
+    tenant: str | None = None,
+) -> Call[CapturedEntry]:
+    """Stage what a project learned; with an external_id it may be sent again.
+
+    Args:
+        entry_type: which of the other arguments belong to it.
+        project_id: the project that learned it.
+        about: the code that it is about: path, and symbol.
+        external_id: the caller's own id.
+    """
+    given = {
+        "agent_type": agent_type,
+        "task_type": task_type,
+        "technology": technology,
+        "failure_description": failure_description,
+        "error_message": error_message,
+        "solution_steps": solution_steps,
+        "success_verified": success_verified,
+        "gate_type": gate_type,
+        "human_feedback": human_feedback,
+        "revision_approach": revision_approach,
+        "approved_approach": approved_approach,
+        "when_to_try": when_to_try,
+        "about": [dict(one) for one in about] or None,
+        "external_id": external_id,
+    }
+    body = {"entry_type": entry_type, "project_id": str(project_id), **_given(given)}
+    return _post("entries", CapturedEntry, body, tenant, repeatable=external_id is not None)
+
+
+def request_checkpoint(
+    checkpoint_type: CheckpointType,
+    *,
+    project_id: UUID | str | None = None,
+    external_id: str | None = None,
+    tenant: str | None = None,
+) -> Call[RequestedCheckpoint]:
+    """Have what a project has staged by now embedded, in the background.
+
+    Args:
+        checkpoint_type: what the project has reached.
+        project_id: a manual one may leave it out, for all projects.
+        external_id: the caller's own id.
+    """
+    body = {
+        "checkpoint_type": checkpoint_type,
+        **_given({"project_id": _text(project_id), "external_id": external_id}),
+    }
+    return _post(
+        "checkpoints", RequestedCheckpoint, body, tenant, repeatable=external_id is not None
+    )
+
+
+def checkpoint(checkpoint_id: UUID | str, *, tenant: str | None = None) -> Call[CheckpointProgress]:
+    """Tell what became of a checkpoint."""
+    return Call(
+        "GET",
+        f"{_ADDRESS}/checkpoints/{{checkpoint}}",
+        CheckpointProgress,
+        named={"checkpoint": str(checkpoint_id)},
+        parameters={"tenant": tenant},
+    )
+
+
+def experience_for_task(
+    task_description: str,
+    *,
+    agent_type: str | None = None,
+    task_type: str | None = None,
+    technology: str | None = None,
+    max_results: int | None = None,
+    project_id: UUID | str | None = None,
+    tenant: str | None = None,
+) -> Call[Answer]:
+    """Find what past projects learned about a task like this one.
+
+    Args:
+        task_description: in words.
+        agent_type, task_type, technology: what is not given narrows nothing.
+        max_results: patterns at most, 1 to 5.
+        project_id: of the project that asks: what only it contributed is left out.
+    """
+    given = {
+        "agent_type": agent_type,
+        "task_type": task_type,
+        "technology": technology,
+        "max_results": max_results,
+        "project_id": _text(project_id),
+    }
+    return _post("task", Answer, {"task_description": task_description, **_given(given)}, tenant)
+
+
+def experience_for_failure(
+    failure_description: str,
+    *,
+    error_message: str | None = None,
+    agent_type: str | None = None,
+    task_type: str | None = None,
+    project_id: UUID | str | None = None,
+    tenant: str | None = None,
+) -> Call[Answer]:
+    """Find what solved failures like this one; arguments as those of experience_for_task."""
+    given = {
+        "error_message": error_message,
+        "agent_type": agent_type,
+        "task_type": task_type,
+        "project_id": _text(project_id),
+    }
+    body = {"failure_description": failure_description, **_given(given)}
+    return _post("failure", Answer, body, tenant)
+
+
+def experience_context(
+    task: Mapping[str, Any],
+    *,
+    agent_type: str | None = None,
+    basic_context: str = "",
+    token_budget: int | None = None,
+    project_id: UUID | str | None = None,
+    tenant: str | None = None,
+) -> Call[Context]:
+    """Write an agent's context for a task, with what past projects learned.
+
+    Args:
+        task: its description, and where they are known its type and technology.
+        agent_type: of the agent.
+        basic_context: what the agent is told in any case.
+        token_budget: cl100k_base tokens of the block of patterns at most, 200 to 8,000.
+        project_id: of the project that asks.
+    """
+    given = {
+        "agent_type": agent_type,
+        "token_budget": token_budget,
+        "project_id": _text(project_id),
+    }
+    body = {"task": dict(task), "basic_context": basic_context, **_given(given)}
+    return _post("context", Context, body, tenant)
+
+
+def experience_feedback(
+    query_id: UUID | str, pattern_id: UUID | str, outcome: Outcome, *, tenant: str | None = None
+) -> Call[FeedbackCounts]:
+    """Tell whether a pattern helped; the last word on each answer counts."""
+    body = {"query_id": str(query_id), "pattern_id": str(pattern_id), "outcome": outcome}
+    return _post("feedback", FeedbackCounts, body, tenant)
+
+
+def patterns(
+    *, after: UUID | str | None = None, limit: int = _PAGE, tenant: str | None = None
+) -> Call[Patterns]:
+    """One page of patterns, by id. For admins.
+
+    Args:
+        after: the `next` of the page before.
+        limit: patterns at most.
+    """
+    return Call(
+        "GET",
+        f"{_ADDRESS}/patterns",
+        Patterns,
+        parameters={"tenant": tenant, "after": _text(after), "limit": limit},
+    )
+
+
+def all_patterns(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Patterns, Pattern]:
+    """Every pattern, by id. For admins.
+
+    Args:
+        page: how many are fetched at a time, when they are needed.
+    """
+    first = patterns(limit=page, tenant=tenant)
+    return Pages(first, lambda found: found.patterns, lambda found: _text(found.next))
+
+
+def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[PatternDetails]:
+    """One pattern with its entries and merges. For admins."""
+    return Call(
+        "GET",
+        f"{_ADDRESS}/patterns/{{pattern}}",
+        PatternDetails,
+        named={"pattern": str(pattern_id)},
+        parameters={"tenant": tenant},
+    )
+
+
+def merge_pattern(
+    pattern_id: UUID | str, into: UUID | str, *, tenant: str | None = None
+) -> Call[PatternDetails]:
+    """Make a pattern a part of another one. For admins."""
+    return Call(
+        "POST",
+        f"{_ADDRESS}/patterns/{{pattern}}/merge",
+        PatternDetails,
+        named={"pattern": str(pattern_id)},
+        body=_given({"tenant": tenant, "into": str(into)}),
+        repeatable=False,
+    )
+
+
+def split_pattern(
+    pattern_id: UUID | str, entry_id: UUID | str, *, tenant: str | None = None
+) -> Call[Pattern]:
+    """Take an entry out of a pattern. For admins."""
+    return Call(
+        "POST",
+        f"{_ADDRESS}/patterns/{{pattern}}/split",
+        Pattern,
+        named={"pattern": str(pattern_id)},
+        body=_given({"tenant": tenant, "entry_id": str(entry_id)}),
+        repeatable=False,
+    )
+
+
+def delete_entry(entry_id: UUID | str, *, tenant: str | None = None) -> Call[Retracted]:
+    """Take back one entry; it answers no more from now on. For admins."""
+    return Call(
+        "DELETE",
+        f"{_ADDRESS}/entries/{{entry}}",
+        Retracted,
+        named={"entry": str(entry_id)},
+        parameters={"tenant": tenant},
+    )
+
+
+def retract_experience(
+    *,
+    project_id: UUID | str | None = None,
+    token: str | None = None,
+    tenant: str | None = None,
+) -> Call[Retracted]:
+    """Take back all that a project, or the holder of a token, contributed. For admins."""
+    body = _given({"project_id": _text(project_id), "token": token})
+    return _post("retract", Retracted, body, tenant)
+
+
+def experience_report(*, tenant: str | None = None) -> Call[Report]:
+    """What there is, what was asked, what helped, and what expires next. For admins."""
+    return Call("GET", f"{_ADDRESS}/report", Report, parameters={"tenant": tenant})
+
+
+def _post(
+    path: str, answer: Any, body: Mapping[str, Any], tenant: str | None, *, repeatable: bool = True
+) -> Call[Any]:
+    return Call(
+        "POST",
+        f"{_ADDRESS}/{path}",
+        answer,
+        body=body if tenant is None else {"tenant": tenant, **body},
+        repeatable=repeatable,
+    )
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _text(value: UUID | str | None) -> str | None:
+    return None if value is None else str(value)

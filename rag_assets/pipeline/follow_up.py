@@ -1,0 +1,72 @@
+"""What a system does with its tenants after their documents were published.
+
+A system names a `FollowUp` in its description. It runs at the end of each run over a slice, under
+the tenant's lock, whoever requested the run; and a tenant is due while something is left for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Protocol
+
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.systems.registry import installed_systems
+
+
+class FollowUp(Protocol):
+    """Work of a system on the documents that were published."""
+
+    def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
+        """Why a tenant needs a run although no source changed; None if it needs none."""
+        ...
+
+    def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
+        """Hashes of texts, beside those of passages, whose vectors the lake must keep."""
+        ...
+
+    def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
+        """Do what is left, as far as it can be done now.
+
+        Args:
+            ctx: of the tenant.
+            serving: the generation that answers its questions.
+
+        Returns:
+            what became of it, for the run's page.
+        """
+        ...
+
+
+def unfinished(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
+    """Why a tenant of a profile needs a run although no source changed; None if it needs none."""
+    found = _follow_up(profile)
+    return None if found is None else found.unfinished(catalog, tenant_id)
+
+
+def kept_texts(ctx: TenantContext) -> frozenset[str]:
+    """Hashes of texts whose vectors the tenant's system keeps, beside those of passages."""
+    found = _follow_up(ctx.tenant.profile)
+    return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
+
+
+def finish(ctx: TenantContext) -> Mapping[str, Any]:
+    """Do what the tenant's system still has to do; returns what became of it."""
+    found = _follow_up(ctx.tenant.profile)
+    serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
+    if found is None or serving is None:
+        return {}
+    return found.finish(ctx, serving)
+
+
+@lru_cache
+def _follow_up(profile: str) -> FollowUp | None:
+    system = next((one.system for one in installed_systems() if one.name == profile), None)
+    if system is None or system.follow_up is None:
+        return None
+    module, _, name = system.follow_up.partition(":")
+    follow_up: FollowUp = getattr(import_module(module), name)
+    return follow_up

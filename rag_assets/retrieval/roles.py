@@ -1,0 +1,26 @@
+"""Which roles may ask a tenant: a profile may leave its questions to one of them."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import RoleRefused
+from rag_assets.retrieval.model import Caller
+from rag_assets.tenants.profiles import profile_of
+
+
+def may_ask(profile: str, caller: Caller) -> bool:
+    """Whether a caller may ask questions of tenants of a profile, and read their documents."""
+    roles = profile_of(profile).asked_by
+    return not roles or caller.role is None or caller.role in roles
+
+
+def require_asker(profile: str, caller: Caller) -> None:
+    """Require that a caller may ask tenants of a profile.
+
+    Raises:
+        RoleRefused: its role may not.
+    """
+    if not may_ask(profile, caller):
+        roles = " or ".join(sorted(profile_of(profile).asked_by))
+        raise RoleRefused(
+            f"only the role {roles} may ask this tenant", hint=f"use a token whose role is {roles}"
+        )

@@ -1,0 +1,42 @@
+"""Experience: what past projects learned, for the orchestrator of others."""
+
+from rag_assets.systems.base import Migrations, Profile, System
+
+_HERE = "rag_assets.systems.experience"
+
+SYSTEM = System(
+    name="experience",
+    profile=Profile(
+        defaults={
+            "sources": [{"name": "experience", "type": "experience"}],
+            "chunker": {"chunker": "recursive", "max_tokens": 2_047, "overlap": 0},
+            "embedder": {"provider": "openai", "model": "text-embedding-3-small"},
+            "retrieval": {"top_k": 5, "mode": "knn"},
+            "retention_days": 365,
+            # A year is a rule: nobody has to confirm what it takes away.
+            "prune_share": None,
+        },
+        # The description's figures for its model; others are calibrated (decision 0088).
+        thresholds_of_uses={
+            "task": {"openai/text-embedding-3-small": 0.70},
+            "failure": {"openai/text-embedding-3-small": 0.75},
+        },
+        asked_by=frozenset({"orchestrator"}),
+    ),
+    source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},
+    tables=(
+        *("experience_patterns", "experience_merges", "experience_questions"),
+        "experience_feedback",
+    ),
+    migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
+    follow_up=f"{_HERE}.finishing:FOLLOW_UP",
+    sensors={"checkpoints": f"{_HERE}.definitions:checkpoints_sensor"},
+    routers={"/rag/experience": f"{_HERE}.routes:router"},
+    commands={"experience": f"{_HERE}.commands:app"},
+    tools={
+        "experience_for_task": f"{_HERE}.tools:FOR_TASK",
+        "experience_for_failure": f"{_HERE}.tools:FOR_FAILURE",
+        "experience_capture": f"{_HERE}.tools:CAPTURE",
+        "experience_feedback": f"{_HERE}.tools:FEEDBACK",
+    },
+)

@@ -1,0 +1,422 @@
+"""What admins do with patterns: merge, split, take back; and what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from rag_assets.api.experience_responses import (
+    Merge,
+    Pattern,
+    PatternDetails,
+    PatternEntry,
+    Report,
+)
+from rag_assets.common.clock import Clock
+from rag_assets.common.errors import InvalidRequest, UnknownExperience
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.experience_tables import checkpoints, knowledge_staging
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.entries import Entries, require_entry
+from rag_assets.systems.experience.model import Entry, RetractDraft
+from rag_assets.systems.experience.patterns import PatternReader, cutoff_of, is_living
+from rag_assets.systems.experience.tables import (
+    experience_feedback,
+    experience_merges,
+    experience_patterns,
+    experience_questions,
+)
+from rag_assets.systems.experience.verification import require_none, retraction_faults
+from rag_assets.tenants.model import Tenant
+
+_STAGED = knowledge_staging.c
+_MERGES = experience_merges.c
+_SPLIT_IDS = UUID("0e4f9a7a-2a9b-4f0e-8a55-6f2b7d1f0c02")
+_SOON = timedelta(days=30)
+
+
+class Administration:
+    """Changes and reports the patterns of one tenant.
+
+    Args:
+        catalog: holds them.
+        entries: of tenants.
+        clock: by which a year passes.
+    """
+
+    def __init__(self, catalog: Catalog, entries: Entries, clock: Clock) -> None:
+        self._catalog = catalog
+        self._entries = entries
+        self._reader = PatternReader(catalog.database)
+        self._clock = clock
+
+    def cutoff(self, record: TenantRecord) -> datetime | None:
+        """The time before which entries were embedded that answer no more."""
+        return cutoff_of(Tenant.from_config(record.config), self._clock.now())
+
+    def page(self, record: TenantRecord, *, after: UUID | None, limit: int) -> list[Pattern]:
+        """Patterns by id."""
+        return self._reader.page(record.id, self.cutoff(record), after=after, limit=limit)
+
+    def details(self, record: TenantRecord, pattern: UUID) -> PatternDetails:
+        """One pattern, with its entries and merges.
+
+        Raises:
+            UnknownExperience: there is none of that id.
+        """
+        cutoff, days = self.cutoff(record), _days(record)
+        found = self._reader.one(record.id, pattern, cutoff)
+        if found is None:
+            raise _unknown_pattern()
+        entries = self._reader.entries(record.id, pattern, cutoff)
+        return PatternDetails(
+            found,
+            tuple(_pattern_entry(one, days) for one in entries),
+            tuple(self._merges(record.id, [one.id for one in entries], pattern)),
+        )
+
+    def merge(self, record: TenantRecord, pattern: UUID, into: UUID, *, by: str) -> PatternDetails:
+        """Make a pattern a part of another one.
+
+        Raises:
+            InvalidRequest: both are one, or of two types.
+            UnknownExperience: one of them does not exist.
+        """
+        if pattern == into:
+            raise InvalidRequest("into: it is the pattern itself", hint="name another pattern")
+        cutoff = self.cutoff(record)
+        first = self._reader.one(record.id, pattern, cutoff)
+        second = self._reader.one(record.id, into, cutoff)
+        if first is None or second is None:
+            raise _unknown_pattern()
+        if (first.entry_type, first.gate_type) != (second.entry_type, second.gate_type):
+            raise InvalidRequest(
+                "into: it is a pattern of another type", hint="merge patterns of one type and gate"
+            )
+        with self._catalog.database.begin_exclusive(record.ref) as connection:
+            moved = _move(connection, record.ref, pattern, into)
+            for entry_id in moved:
+                connection.execute(
+                    insert(experience_merges).values(
+                        tenant=record.id,
+                        id=uuid4(),
+                        entry_id=entry_id,
+                        pattern_id=into,
+                        former_id=pattern,
+                        way="manual",
+                        merged_by=by,
+                    )
+                )
+            _set_parent(connection, record.ref, pattern, into)
+        return self.details(record, into)
+
+    def split(self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str) -> Pattern:
+        """Take an entry out of a pattern; the two never become one by themselves again.
+
+        What somebody merged by hand goes back as it came: the whole former pattern.
+
+        Raises:
+            InvalidRequest: the pattern has no other entry.
+            UnknownExperience: there is no such pattern, or it has no such entry.
+        """
+        with self._catalog.database.begin_exclusive(record.ref) as connection:
+            of_it = select(_STAGED.id).where(
+                _STAGED.tenant == record.id, _STAGED.pattern_id == pattern
+            )
+            members = set(connection.scalars(of_it))
+            if entry_id not in members:
+                raise UnknownExperience(
+                    "the pattern has no such entry", hint="take one from its list of entries"
+                )
+            if len(members) == 1:
+                raise InvalidRequest(
+                    "entry_id: it is the only entry of the pattern",
+                    hint="there is nothing to split",
+                )
+            merge = _present_merge(connection, record.ref, entry_id, pattern)
+            if merge is not None and merge.way == "manual":
+                result: UUID = merge.former_id
+                _undo_manual(connection, record.ref, pattern, result, by)
+            else:
+                result = entry_id if entry_id != pattern else uuid5(_SPLIT_IDS, str(entry_id))
+                _set_apart(connection, record.ref, entry_id, pattern, result)
+                _end_merges(connection, record.ref, [entry_id], pattern, by)
+        found = self._reader.one(record.id, result, self.cutoff(record))
+        if found is None:
+            raise _unknown_pattern()
+        return found
+
+    def retract(self, record: TenantRecord, draft: RetractDraft, *, by: str) -> int:
+        """Take back all that a project or a token contributed; returns how many entries.
+
+        Raises:
+            InvalidRequest: it names neither, or both.
+            OnHold: something of it is held.
+        """
+        require_none(retraction_faults(draft))
+        entries = self._entries.of_contributor(
+            record.id, project_id=draft.project_id, token=draft.token
+        )
+        self._take_back(record, entries, by=by)
+        return len(entries)
+
+    def delete_entry(self, record: TenantRecord, entry_id: UUID, *, by: str) -> None:
+        """Take back one entry: it answers no more, and leaves every store.
+
+        Raises:
+            UnknownExperience: there is none of that id.
+            OnHold: it is held.
+        """
+        self._take_back(record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by)
+
+    def report(self, record: TenantRecord) -> Report:
+        """What the tenant's experience holds."""
+        cutoff, days = self.cutoff(record), _days(record)
+        with self._catalog.database.begin() as connection:
+            return _report(connection, record.id, cutoff, self._clock.now(), days)
+
+    def _take_back(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
+        recorded = [one.document_id for one in entries if one.document_id is not None]
+        if recorded:
+            # Withholds them with its transaction, and leaves no store untouched (see erasures).
+            self._catalog.erasures.begin_purge(record.ref, recorded, by=by, at=self._clock.now())
+        staged = [one.id for one in entries if one.document_id is None]
+        if staged:
+            self._entries.delete_staged(record.ref, staged)
+        with self._catalog.database.begin_exclusive(record.ref) as connection:
+            _forget(connection, record.ref, [one.id for one in entries])
+
+    def _merges(self, tenant_id: str, entries: Sequence[UUID], pattern: UUID) -> list[Merge]:
+        query = (
+            select(experience_merges)
+            .where(
+                _MERGES.tenant == tenant_id,
+                _MERGES.entry_id.in_(entries) | (_MERGES.pattern_id == pattern),
+            )
+            .order_by(_MERGES.merged_at, _MERGES.id)
+        )
+        with self._catalog.database.begin() as connection:
+            return [
+                Merge(
+                    entry_id=row.entry_id,
+                    other_id=row.other_id,
+                    way=row.way,
+                    problem_cosine=row.problem_cosine,
+                    solution_cosine=row.solution_cosine,
+                    bounds=row.bounds,
+                    merged_by=row.merged_by,
+                    merged_at=row.merged_at,
+                    split_at=row.split_at,
+                    split_by=row.split_by,
+                )
+                for row in connection.execute(query)
+            ]
+
+
+def _unknown_pattern() -> UnknownExperience:
+    return UnknownExperience(
+        "the tenant has no such pattern", hint="GET /rag/experience/patterns lists them"
+    )
+
+
+def _days(record: TenantRecord) -> int | None:
+    return Tenant.from_config(record.config).retention_of("experience")
+
+
+def _pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
+    expires = None
+    if entry.embedded_at is not None and days is not None:
+        expires = entry.embedded_at + timedelta(days=days)
+    return PatternEntry(
+        entry.id,
+        entry.project_id,
+        entry.checkpoint_id,
+        entry.contributed_by,
+        entry.captured_at,
+        entry.embedded_at,
+        expires,
+    )
+
+
+def _move(connection: Connection, ref: TenantRef, pattern: UUID, into: UUID) -> list[UUID]:
+    statement = (
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _STAGED.pattern_id == pattern)
+        .values(pattern_id=into)
+        .returning(_STAGED.id)
+    )
+    return list(connection.scalars(statement))
+
+
+def _set_parent(connection: Connection, ref: TenantRef, pattern: UUID, into: UUID | None) -> None:
+    connection.execute(
+        update(experience_patterns)
+        .where(experience_patterns.c.tenant == ref.id, experience_patterns.c.id == pattern)
+        .values(merged_into=into)
+    )
+
+
+def _present_merge(
+    connection: Connection, ref: TenantRef, entry_id: UUID, pattern: UUID
+) -> Row[Any] | None:
+    query = (
+        select(experience_merges)
+        .where(
+            _MERGES.tenant == ref.id,
+            _MERGES.entry_id == entry_id,
+            _MERGES.pattern_id == pattern,
+            _MERGES.split_at.is_(None),
+        )
+        .order_by(_MERGES.merged_at.desc())
+    )
+    return connection.execute(query).first()
+
+
+def _undo_manual(
+    connection: Connection, ref: TenantRef, pattern: UUID, former: UUID, by: str
+) -> None:
+    """Give a former pattern its entries back."""
+    query = select(_MERGES.entry_id).where(
+        _MERGES.tenant == ref.id,
+        _MERGES.pattern_id == pattern,
+        _MERGES.former_id == former,
+        _MERGES.split_at.is_(None),
+    )
+    entries = list(connection.scalars(query))
+    connection.execute(
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _STAGED.id.in_(entries), _STAGED.pattern_id == pattern)
+        .values(pattern_id=former)
+    )
+    _end_merges(connection, ref, entries, pattern, by)
+    _set_parent(connection, ref, former, None)
+
+
+def _set_apart(
+    connection: Connection, ref: TenantRef, entry_id: UUID, pattern: UUID, result: UUID
+) -> None:
+    """Give an entry a pattern of its own, for the same problem."""
+    table = experience_patterns.c
+    problem = connection.scalar(
+        select(table.problem_id).where(table.tenant == ref.id, table.id == pattern)
+    )
+    known = select(table.id).where(table.tenant == ref.id, table.id == result)
+    if connection.scalar(known) is None:
+        connection.execute(
+            insert(experience_patterns).values(
+                tenant=ref.id, id=result, problem_id=problem or result
+            )
+        )
+    connection.execute(
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _STAGED.id == entry_id)
+        .values(pattern_id=result)
+    )
+
+
+def _end_merges(
+    connection: Connection, ref: TenantRef, entries: Sequence[UUID], pattern: UUID, by: str
+) -> None:
+    connection.execute(
+        update(experience_merges)
+        .where(
+            _MERGES.tenant == ref.id,
+            _MERGES.entry_id.in_(entries),
+            _MERGES.pattern_id == pattern,
+            _MERGES.split_at.is_(None),
+        )
+        .values(split_at=func.now(), split_by=by)
+    )
+
+
+def _forget(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
+    """Delete what was kept about entries that are gone, and patterns without any."""
+    connection.execute(
+        delete(experience_merges).where(
+            _MERGES.tenant == ref.id,
+            _MERGES.entry_id.in_(entries) | _MERGES.other_id.in_(entries),
+        )
+    )
+    pattern = experience_patterns.c
+    has_entry = (
+        select(_STAGED.id)
+        .where(_STAGED.tenant == pattern.tenant, _STAGED.pattern_id == pattern.id)
+        .exists()
+    )
+    gone = select(pattern.id).where(
+        pattern.tenant == ref.id, ~has_entry, pattern.merged_into.is_(None)
+    )
+    ids = list(connection.scalars(gone))
+    connection.execute(
+        delete(experience_feedback).where(
+            experience_feedback.c.tenant == ref.id, experience_feedback.c.pattern_id.in_(ids)
+        )
+    )
+    connection.execute(
+        delete(experience_patterns).where(pattern.tenant == ref.id, pattern.id.in_(ids))
+    )
+
+
+def _report(
+    connection: Connection,
+    tenant_id: str,
+    cutoff: datetime | None,
+    now: datetime,
+    days: int | None,
+) -> Report:
+    living = (_STAGED.tenant == tenant_id, is_living(cutoff))
+    by_type = select(_STAGED.entry_type, func.count()).where(*living).group_by(_STAGED.entry_type)
+    entries: dict[str, int] = dict(connection.execute(by_type).tuples().all())
+    oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
+    soon = None if cutoff is None else cutoff + _SOON
+    expiring = 0
+    if soon is not None:
+        expiring = (
+            connection.scalar(select(func.count()).where(*living, _STAGED.embedded_at < soon)) or 0
+        )
+    merges = select(_MERGES.way, func.count()).where(
+        _MERGES.tenant == tenant_id, _MERGES.split_at.is_(None)
+    )
+    asked = experience_questions.c
+    questions = select(asked.use, func.count()).where(asked.tenant == tenant_id)
+    said = experience_feedback.c
+    outcomes = select(said.outcome, func.count()).where(said.tenant == tenant_id)
+    told: dict[str, int] = dict(connection.execute(outcomes.group_by(said.outcome)).tuples().all())
+    shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
+    answered = set(connection.scalars(shown))
+    patterns = {
+        str(id_) for id_ in connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
+    }
+
+    def count(*conditions: Any) -> int:
+        query = select(func.count()).select_from(knowledge_staging)
+        return connection.scalar(query.where(_STAGED.tenant == tenant_id, *conditions)) or 0
+
+    return Report(
+        patterns=len(patterns),
+        entries=entries,
+        staged=count(_STAGED.checkpoint_id.is_(None)),
+        failed=count(_STAGED.failure.is_not(None)),
+        merges=dict(connection.execute(merges.group_by(_MERGES.way)).tuples().all()),
+        splits=connection.scalar(
+            select(func.count()).where(_MERGES.tenant == tenant_id, _MERGES.split_at.is_not(None))
+        )
+        or 0,
+        questions=dict(connection.execute(questions.group_by(asked.use)).tuples().all()),
+        helped=told.get("helped", 0),
+        did_not_help=told.get("did_not_help", 0),
+        never_shown=len(patterns - answered),
+        open_checkpoints=connection.scalar(
+            select(func.count())
+            .select_from(checkpoints)
+            .where(checkpoints.c.tenant == tenant_id, checkpoints.c.state != "done")
+        )
+        or 0,
+        expires_within_30_days=expiring,
+        next_expiry=None if oldest is None or days is None else oldest + timedelta(days=days),
+    )

@@ -1,0 +1,240 @@
+"""Which pattern each new entry belongs to: one that is there, or one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import ColumnElement, select
+
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.kept_texts import vectors_of
+from rag_assets.storage.catalog.database import among
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.model import EntryFilter, RankingRequest
+from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.matching import BOUNDS, Bounds, differ, exact_key, normalised
+from rag_assets.systems.experience.model import Entry
+from rag_assets.systems.experience.tables import experience_patterns
+from rag_assets.systems.experience.wording import problem_of, searched_text, solution_of
+
+_CANDIDATES = 30
+_STAGED = knowledge_staging.c
+_Vectors = Mapping[str, npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The pattern of one entry.
+
+    Attributes:
+        pattern_id: the entry's own id for a new pattern.
+        problem_id: what the pattern solves; None: a problem of its own.
+        way: how it was merged; None: it was not.
+        other_id: the entry that it is the same as.
+        kept_texts: hashes of its texts that were embedded for the comparison.
+    """
+
+    entry: Entry
+    pattern_id: UUID
+    problem_id: UUID | None = None
+    way: str | None = None
+    other_id: UUID | None = None
+    problem_cosine: float | None = None
+    solution_cosine: float | None = None
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    kept_texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An entry that belongs to a pattern."""
+
+    entry: Entry
+    pattern_id: UUID
+    problem_id: UUID
+
+
+class Assigner:
+    """Assigns entries to patterns; those of one batch know those before them.
+
+    Args:
+        ctx: of the tenant.
+        serving: the generation that holds the entries.
+    """
+
+    def __init__(self, ctx: TenantContext, serving: Generation) -> None:
+        self._ctx = ctx
+        self._serving = serving
+        self._bounds = BOUNDS.get(serving.embedder_id.partition("@")[0])
+
+    def assign(self, entries: Sequence[Entry]) -> tuple[list[Assignment], str | None]:
+        """The assignment of each entry, and why some could not be compared by vectors.
+
+        Args:
+            entries: published, in the order of their capture.
+        """
+        keys = {entry.id: exact_key(entry) for entry in entries}
+        by_key = self._of_keys(set(keys.values()))
+        near, vectors, reason = self._neighbours(entries)
+        known = self._of_ids({id_ for ids in near.values() for id_ in ids})
+        assigned: list[Assignment] = []
+        for entry in entries:
+            same = by_key.get(keys[entry.id])
+            if same is not None:
+                found = Assignment(entry, same.pattern_id, same.problem_id, "exact", same.entry.id)
+            else:
+                others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
+                found = self._nearest(entry, others, vectors)
+            found = _with_texts(found, vectors)
+            assigned.append(found)
+            now = _Known(entry, found.pattern_id, found.problem_id or found.pattern_id)
+            by_key.setdefault(keys[entry.id], now)
+            known[entry.id] = now
+        return assigned, reason
+
+    def _nearest(self, entry: Entry, others: Sequence[_Known], vectors: _Vectors) -> Assignment:
+        """The entry's pattern by what is near: a pattern, or at least a problem that is there."""
+        alternative = next(
+            (one.problem_id for one in others if _same_problem(entry, one.entry)), None
+        )
+        if self._bounds is None:
+            return Assignment(entry, entry.id, alternative)
+        best: Assignment | None = None
+        for other in others:
+            problem = _cosine(vectors, problem_of(entry), problem_of(other.entry))
+            solution = _cosine(vectors, solution_of(entry), solution_of(other.entry))
+            if problem is None or solution is None or problem < self._bounds.problem:
+                continue
+            alternative = alternative or other.problem_id
+            if solution < self._bounds.solution or differ(
+                solution_of(entry), solution_of(other.entry)
+            ):
+                continue
+            if best is None or problem + solution > (best.problem_cosine or 0) + (
+                best.solution_cosine or 0
+            ):
+                best = Assignment(
+                    entry,
+                    other.pattern_id,
+                    other.problem_id,
+                    "near",
+                    other.entry.id,
+                    problem,
+                    solution,
+                    _as_json(self._bounds),
+                )
+        return best or Assignment(entry, entry.id, alternative)
+
+    def _neighbours(
+        self, entries: Sequence[Entry]
+    ) -> tuple[dict[UUID, list[UUID]], _Vectors, str | None]:
+        """For each entry those that are near, with the vectors to compare them by."""
+        searched = {entry.id: sha256_hex(searched_text(entry)) for entry in entries}
+        ctx = self._ctx.for_build(self._serving)
+        stored = ctx.lake.vectors(ctx.embedder.embedder_id, set(searched.values()))
+        own = dict(zip(stored.hashes, stored.vectors, strict=True))
+        asked = [entry for entry in entries if searched[entry.id] in own]
+        requests = [
+            RankingRequest(own[searched[entry.id]], _CANDIDATES, _alike(entry)) for entry in asked
+        ]
+        found = asyncio.run(self._rankings(requests)) if requests else []
+        by_document = self._ids({one for ranking in found for one in ranking})
+        near = {
+            entry.id: [by_document[one] for one in ranking if one in by_document]
+            for entry, ranking in zip(asked, found, strict=True)
+        }
+        if self._bounds is None:
+            return near, {}, None
+        known = self._of_ids({id_ for ids in near.values() for id_ in ids})
+        compared = [*entries, *(one.entry for one in known.values())]
+        texts = {
+            sha256_hex(text): text
+            for entry in compared
+            for text in (problem_of(entry), solution_of(entry))
+        }
+        vectors, reason = vectors_of(ctx, self._serving, texts)
+        return near, vectors, reason
+
+    async def _rankings(self, requests: Sequence[RankingRequest]) -> list[list[str]]:
+        searcher = self._ctx.store.searcher()
+        try:
+            found = await searcher.rankings(
+                self._serving.index_name, self._ctx.owner(self._serving), requests
+            )
+        finally:
+            await searcher.close()
+        return [[candidate.document_id for candidate in ranking] for ranking in found]
+
+    def _ids(self, document_ids: set[str]) -> dict[str, UUID]:
+        query = select(_STAGED.document_id, _STAGED.id).where(
+            _STAGED.tenant == self._ctx.ref.id, among(_STAGED.document_id, document_ids)
+        )
+        with self._ctx.catalog.database.begin() as connection:
+            return {row.document_id: row.id for row in connection.execute(query)}
+
+    def _of_ids(self, ids: set[UUID]) -> dict[UUID, _Known]:
+        return {one.entry.id: one for one in self._known(_STAGED.id.in_(ids))} if ids else {}
+
+    def _of_keys(self, keys: set[str]) -> dict[str, _Known]:
+        found: dict[str, _Known] = {}
+        for one in self._known(among(_STAGED.exact_key, keys)):
+            found.setdefault(exact_key(one.entry), one)
+        return found
+
+    def _known(self, which: ColumnElement[bool]) -> list[_Known]:
+        """Entries that belong to a pattern, the first that did so first."""
+        query = (
+            select(knowledge_staging, experience_patterns.c.problem_id)
+            .join(
+                experience_patterns,
+                (experience_patterns.c.tenant == _STAGED.tenant)
+                & (experience_patterns.c.id == _STAGED.pattern_id),
+            )
+            .where(_STAGED.tenant == self._ctx.ref.id, _STAGED.embedded, which)
+            .order_by(_STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
+        )
+        with self._ctx.catalog.database.begin() as connection:
+            return [
+                _Known(entry_of(row), row.pattern_id, row.problem_id)
+                for row in connection.execute(query)
+            ]
+
+
+def _alike(entry: Entry) -> EntryFilter:
+    """Entries of the same type, gate and agent."""
+    return EntryFilter(
+        metadata={
+            "entry_type": [entry.entry_type],
+            "agent_type": [entry.agent_type],
+            "gate_type": [entry.gate_type],
+        }
+    )
+
+
+def _same_problem(first: Entry, second: Entry) -> bool:
+    """Whether two entries say the same problem in the same words; passing a gate is none."""
+    return first.entry_type != "gate_approval" and normalised(problem_of(first)) == normalised(
+        problem_of(second)
+    )
+
+
+def _cosine(vectors: _Vectors, first: str, second: str) -> float | None:
+    one, other = vectors.get(sha256_hex(first)), vectors.get(sha256_hex(second))
+    return None if one is None or other is None else float(one @ other)
+
+
+def _with_texts(found: Assignment, vectors: _Vectors) -> Assignment:
+    texts = (problem_of(found.entry), solution_of(found.entry))
+    kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
+    return replace(found, kept_texts=kept)
+
+
+def _as_json(bounds: Bounds) -> dict[str, float]:
+    return {"problem": bounds.problem, "solution": bounds.solution}

@@ -1,0 +1,203 @@
+"""Projects and checkpoints: rows that are there before they are answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.api.experience_responses import CheckpointState, CheckpointType, Project
+from rag_assets.common.errors import EntryDiffers, UnknownExperience, UnknownProject
+from rag_assets.storage.catalog.changes import notify
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.experience_tables import (
+    checkpoints,
+    projects,
+)
+from rag_assets.systems.experience.entries import hand_over
+from rag_assets.systems.experience.model import CheckpointDraft, ProjectDraft
+from rag_assets.systems.experience.verification import checkpoint_faults, require_none
+
+OPEN: tuple[CheckpointState, ...] = ("waiting", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint, and what became of it.
+
+    Attributes:
+        project_id: None: all projects.
+        state: waiting for a run, running, done, or stopped until a person acts.
+        staged: entries that it took.
+        embedded: of these, those that are found, merged ones included.
+        merged: of these, those that are one with an entry that was there.
+        failed: those that never will be found.
+        error: why it waits, or is stopped.
+    """
+
+    id: UUID
+    checkpoint_type: CheckpointType
+    project_id: UUID | None
+    state: CheckpointState
+    staged: int
+    embedded: int
+    merged: int
+    failed: int
+    error: str | None
+    requested_at: datetime
+    processed_at: datetime | None
+
+
+class Checkpoints:
+    """Keeps the projects and checkpoints of tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put_project(self, ref: TenantRef, project: UUID, draft: ProjectDraft) -> Project:
+        """Make a project, or change its name and state."""
+        values = {"name": draft.name, "state": draft.state, "updated_at": func.now()}
+        statement = (
+            upsert(projects)
+            .values(tenant=ref.id, id=project, **values)
+            .on_conflict_do_update(index_elements=["tenant", "id"], set_=values)
+            .returning(projects)
+        )
+        with self._database.begin_for(ref) as connection:
+            row = connection.execute(statement).one()
+        return Project(row.id, row.name, row.state, row.created_at)
+
+    def projects(self, tenant_id: str) -> list[Project]:
+        """The projects of a tenant, by name."""
+        query = select(projects).where(projects.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(projects.c.name, projects.c.id))
+            return [Project(row.id, row.name, row.state, row.created_at) for row in rows]
+
+    def request(
+        self, ref: TenantRef, source: str, draft: CheckpointDraft, *, by: str | None
+    ) -> Checkpoint:
+        """Make a checkpoint, which takes what its project has staged.
+
+        Args:
+            ref: the tenant.
+            source: the name of its source of entries.
+            draft: as it was requested.
+            by: the name of the caller's token.
+
+        Raises:
+            InvalidRequest: it is of one project, and names none.
+            UnknownProject: its project is not known.
+            EntryDiffers: another one has its external id.
+        """
+        require_none(checkpoint_faults(draft))
+        wanted = (draft.checkpoint_type, draft.project_id)
+        with self._database.begin_exclusive(ref) as connection:
+            _require_project(connection, ref, draft.project_id)
+            known = _of_external_id(connection, ref, draft.external_id)
+            if known is not None:
+                if (known.checkpoint_type, known.project_id) != wanted:
+                    raise EntryDiffers(
+                        "another checkpoint was requested with this external_id",
+                        hint="give each checkpoint an id of its own",
+                    )
+                return checkpoint_of(known)
+            id_ = uuid4()
+            staged = hand_over(connection, ref, source, id_, draft.project_id)
+            statement = insert(checkpoints).values(
+                tenant=ref.id,
+                id=id_,
+                checkpoint_type=draft.checkpoint_type,
+                project_id=draft.project_id,
+                external_id=draft.external_id,
+                requested_by=by,
+                state="waiting" if staged else "done",
+                staged=staged,
+                processed_at=None if staged else func.now(),
+            )
+            row = connection.execute(statement.returning(checkpoints)).one()
+            notify(connection, ref.id)
+        return checkpoint_of(row)
+
+    def get(self, tenant_id: str, checkpoint: UUID) -> Checkpoint:
+        """One checkpoint.
+
+        Raises:
+            UnknownExperience: there is none of that id.
+        """
+        query = select(checkpoints).where(
+            checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            raise UnknownExperience(
+                "the tenant has no such checkpoint", hint="use the id that its request returned"
+            )
+        return checkpoint_of(row)
+
+    def latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
+        """The last checkpoints, the newest first."""
+        query = select(checkpoints).where(checkpoints.c.tenant == tenant_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(
+                query.order_by(checkpoints.c.requested_at.desc(), checkpoints.c.id).limit(limit)
+            )
+            return [checkpoint_of(row) for row in rows]
+
+    def waiting_tenants(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
+        """The checkpoints that no run has seen, by tenant, in one query over all of them.
+
+        Args:
+            before: when they were requested.
+        """
+        query = (
+            select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))
+            .where(checkpoints.c.state == "waiting", checkpoints.c.requested_at < before)
+            .group_by(checkpoints.c.tenant)
+        )
+        with self._database.begin() as connection:
+            return {row.tenant: tuple(sorted(row.ids)) for row in connection.execute(query)}
+
+
+def checkpoint_of(row: Row[Any]) -> Checkpoint:
+    """The checkpoint in a row."""
+    return Checkpoint(
+        id=row.id,
+        checkpoint_type=row.checkpoint_type,
+        project_id=row.project_id,
+        state=row.state,
+        staged=row.staged,
+        embedded=row.embedded,
+        merged=row.merged,
+        failed=row.failed,
+        error=row.error,
+        requested_at=row.requested_at,
+        processed_at=row.processed_at,
+    )
+
+
+def _require_project(connection: Connection, ref: TenantRef, project: UUID | None) -> None:
+    if project is None:
+        return
+    known = select(projects.c.id).where(projects.c.tenant == ref.id, projects.c.id == project)
+    if connection.scalar(known) is None:
+        raise UnknownProject(
+            f"tenant {ref.id!r} has no project {project}",
+            hint="PUT /rag/experience/projects/{id} makes it",
+        )
+
+
+def _of_external_id(
+    connection: Connection, ref: TenantRef, external_id: str | None
+) -> Row[Any] | None:
+    if external_id is None:
+        return None
+    query = select(checkpoints).where(
+        checkpoints.c.tenant == ref.id, checkpoints.c.external_id == external_id
+    )
+    return connection.execute(query).first()

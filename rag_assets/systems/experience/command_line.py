@@ -1,0 +1,338 @@
+"""What the commands of `rag-assets experience` do; as JSON they print what endpoints answer."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from rag_assets.api.experience_responses import Answer, Pattern
+from rag_assets.cli.commands.operator import operator
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import InvalidRequest
+from rag_assets.privacy.masker import masker_of
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.experience.model import (
+    CheckpointDraft,
+    ContextQuestion,
+    EntryDraft,
+    FailureQuestion,
+    FeedbackDraft,
+    ProjectDraft,
+    RetractDraft,
+    TaskQuestion,
+)
+from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.service import Experience
+from rag_assets.systems.experience.verification import faults, require_none, require_verified
+from rag_assets.tenants.problems import problem_of
+
+_STANDARD_INPUT = "-"
+_PAGE = 200
+_Draft = TypeVar("_Draft", bound=BaseModel)
+_T = TypeVar("_T")
+
+
+@with_session
+def put_project(
+    session: Session, tenant: str, project: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Make or change a project."""
+    draft = _valid(ProjectDraft, given)
+    made = _experience(session).put_project(tenant, _id(project), draft)
+    _show(made, f"Project {made.name}: {made.state}.", as_json=as_json)
+
+
+@with_session
+def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None:
+    """Stage the entries of a file, once all of them are right."""
+    experience = _experience(session)
+    experience.record(tenant)
+    drafts = list(_drafts(file))
+    captured = [experience.capture(tenant, draft, by=operator()) for draft in drafts]
+    if as_json:
+        print_json({"entries": [{"id": str(one.entry.id), "new": one.new} for one in captured]})
+        return
+    new = sum(one.new for one in captured)
+    say(f"{new} entries staged, {len(captured) - new} were there already.")
+    if masked := sum(bool(one.masked) for one in captured):
+        warn(f"credentials in {masked} of them were replaced by the names of rules")
+    say(f"`rag-assets experience checkpoint {tenant}` has them embedded.")
+
+
+@with_session
+def request_checkpoint(
+    session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Request a checkpoint."""
+    draft = _valid(CheckpointDraft, given)
+    made = _experience(session).request_checkpoint(tenant, draft, by=operator())
+    text = f"Checkpoint {made.id} took {made.staged} entries."
+    if made.staged:
+        text += f" `rag-assets sync {tenant}` embeds them, or the daemon within a minute."
+    _show(made, text, as_json=as_json)
+
+
+@with_session
+def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
+    """Print the last checkpoints."""
+    experience = _experience(session)
+    found = experience.checkpoints.latest(experience.record(tenant).id, _PAGE)
+    if as_json:
+        print_json({"checkpoints": [_plain(one) for one in found]})
+        return
+    columns = ("id", "type", "state", "staged", "embedded", "merged", "failed", "error")
+    print_table(
+        columns,
+        [
+            (one.id, one.checkpoint_type, *(getattr(one, name) or "" for name in columns[2:]))
+            for one in found
+        ],
+    )
+
+
+@with_session
+def ask_task(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the patterns for a task."""
+    question = _valid(TaskQuestion, given)
+    record = _experience(session).record(tenant)
+    found = _asked(session, lambda asked: asked.for_task(record, question, Caller()))
+    _print_answer(found, as_json=as_json)
+
+
+@with_session
+def ask_failure(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the patterns for a failure."""
+    question = _valid(FailureQuestion, given)
+    record = _experience(session).record(tenant)
+    found = _asked(session, lambda asked: asked.for_failure(record, question, Caller()))
+    _print_answer(found, as_json=as_json)
+
+
+@with_session
+def write_context(
+    session: Session, tenant: str, given: Mapping[str, Any], basic: Path | None, *, as_json: bool
+) -> None:
+    """Print an agent's context."""
+    text = "" if basic is None else _read(basic)
+    question = _valid(ContextQuestion, {**given, "basic_context": text})
+    record = _experience(session).record(tenant)
+    found = _asked(session, lambda asked: asked.context(record, question, Caller()))
+    _show(found, found.context or "Nothing was learned about this task.", as_json=as_json)
+
+
+@with_session
+def give_feedback(
+    session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Record feedback."""
+    draft = _valid(FeedbackDraft, given)
+    counts = _experience(session).feedback(tenant, draft, by=operator())
+    text = f"{counts.success_count} successes, {counts.failure_count} failures."
+    _show(counts, text, as_json=as_json)
+
+
+@with_session
+def list_patterns(session: Session, tenant: str, *, as_json: bool) -> None:
+    """Print all patterns."""
+    experience = _experience(session)
+    record = experience.record(tenant)
+    found: list[Pattern] = []
+    while page := experience.administration.page(
+        record, after=found[-1].id if found else None, limit=_PAGE
+    ):
+        found += page
+    if as_json:
+        print_json({"patterns": [_plain(one) for one in found]})
+        return
+    _print_patterns(found)
+
+
+@with_session
+def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
+    """Print one pattern with its entries and merges."""
+    experience = _experience(session)
+    found = experience.administration.details(experience.record(tenant), _id(pattern))
+    if as_json:
+        print_json(_plain(found))
+        return
+    _print_patterns([found.pattern])
+    print_table(
+        ("entry", "project", "embedded", "expires"),
+        [(one.id, one.project_id, one.embedded_at, one.expires_at) for one in found.entries],
+    )
+    print_table(
+        ("merged", "with", "how", "problem", "solution", "by", "split"),
+        [
+            (
+                *(one.entry_id, one.other_id or "", one.way, one.problem_cosine or ""),
+                *(one.solution_cosine or "", one.merged_by, one.split_at or ""),
+            )
+            for one in found.merges
+        ],
+    )
+
+
+@with_session
+def merge(session: Session, tenant: str, pattern: str, into: str, *, as_json: bool) -> None:
+    """Make a pattern a part of another one."""
+    experience = _experience(session)
+    record = experience.record(tenant)
+    made = experience.administration.merge(record, _id(pattern), _id(into), by=operator())
+    text = f"Pattern {into} has {made.pattern.success_count} successes now."
+    _show(made, text, as_json=as_json)
+
+
+@with_session
+def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: bool) -> None:
+    """Take an entry out of a pattern."""
+    experience = _experience(session)
+    record = experience.record(tenant)
+    made = experience.administration.split(record, _id(pattern), _id(entry), by=operator())
+    _show(made, f"The entry is of pattern {made.id} now.", as_json=as_json)
+
+
+@with_session
+def retract(
+    session: Session,
+    tenant: str,
+    *,
+    entry: str | None,
+    project: str | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Take back entries."""
+    experience = _experience(session)
+    record = experience.record(tenant)
+    if entry is not None:
+        experience.administration.delete_entry(record, _id(entry), by=operator())
+        count = 1
+    else:
+        draft = _valid(RetractDraft, {"project_id": project, "token": token})
+        count = experience.administration.retract(record, draft, by=operator())
+    if as_json:
+        print_json({"entries": count})
+        return
+    say(f"{count} entries answer no more; the next sync takes them out of every store.")
+
+
+@with_session
+def report(session: Session, tenant: str, *, as_json: bool) -> None:
+    """Print what the tenant's experience holds."""
+    experience = _experience(session)
+    found = _plain(experience.administration.report(experience.record(tenant)))
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        shown = (
+            ", ".join(f"{key} {count}" for key, count in value.items())
+            if isinstance(value, dict)
+            else value
+        )
+        say(f"{name.replace('_', ' ')}: {'-' if shown in (None, '') else shown}")
+
+
+def _experience(session: Session) -> Experience:
+    return Experience(session.catalog, masker_of(session.settings.local))
+
+
+def _asked(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
+    async def answer() -> _T:
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+        try:
+            return await ask(Questions(session.catalog, retriever))
+        finally:
+            await retriever.close()
+
+    return asyncio.run(answer())
+
+
+def _drafts(file: Path) -> Iterator[EntryDraft]:
+    """The entries of a file.
+
+    Raises:
+        InvalidRequest, NotVerified: one is wrong; names its line.
+    """
+    for number, line in enumerate(_read(file).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            draft = EntryDraft.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise InvalidRequest(
+                f"line {number}: {problem_of(first)}", hint="correct that line"
+            ) from None
+        try:
+            require_none(faults(draft))
+            require_verified(draft)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"line {number}: {error.message}", hint=error.hint) from None
+        yield draft
+
+
+def _read(file: Path) -> str:
+    try:
+        if str(file) == _STANDARD_INPUT:
+            return sys.stdin.read()
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidRequest(f"{file} cannot be read: {reason}", hint="name another file") from None
+
+
+def _valid(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
+    try:
+        return model.model_validate({name: one for name, one in given.items() if one is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(problem_of(first), hint="correct that argument") from None
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidRequest(f"{text!r} is no UUID", hint="give an id as it is listed") from None
+
+
+def _print_answer(answer: Answer, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_plain(answer))
+    elif answer.disabled:
+        warn("the tenant is disabled: nothing is searched")
+    else:
+        _print_patterns(answer.patterns)
+        say(f"question {answer.query_id}")
+
+
+def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
+    if not patterns:
+        say("There is no such pattern.")
+    for number, one in enumerate(patterns, start=1):
+        score = "" if one.score is None else f", cosine {one.score:.3f}"
+        counts = f"{one.success_count} successes, {one.failure_count} failures"
+        say(f"{number}. {one.id} ({one.label}; {counts}; {one.quality}{score})")
+        say(f"   Problem: {one.problem}")
+        say(f"   Solution: {one.solution}")
+        say(f"   When to try: {one.when_to_try}")
+
+
+def _show(value: object, text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_plain(value))
+    else:
+        say(text)
+
+
+def _plain(value: object) -> Any:
+    return TypeAdapter(type(value)).dump_python(value, mode="json")

@@ -1,0 +1,235 @@
+"""`rag-assets experience`: what past projects learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+
+app = typer.Typer(help="What past projects learned, for the next ones.", no_args_is_help=True)
+
+_Project = Annotated[str | None, typer.Option("--project", help="Id of the project that asks.")]
+_Agent = Annotated[str | None, typer.Option("--agent", help="Type of the agent.")]
+_TaskType = Annotated[str | None, typer.Option("--task-type", help="Type of the task.")]
+_Technology = Annotated[str | None, typer.Option("--technology", help="Technology of the task.")]
+_PatternArgument = Annotated[str, typer.Argument(metavar="PATTERN", help="Id of the pattern.")]
+
+
+@app.command("project")
+def project(
+    tenant: TenantArgument,
+    project: Annotated[str, typer.Argument(metavar="UUID", help="Id of the project.")],
+    name: Annotated[str, typer.Option("--name", help="Name of the project.")],
+    state: Annotated[
+        Literal["active", "completed", "cancelled"], typer.Option("--state", help="Its state.")
+    ] = "active",
+    json: Json = False,
+) -> None:
+    """Make a project that contributes entries, or change its name and state."""
+    from rag_assets.systems.experience import command_line
+
+    command_line.put_project(tenant, project, {"name": name, "state": state}, as_json=json)
+
+
+@app.command("capture")
+def capture(
+    tenant: TenantArgument,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSON lines, one entry each; - for input.")
+    ],
+    json: Json = False,
+) -> None:
+    """Stage entries; nothing is staged if one of them is wrong."""
+    from rag_assets.systems.experience import command_line
+
+    command_line.capture(tenant, file, as_json=json)
+
+
+@app.command("checkpoint")
+def checkpoint(
+    tenant: TenantArgument,
+    project: Annotated[
+        str | None, typer.Option("--project", help="Id of the project; by default all.")
+    ] = None,
+    type_: Annotated[
+        Literal["phase_completion", "project_completion", "cancellation", "manual"],
+        typer.Option("--type", help="What the project has reached."),
+    ] = "manual",
+    json: Json = False,
+) -> None:
+    """Have what was staged embedded by the next sync."""
+    from rag_assets.systems.experience import command_line
+
+    given = {"checkpoint_type": type_, "project_id": project}
+    command_line.request_checkpoint(tenant, given, as_json=json)
+
+
+@app.command("checkpoints")
+def checkpoints(tenant: TenantArgument, json: Json = False) -> None:
+    """List the last checkpoints, and what became of each."""
+    from rag_assets.systems.experience import command_line
+
+    command_line.list_checkpoints(tenant, as_json=json)
+
+
+@app.command("task")
+def task(
+    tenant: TenantArgument,
+    description: Annotated[str, typer.Argument(help="What the task is.")],
+    agent: _Agent = None,
+    task_type: _TaskType = None,
+    technology: _Technology = None,
+    most: Annotated[int, typer.Option("--max", min=1, max=5, help="Patterns at most.")] = 5,
+    project: _Project = None,
+    json: Json = False,
+) -> None:
+    """Find what was learned about a task like this one."""
+    from rag_assets.systems.experience import command_line
+
+    given = {
+        "task_description": description,
+        "agent_type": agent,
+        "task_type": task_type,
+        "technology": technology,
+        "max_results": most,
+        "project_id": project,
+    }
+    command_line.ask_task(tenant, given, as_json=json)
+
+
+@app.command("failure")
+def failure(
+    tenant: TenantArgument,
+    description: Annotated[str, typer.Argument(help="What failed.")],
+    error: Annotated[str | None, typer.Option("--error", help="The error message.")] = None,
+    agent: _Agent = None,
+    task_type: _TaskType = None,
+    project: _Project = None,
+    json: Json = False,
+) -> None:
+    """Find what solved failures like this one."""
+    from rag_assets.systems.experience import command_line
+
+    given = {
+        "failure_description": description,
+        "error_message": error,
+        "agent_type": agent,
+        "task_type": task_type,
+        "project_id": project,
+    }
+    command_line.ask_failure(tenant, given, as_json=json)
+
+
+@app.command("context")
+def context(
+    tenant: TenantArgument,
+    description: Annotated[str, typer.Argument(help="What the task is.")],
+    basic: Annotated[
+        Path | None, typer.Option("--basic", help="File with the basic context.")
+    ] = None,
+    agent: _Agent = None,
+    task_type: _TaskType = None,
+    technology: _Technology = None,
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=200, max=8_000, help="Tokens of the block at most.")
+    ] = 1_500,
+    project: _Project = None,
+    json: Json = False,
+) -> None:
+    """Write an agent's context for a task, with what was learned."""
+    from rag_assets.systems.experience import command_line
+
+    given = {
+        "task": {"description": description, "type": task_type, "technology": technology},
+        "agent_type": agent,
+        "token_budget": tokens,
+        "project_id": project,
+    }
+    command_line.write_context(tenant, given, basic, as_json=json)
+
+
+@app.command("feedback")
+def feedback(
+    tenant: TenantArgument,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Id of the question.")],
+    pattern: _PatternArgument,
+    outcome: Annotated[Literal["helped", "did_not_help"], typer.Argument(help="The outcome.")],
+    json: Json = False,
+) -> None:
+    """Tell whether a pattern of an answer helped."""
+    from rag_assets.systems.experience import command_line
+
+    given = {"query_id": query, "pattern_id": pattern, "outcome": outcome}
+    command_line.give_feedback(tenant, given, as_json=json)
+
+
+@app.command("patterns")
+def patterns(
+    tenant: TenantArgument,
+    pattern: Annotated[
+        str | None, typer.Argument(metavar="[PATTERN]", help="Id of one; by default all.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List patterns, or show one with its entries and merges."""
+    from rag_assets.systems.experience import command_line
+
+    if pattern is None:
+        command_line.list_patterns(tenant, as_json=json)
+    else:
+        command_line.show_pattern(tenant, pattern, as_json=json)
+
+
+@app.command("merge")
+def merge(
+    tenant: TenantArgument,
+    pattern: _PatternArgument,
+    into: Annotated[str, typer.Argument(metavar="INTO", help="Id of the other pattern.")],
+    json: Json = False,
+) -> None:
+    """Make a pattern a part of another one."""
+    from rag_assets.systems.experience import command_line
+
+    command_line.merge(tenant, pattern, into, as_json=json)
+
+
+@app.command("split")
+def split(
+    tenant: TenantArgument,
+    pattern: _PatternArgument,
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Id of the entry.")],
+    json: Json = False,
+) -> None:
+    """Take an entry out of a pattern."""
+    from rag_assets.systems.experience import command_line
+
+    command_line.split(tenant, pattern, entry, as_json=json)
+
+
+@app.command("retract")
+def retract(
+    tenant: TenantArgument,
+    entry: Annotated[str | None, typer.Option("--entry", help="Id of one entry.")] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", help="Id of a project: all that it contributed.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", help="Id of a token: all that came with it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take back entries: they answer no more, and leave every store with the next sync."""
+    from rag_assets.systems.experience import command_line
+
+    command_line.retract(tenant, entry=entry, project=project, token=token, as_json=json)
+
+
+@app.command("report")
+def report(tenant: TenantArgument, json: Json = False) -> None:
+    """Tell what there is, what was asked, what helped, and what expires next."""
+    from rag_assets.systems.experience import command_line
+
+    command_line.report(tenant, as_json=json)

@@ -1,0 +1,50 @@
+"""The sensor that sees checkpoints, whether or not the change watcher runs."""
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from rag_assets.common.hashing import key_of
+from rag_assets.jobs.sync import sync_job
+from rag_assets.partitions import tenants_partitions
+from rag_assets.systems.experience.checkpoints import Checkpoints
+from resources.stores import PostgresResource
+from resources.tenant_lock import REASON_TAG
+from resources.workbench import clear_failures
+from sensors.tenants import partitions_under_way
+
+_LEFT_TO_THE_WATCHER = timedelta(seconds=2)
+
+
+@dg.sensor(
+    name="checkpoints",
+    job=sync_job,
+    minimum_interval_seconds=5,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Requests a run for each tenant with a checkpoint that waits, in one query over all "
+        "tenants. The change watcher may be faster; what a run left over is due as any work is."
+    ),
+)
+def checkpoints_sensor(
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
+) -> dg.SensorResult:
+    """Request one run for the checkpoints that no run has seen."""
+    with clear_failures():
+        catalog = postgres.catalog()
+        before = datetime.now(UTC) - _LEFT_TO_THE_WATCHER
+        waiting = Checkpoints(catalog.database).waiting_tenants(before)
+        active = {record.id: record for record in catalog.tenants.named(waiting)}
+        busy = partitions_under_way(context.instance) if waiting else set()
+        present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
+    requests = [
+        dg.RunRequest(
+            partition_key=id_,
+            run_key=key_of("checkpoints", active[id_].incarnation, [str(one) for one in ids]),
+            tags={REASON_TAG: "a checkpoint waits"},
+        )
+        for id_, ids in waiting.items()
+        if id_ in active and active[id_].state == "ACTIVE" and id_ in present - busy
+    ]
+    skip = None if requests else dg.SkipReason("no checkpoint waits")
+    return dg.SensorResult(run_requests=requests, skip_reason=skip)

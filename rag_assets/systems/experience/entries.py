@@ -1,0 +1,283 @@
+"""Statements on entries: capturing them, handing them to a checkpoint, reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from rag_assets.common.errors import EntryDiffers, UnknownExperience, UnknownProject
+from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.changes import notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.experience_tables import knowledge_staging, projects
+from rag_assets.storage.catalog.tables import record_revisions, source_records
+from rag_assets.systems.experience.matching import exact_key
+from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft
+from rag_assets.systems.experience.source import SOURCE_TYPE
+from rag_assets.systems.experience.verification import faults, require_none, require_verified
+from rag_assets.systems.experience.wording import searched_text
+
+_TEXTS = (
+    *("agent_type", "task_type", "technology", "failure_description", "error_message"),
+    *("solution_steps", "gate_type", "human_feedback", "revision_approach", "approved_approach"),
+    "when_to_try",
+)
+_LENGTHS: Mapping[str, int] = {
+    "agent_type": 100,
+    "task_type": 100,
+    "technology": 100,
+    "gate_type": 50,
+}
+_STAGED = knowledge_staging.c
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """An entry that was captured.
+
+    Attributes:
+        new: whether it was not there before.
+        masked: names of the rules that found credentials, which were replaced by these names.
+    """
+
+    entry: Entry
+    new: bool
+    masked: tuple[str, ...]
+
+    @property
+    def staged(self) -> bool:
+        """Whether it waits for a checkpoint."""
+        return self.entry.checkpoint_id is None
+
+
+class Entries:
+    """Captures and reads the entries of tenants.
+
+    Args:
+        database: holds them.
+        masker: finds credentials.
+    """
+
+    def __init__(self, database: Database, masker: Masker) -> None:
+        self._database = database
+        self._masker = masker
+
+    def capture(self, ref: TenantRef, draft: EntryDraft, *, by: str | None) -> Captured:
+        """Stage an entry; credentials in it are replaced by their rules' names before.
+
+        Args:
+            ref: the tenant.
+            draft: as it was captured.
+            by: the name of the caller's token.
+
+        Raises:
+            InvalidRequest, NotVerified: it is not complete.
+            UnknownProject: its project is not known.
+            EntryDiffers: another one has its external id.
+        """
+        require_none(faults(draft))
+        require_verified(draft)
+        content = key_of("entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"}))
+        clean, rules = self._masked(draft)
+        row = {
+            **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
+            "agent_type": clean.agent_type or ANY_AGENT,
+            "about": [one.model_dump(exclude_none=True) for one in clean.about],
+            "success_verified": True,
+            "content_key": content,
+            "contributed_by": by,
+            "masked": list(rules),
+        }
+        with self._database.begin_exclusive(ref) as connection:
+            _require_project(connection, ref, draft.project_id)
+            known = _of_external_id(connection, ref, draft.external_id)
+            if known is not None:
+                if known.content_key != content:
+                    raise EntryDiffers(
+                        "another entry was captured with this external_id",
+                        hint="give each entry an id of its own",
+                    )
+                return Captured(entry_of(known), new=False, masked=tuple(known.masked))
+            statement = insert(knowledge_staging).values(id=uuid4(), tenant=ref.id, **row)
+            kept = connection.execute(statement.returning(knowledge_staging)).one()
+        return Captured(entry_of(kept), new=True, masked=tuple(rules))
+
+    def get(self, tenant_id: str, ids: Collection[UUID]) -> list[Entry]:
+        """Entries by id, the first captured first; unknown ones are left out."""
+        query = select(knowledge_staging).where(_STAGED.tenant == tenant_id, _STAGED.id.in_(ids))
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(_STAGED.timestamp, _STAGED.id))
+            return [entry_of(row) for row in rows]
+
+    def of_contributor(
+        self, tenant_id: str, *, project_id: UUID | None, token: str | None
+    ) -> list[Entry]:
+        """The entries that a project, or the holder of a token, contributed."""
+        query = select(knowledge_staging).where(_STAGED.tenant == tenant_id)
+        if project_id is not None:
+            query = query.where(_STAGED.project_id == project_id)
+        if token is not None:
+            names = {token, f"token:{token}"}
+            query = query.where(among(_STAGED.contributed_by, names))
+        with self._database.begin() as connection:
+            return [entry_of(row) for row in connection.execute(query)]
+
+    def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
+        """Delete entries that no checkpoint has taken; returns how many."""
+        statement = delete(knowledge_staging).where(
+            _STAGED.tenant == ref.id, _STAGED.id.in_(ids), _STAGED.document_id.is_(None)
+        )
+        with self._database.begin_exclusive(ref) as connection:
+            return connection.execute(statement).rowcount
+
+    def _masked(self, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
+        found: set[str] = set()
+        changed: dict[str, Any] = {}
+        for name in _TEXTS:
+            if (value := getattr(draft, name)) is not None:
+                text, rules = self._masker.replaced(value)
+                found.update(rules)
+                changed[name] = text[: _LENGTHS.get(name)]
+        about = []
+        for one in draft.about:
+            path, rules = self._masker.replaced(one.path)
+            symbol, more = self._masker.replaced(one.symbol or "")
+            found.update(rules, more)
+            about.append(About(path=path, symbol=symbol or None))
+        return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))
+
+
+def require_entry(entries: Sequence[Entry]) -> Entry:
+    """The only one of these.
+
+    Raises:
+        UnknownExperience: there is none.
+    """
+    if not entries:
+        raise UnknownExperience(
+            "the tenant has no such entry", hint="it was taken back, expired, or never existed"
+        )
+    return entries[0]
+
+
+def hand_over(
+    connection: Connection, ref: TenantRef, source: str, checkpoint: UUID, project: UUID | None
+) -> int:
+    """Give a checkpoint what its project had staged; returns how many entries.
+
+    Each becomes a record, so that the next listing finds it.
+
+    Args:
+        connection: of the transaction that makes the checkpoint.
+        ref: the tenant.
+        source: the name of its source of entries.
+        checkpoint: its id.
+        project: None: all projects.
+    """
+    wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
+    if project is not None:
+        wanted.append(_STAGED.project_id == project)
+    rows = connection.execute(select(knowledge_staging).where(*wanted).with_for_update()).all()
+    if not rows:
+        return 0
+    entries = [entry_of(row) for row in rows]
+    records = [_record(ref, source, entry) for entry in entries]
+    revision = {"revision": record_revisions.next_value()}
+    for record in records:
+        connection.execute(insert(source_records).values(**record, **revision))
+    for entry, record in zip(entries, records, strict=True):
+        connection.execute(
+            update(knowledge_staging)
+            .where(_STAGED.tenant == ref.id, _STAGED.id == entry.id)
+            .values(
+                checkpoint_id=checkpoint,
+                document_id=record["document_id"],
+                exact_key=exact_key(entry),
+            )
+        )
+    notify(connection, ref.id)
+    return len(rows)
+
+
+def entry_of(row: Row[Any]) -> Entry:
+    """The entry in a row of `knowledge_staging`."""
+    return Entry(
+        id=row.id,
+        entry_type=row.entry_type,
+        project_id=row.project_id,
+        agent_type=row.agent_type,
+        task_type=row.task_type,
+        technology=row.technology,
+        failure_description=row.failure_description,
+        error_message=row.error_message,
+        solution_steps=row.solution_steps,
+        gate_type=row.gate_type,
+        human_feedback=row.human_feedback,
+        revision_approach=row.revision_approach,
+        approved_approach=row.approved_approach,
+        when_to_try=row.when_to_try,
+        about=tuple(About(**one) for one in row.about),
+        contributed_by=row.contributed_by,
+        captured_at=row.timestamp,
+        checkpoint_id=row.checkpoint_id,
+        document_id=row.document_id,
+        pattern_id=row.pattern_id,
+        embedded_at=row.embedded_at,
+        failure=row.failure,
+    )
+
+
+def _record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
+    """The record of an entry: what is searched of it, and what questions are narrowed by."""
+    text = searched_text(entry)
+    data = text.encode()
+    metadata = {
+        "entry_type": entry.entry_type,
+        "agent_type": entry.agent_type,
+        "task_type": entry.task_type,
+        "technology": entry.technology,
+        "gate_type": entry.gate_type,
+        "project_id": None if entry.project_id is None else str(entry.project_id),
+    }
+    said = {"metadata": {name: value for name, value in metadata.items() if value is not None}}
+    digest = sha256_hex(data)
+    return {
+        "tenant": ref.id,
+        "source": source,
+        "source_type": SOURCE_TYPE,
+        "source_id": str(entry.id),
+        "document_id": record_document_id(source, SOURCE_TYPE, str(entry.id)),
+        "record_key": key_of("record", digest, said),
+        "text": text,
+        "media_type": "text/plain",
+        "size": len(data),
+        "content_sha256": digest,
+        "said": said,
+        "changed_at": func.clock_timestamp(),
+    }
+
+
+def _of_external_id(
+    connection: Connection, ref: TenantRef, external_id: str | None
+) -> Row[Any] | None:
+    if external_id is None:
+        return None
+    query = select(knowledge_staging).where(
+        _STAGED.tenant == ref.id, _STAGED.external_id == external_id
+    )
+    return connection.execute(query).first()
+
+
+def _require_project(connection: Connection, ref: TenantRef, project: UUID) -> None:
+    known = select(projects.c.id).where(projects.c.tenant == ref.id, projects.c.id == project)
+    if connection.scalar(known) is None:
+        raise UnknownProject(
+            f"tenant {ref.id!r} has no project {project}",
+            hint="PUT /rag/experience/projects/{id} makes it",
+        )

@@ -1,0 +1,266 @@
+"""The end of a sync of experience: entries that were published become part of patterns.
+
+An entry is found once it belongs to a pattern. What it is compared with is published already, that
+of the same checkpoint included, and entries are taken in the order of their capture: whatever was
+interrupted, the result is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, insert, select, update
+
+from rag_assets.common.batches import batched
+from rag_assets.common.failure_kinds import WORDS, FailureKind
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.experience_tables import checkpoints, knowledge_staging
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.tables import document_index, documents, serving
+from rag_assets.systems.experience.assignment import Assigner, Assignment
+from rag_assets.systems.experience.checkpoints import OPEN
+from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.tables import experience_merges, experience_patterns
+
+_BATCH = 200
+_MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
+_FOREVER: frozenset[FailureKind] = frozenset(
+    {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
+)
+"""Failures of a document that no later try mends."""
+_FOR_A_PERSON: frozenset[FailureKind] = frozenset({"key-refused", "installation", "unsupported"})
+_STAGED = knowledge_staging.c
+
+
+class ExperienceFollowUp:
+    """Makes patterns of published entries, and tells checkpoints what became of theirs."""
+
+    def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
+        """Why a tenant needs a run although its source did not change."""
+        with catalog.database.begin() as connection:
+            waits = connection.scalar(select(_published(tenant_id).exists()))
+        return "entries of a checkpoint wait for their patterns" if waits else None
+
+    def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
+        """Hashes of the texts whose vectors are kept for comparisons."""
+        query = select(func.unnest(_STAGED.kept_texts)).where(_STAGED.tenant == tenant_id)
+        with catalog.database.begin() as connection:
+            return frozenset(connection.scalars(query))
+
+    def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
+        """Make patterns of what was published; returns counts for the run's page."""
+        with ctx.catalog.database.begin() as connection:
+            found = connection.execute(_published(ctx.ref.id)).all()
+        entries = [entry_of(row) for row in found]
+        assigner = Assigner(ctx, serving)
+        merged, reasons = 0, set[str]()
+        for batch in batched(entries, _BATCH):
+            assigned, reason = assigner.assign(batch)
+            ctx.guard()
+            self._keep(ctx, assigned)
+            merged += sum(one.way is not None for one in assigned)
+            reasons.update(filter(None, [reason]))
+        done = self._settle(ctx)
+        if not entries and not done:
+            return {}
+        shown: dict[str, Any] = {
+            "entries found from now on": len(entries),
+            "merged into patterns": merged,
+            "checkpoints done": done,
+        }
+        if reasons:
+            shown["not compared by vectors"] = "; ".join(sorted(reasons))
+        return shown
+
+    def _keep(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
+        now = ctx.clock.now()
+        with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
+            present = _still_unfinished(connection, ctx.ref, [one.entry.id for one in assigned])
+            patterns = _patterns(connection, ctx.ref, assigned)
+            for one in assigned:
+                if one.entry.id not in present:
+                    continue
+                # The entry that it was to join may have been taken back meanwhile.
+                joins = one.pattern_id in patterns
+                pattern = one.pattern_id if joins else one.entry.id
+                if pattern not in patterns:
+                    _add_pattern(connection, ctx.ref, pattern, one)
+                    patterns.add(pattern)
+                if joins and one.way is not None:
+                    _add_merge(connection, ctx.ref, one)
+                connection.execute(
+                    update(knowledge_staging)
+                    .where(_STAGED.tenant == ctx.ref.id, _STAGED.id == one.entry.id)
+                    .values(
+                        embedded=True,
+                        embedded_at=now,
+                        pattern_id=pattern,
+                        kept_texts=list(one.kept_texts),
+                    )
+                )
+
+    def _settle(self, ctx: TenantContext) -> int:
+        """Record what became of open checkpoints; returns how many are done."""
+        done = 0
+        with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
+            _record_failures(connection, ctx.ref)
+            open_ones = select(checkpoints.c.id).where(
+                checkpoints.c.tenant == ctx.ref.id, checkpoints.c.state.in_((*OPEN, "stopped"))
+            )
+            for id_ in connection.scalars(open_ones).all():
+                done += _settle_one(connection, ctx, id_)
+        return done
+
+
+FOLLOW_UP = ExperienceFollowUp()
+
+
+def _published(tenant_id: str) -> Select[Any]:
+    """Entries that the serving build holds, and no pattern yet, in the order of their capture."""
+    held = (
+        exists()
+        .where(
+            serving.c.tenant == _STAGED.tenant,
+            document_index.c.tenant == _STAGED.tenant,
+            document_index.c.generation == serving.c.generation,
+            document_index.c.document_id == _STAGED.document_id,
+            document_index.c.indexed_key.is_not(None),
+            document_index.c.chunk_count > 0,
+        )
+        .correlate(knowledge_staging)
+    )
+    return (
+        select(knowledge_staging)
+        .where(_STAGED.tenant == tenant_id, _is_left(), held)
+        .order_by(_STAGED.timestamp, _STAGED.id)
+    )
+
+
+def _is_left() -> ColumnElement[bool]:
+    return _STAGED.checkpoint_id.is_not(None) & ~_STAGED.embedded & _STAGED.failure.is_(None)
+
+
+def _still_unfinished(connection: Connection, ref: TenantRef, ids: Sequence[UUID]) -> set[UUID]:
+    query = select(_STAGED.id).where(_STAGED.tenant == ref.id, _STAGED.id.in_(ids), _is_left())
+    return set(connection.scalars(query))
+
+
+def _patterns(connection: Connection, ref: TenantRef, assigned: Sequence[Assignment]) -> set[UUID]:
+    """Those of the patterns that still have an entry."""
+    wanted = {one.pattern_id for one in assigned}
+    query = (
+        select(_STAGED.pattern_id)
+        .distinct()
+        .where(_STAGED.tenant == ref.id, _STAGED.pattern_id.in_(wanted))
+    )
+    return set(connection.scalars(query))
+
+
+def _add_pattern(connection: Connection, ref: TenantRef, pattern: UUID, one: Assignment) -> None:
+    known = select(experience_patterns.c.id).where(
+        experience_patterns.c.tenant == ref.id, experience_patterns.c.id == pattern
+    )
+    if connection.scalar(known) is None:
+        connection.execute(
+            insert(experience_patterns).values(
+                tenant=ref.id, id=pattern, problem_id=one.problem_id or pattern
+            )
+        )
+
+
+def _add_merge(connection: Connection, ref: TenantRef, one: Assignment) -> None:
+    connection.execute(
+        insert(experience_merges).values(
+            tenant=ref.id,
+            id=uuid5(_MERGE_IDS, f"{one.entry.id}/{one.other_id}"),
+            entry_id=one.entry.id,
+            other_id=one.other_id,
+            pattern_id=one.pattern_id,
+            way=one.way,
+            problem_cosine=one.problem_cosine,
+            solution_cosine=one.solution_cosine,
+            bounds=dict(one.bounds),
+            merged_by="rag-assets",
+        )
+    )
+
+
+def _record_failures(connection: Connection, ref: TenantRef) -> None:
+    """Mark entries whose documents no later try mends."""
+    failed = select(documents.c.error_kind).where(
+        documents.c.tenant == ref.id,
+        documents.c.document_id == _STAGED.document_id,
+        documents.c.status == "FAILED",
+        documents.c.error_kind.in_(sorted(_FOREVER)),
+    )
+    connection.execute(
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _is_left(), failed.exists())
+        .values(failure=failed.scalar_subquery())
+    )
+
+
+def _settle_one(connection: Connection, ctx: TenantContext, checkpoint: UUID) -> bool:
+    """Record what became of one checkpoint; returns whether it is done."""
+    of_it = (_STAGED.tenant == ctx.ref.id, _STAGED.checkpoint_id == checkpoint)
+    counts = select(
+        func.count().filter(_STAGED.embedded),
+        func.count().filter(_STAGED.failure.is_not(None)),
+        func.count().filter(_is_left()),
+    ).where(*of_it)
+    embedded, failed, left = connection.execute(counts).one()
+    merged = connection.scalar(
+        select(func.count())
+        .select_from(experience_merges)
+        .join(
+            knowledge_staging,
+            (_STAGED.tenant == experience_merges.c.tenant)
+            & (_STAGED.id == experience_merges.c.entry_id),
+        )
+        .where(*of_it, experience_merges.c.split_at.is_(None), experience_merges.c.way != "manual")
+    )
+    kind = _waits_for(connection, ctx.ref, checkpoint) if left else None
+    state = "running" if embedded else "waiting"
+    if not left:
+        state = "done"
+    elif kind in _FOR_A_PERSON:
+        state = "stopped"
+    connection.execute(
+        update(checkpoints)
+        .where(checkpoints.c.tenant == ctx.ref.id, checkpoints.c.id == checkpoint)
+        .values(
+            state=state,
+            embedded=embedded,
+            merged=merged,
+            failed=failed,
+            error=None if kind is None else f"{WORDS[kind].reason} {WORDS[kind].remedy}",
+            processed_at=None if left else ctx.clock.now(),
+        )
+    )
+    return not left
+
+
+def _waits_for(connection: Connection, ref: TenantRef, checkpoint: UUID) -> FailureKind | None:
+    """Why entries of a checkpoint wait; None: they have not been tried."""
+    query = (
+        select(documents.c.error_kind)
+        .join(
+            knowledge_staging,
+            (_STAGED.tenant == documents.c.tenant)
+            & (_STAGED.document_id == documents.c.document_id),
+        )
+        .where(
+            _STAGED.tenant == ref.id,
+            _STAGED.checkpoint_id == checkpoint,
+            _is_left(),
+            documents.c.status == "FAILED",
+            documents.c.error_kind.is_not(None),
+        )
+        .limit(1)
+    )
+    kind: FailureKind | None = connection.scalar(query)
+    return kind

@@ -1,0 +1,263 @@
+"""Patterns as they are now: counted from their entries and the feedback on them, never kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, and_, func, select, true, tuple_
+
+from rag_assets.api.experience_responses import Pattern
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.model import Entry
+from rag_assets.systems.experience.ranking import label_of, quality_of
+from rag_assets.systems.experience.tables import experience_feedback, experience_patterns
+from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
+from rag_assets.tenants.model import Tenant
+
+_STAGED = knowledge_staging.c
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What is known of a pattern.
+
+    Attributes:
+        problem_id: equal for alternatives.
+        contributions: projects' checkpoints that contributed to it: one counts once.
+        helped, did_not_help: answers, by the last word on each.
+        entries: that are not past their year.
+    """
+
+    problem_id: UUID
+    contributions: int
+    projects: tuple[UUID, ...]
+    entries: int
+    first_embedded_at: datetime
+    last_embedded_at: datetime
+    helped: int = 0
+    did_not_help: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Entries that answer, and what is known of their patterns.
+
+    Attributes:
+        counts: by pattern; those without a living entry are left out.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    counts: Mapping[UUID, Counts] = field(default_factory=dict)
+
+
+def cutoff_of(tenant: Tenant, now: datetime) -> datetime | None:
+    """The time before which entries were embedded that answer no more; None: they all answer."""
+    days = tenant.retention_of("experience")
+    return None if days is None else now - timedelta(days=days)
+
+
+def is_living(cutoff: datetime | None) -> ColumnElement[bool]:
+    """The condition that an entry is found, and not past its year."""
+    if cutoff is None:
+        return and_(_STAGED.embedded, true())
+    return and_(_STAGED.embedded, _STAGED.embedded_at >= cutoff)
+
+
+class PatternReader:
+    """Reads patterns.
+
+    Args:
+        database: holds them.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_entries(
+        self,
+        tenant_id: str,
+        ids: Collection[UUID],
+        cutoff: datetime | None,
+        *,
+        without: UUID | None = None,
+    ) -> Found:
+        """The living ones of these entries, with what is known of their patterns.
+
+        Args:
+            tenant_id: the tenant.
+            ids: of entries.
+            cutoff: see cutoff_of.
+            without: a project; what only it contributed is left out.
+        """
+        wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
+        if without is not None:
+            wanted.append(_STAGED.project_id.is_distinct_from(without))
+        query = select(knowledge_staging).where(*wanted, _STAGED.pattern_id.is_not(None))
+        with self._database.begin() as connection:
+            entries = tuple(entry_of(row) for row in connection.execute(query))
+            patterns = {one.pattern_id for one in entries if one.pattern_id is not None}
+            return Found(entries, counts_of(connection, tenant_id, patterns, cutoff))
+
+    def page(
+        self, tenant_id: str, cutoff: datetime | None, *, after: UUID | None, limit: int
+    ) -> list[Pattern]:
+        """Patterns with a living entry, by id."""
+        query = (
+            select(_STAGED.pattern_id)
+            .distinct()
+            .where(_STAGED.tenant == tenant_id, is_living(cutoff), _STAGED.pattern_id.is_not(None))
+        )
+        if after is not None:
+            query = query.where(_STAGED.pattern_id > after)
+        with self._database.begin() as connection:
+            ids = list(connection.scalars(query.order_by(_STAGED.pattern_id).limit(limit)))
+            return self._shown(connection, tenant_id, ids, cutoff)
+
+    def one(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> Pattern | None:
+        """One pattern; None if it has no living entry."""
+        with self._database.begin() as connection:
+            return next(iter(self._shown(connection, tenant_id, [pattern], cutoff)), None)
+
+    def entries(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> list[Entry]:
+        """The living entries of a pattern, the first embedded first."""
+        query = (
+            select(knowledge_staging)
+            .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id == pattern, is_living(cutoff))
+            .order_by(_STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
+        )
+        with self._database.begin() as connection:
+            return [entry_of(row) for row in connection.execute(query)]
+
+    def _shown(
+        self,
+        connection: Connection,
+        tenant_id: str,
+        ids: Sequence[UUID],
+        cutoff: datetime | None,
+    ) -> list[Pattern]:
+        first = (
+            select(knowledge_staging)
+            .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(ids), is_living(cutoff))
+            .distinct(_STAGED.pattern_id)
+            .order_by(_STAGED.pattern_id, _STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
+        )
+        entries = [entry_of(row) for row in connection.execute(first)]
+        counts = counts_of(connection, tenant_id, ids, cutoff)
+        return [
+            pattern_of(one, counts[one.pattern_id], None)
+            for one in entries
+            if one.pattern_id in counts
+        ]
+
+
+def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
+    """A pattern in the words of one of its entries.
+
+    Args:
+        entry: that answers best.
+        counts: what is known of the pattern.
+        score: cosine of the question and the entry.
+    """
+    successes = counts.contributions + counts.helped
+    return Pattern(
+        id=entry.pattern_id or entry.id,
+        entry_type=entry.entry_type,
+        quality=quality_of(entry.entry_type),
+        problem=problem_of(entry),
+        solution=solution_of(entry),
+        when_to_try=when_to_try(entry),
+        success_count=successes,
+        failure_count=counts.did_not_help,
+        label=label_of(successes),
+        score=score,
+        agent_type=entry.agent_type,
+        gate_type=entry.gate_type,
+        task_type=entry.task_type,
+        technology=entry.technology,
+        projects=counts.projects,
+        first_embedded_at=counts.first_embedded_at,
+        last_embedded_at=counts.last_embedded_at,
+    )
+
+
+def counts_of(
+    connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
+) -> dict[UUID, Counts]:
+    """What is known of each pattern that has a living entry."""
+    wanted = list(ids)
+    if not wanted:
+        return {}
+    contribution = tuple_(
+        func.coalesce(_STAGED.project_id, _STAGED.id),
+        func.coalesce(_STAGED.checkpoint_id, _STAGED.id),
+    )
+    query = (
+        select(
+            _STAGED.pattern_id,
+            experience_patterns.c.problem_id,
+            func.count(contribution.distinct()).label("contributions"),
+            func.array_agg(_STAGED.project_id.distinct()).label("projects"),
+            func.count().label("entries"),
+            func.min(_STAGED.embedded_at).label("first_at"),
+            func.max(_STAGED.embedded_at).label("last_at"),
+        )
+        .join(
+            experience_patterns,
+            (experience_patterns.c.tenant == _STAGED.tenant)
+            & (experience_patterns.c.id == _STAGED.pattern_id),
+        )
+        .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(wanted), is_living(cutoff))
+        .group_by(_STAGED.pattern_id, experience_patterns.c.problem_id)
+    )
+    feedback = _feedback(connection, tenant_id, wanted)
+    return {
+        row.pattern_id: Counts(
+            problem_id=row.problem_id,
+            contributions=row.contributions,
+            projects=tuple(sorted(one for one in row.projects if one is not None)),
+            entries=row.entries,
+            first_embedded_at=row.first_at,
+            last_embedded_at=row.last_at,
+            **feedback.get(row.pattern_id, {}),
+        )
+        for row in connection.execute(query)
+    }
+
+
+def _feedback(
+    connection: Connection, tenant_id: str, ids: Sequence[UUID]
+) -> dict[UUID, dict[str, int]]:
+    """The feedback on patterns, that on patterns that became a part of them included."""
+    pattern = experience_patterns.c
+    family = (
+        select(pattern.id.label("root"), pattern.id)
+        .where(pattern.tenant == tenant_id, pattern.id.in_(ids))
+        .cte("family", recursive=True)
+    )
+    parts = (
+        select(family.c.root, pattern.id)
+        .join(family, pattern.merged_into == family.c.id)
+        .where(pattern.tenant == tenant_id)
+    )
+    family = family.union(parts)
+    said = experience_feedback.c
+    query: Any = (
+        select(
+            family.c.root,
+            func.count().filter(said.outcome == "helped").label("helped"),
+            func.count().filter(said.outcome == "did_not_help").label("did_not_help"),
+        )
+        .join(experience_feedback, said.pattern_id == family.c.id)
+        .where(said.tenant == tenant_id)
+        .group_by(family.c.root)
+    )
+    return {
+        row.root: {"helped": row.helped, "did_not_help": row.did_not_help}
+        for row in connection.execute(query)
+    }

@@ -1,0 +1,260 @@
+"""Questions of an orchestrator: what was learned about a task, or from a failure like this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from uuid import UUID, uuid4
+
+from anyio.to_thread import run_sync
+from sqlalchemy import insert
+
+from rag_assets.api.experience_responses import Answer, Context, Pattern, Use
+from rag_assets.common.clock import Clock
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.model import (
+    MAX_QUERY,
+    MAX_TOP_K,
+    Caller,
+    Filters,
+    Hit,
+    SearchAnswer,
+    SearchRequest,
+)
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.context import block_of, with_block
+from rag_assets.systems.experience.model import (
+    ANY_AGENT,
+    MOST_OF_A_FAILURE,
+    ContextQuestion,
+    FailureQuestion,
+    TaskQuestion,
+)
+from rag_assets.systems.experience.patterns import Found, PatternReader, cutoff_of, pattern_of
+from rag_assets.systems.experience.ranking import ranked, with_conflicts
+from rag_assets.systems.experience.source import SOURCE_TYPE
+from rag_assets.systems.experience.tables import experience_questions
+from rag_assets.systems.experience.wording import MOST_TOKENS, failure_question, shortened
+from rag_assets.tenants.model import Tenant
+
+_NEAREST = 5
+"""Patterns that are ranked: the nearest ones."""
+_FIRST_HITS = 30
+
+_T = TypeVar("_T")
+
+
+class ExperienceSearch(Protocol):
+    """Searches a tenant's entries (see AsyncRetriever)."""
+
+    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        """Search one tenant's knowledge."""
+
+
+class BlockingRunner(Protocol):
+    """Runs blocking work on behalf of a caller."""
+
+    async def __call__(self, tenant_id: str, caller: str | None, work: Callable[[], _T], /) -> _T:
+        """The result of the work."""
+
+
+async def in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
+    """Run blocking work in any thread."""
+    return await run_sync(work)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Answers questions, in one event loop.
+
+    Attributes:
+        catalog: holds entries and patterns.
+        search: finds entries.
+        run_blocking: runs what waits for the catalog.
+        clock: by which a year passes.
+    """
+
+    catalog: Catalog
+    search: ExperienceSearch
+    run_blocking: BlockingRunner = in_thread
+    clock: Clock = field(default_factory=Clock)
+
+    async def for_task(
+        self, record: TenantRecord, question: TaskQuestion, caller: Caller
+    ) -> Answer:
+        """The patterns for a task, best first.
+
+        Args:
+            record: the tenant.
+            question: what the task is.
+            caller: who asks.
+
+        Raises:
+            RoleRefused: the caller's role may not ask this tenant.
+            ProviderError: the question could not be embedded.
+        """
+        filters = _filters(
+            project=question.project_id,
+            agent=question.agent_type,
+            task=question.task_type,
+            technology=question.technology,
+        )
+        request = _request("task", question.task_description, filters, caller)
+        return await self._answer(record, request, question.project_id, question.max_results)
+
+    async def for_failure(
+        self, record: TenantRecord, question: FailureQuestion, caller: Caller
+    ) -> Answer:
+        """The patterns for a failure, best first; arguments and errors as those of for_task."""
+        filters = _filters(
+            project=question.project_id,
+            agent=question.agent_type,
+            task=question.task_type,
+            entry_type="failure_solution",
+        )
+        text = failure_question(question.failure_description, question.error_message)
+        request = _request("failure", text, filters, caller)
+        return await self._answer(record, request, question.project_id, MOST_OF_A_FAILURE)
+
+    async def context(
+        self, record: TenantRecord, question: ContextQuestion, caller: Caller
+    ) -> Context:
+        """The context of an agent, with a block of patterns; errors as those of for_task."""
+        answer = await self.for_task(record, question.question, caller)
+        block = block_of(answer.patterns, question.token_budget)
+        return Context(
+            context=with_block(question.basic_context, block),
+            query_id=answer.query_id,
+            patterns=block.patterns,
+            tokens=block.tokens,
+            disabled=answer.disabled,
+        )
+
+    async def _answer(
+        self, record: TenantRecord, request: SearchRequest, project: UUID | None, limit: int
+    ) -> Answer:
+        tenant = Tenant.from_config(record.config)
+        patterns: list[Pattern] = []
+        problems: list[UUID] = []
+        answer = SearchAnswer()
+        # Entries of one pattern may be many: only a longer list then holds enough patterns.
+        for count in (_FIRST_HITS, MAX_TOP_K):
+            answer = await self.search.search(
+                record.id, request.model_copy(update={"top_k": count})
+            )
+            if answer.disabled:
+                return Answer.of_disabled()
+            patterns, problems = await self._patterns(record, tenant, answer.hits, project, request)
+            if len(patterns) >= _NEAREST or len(answer.hits) < count:
+                break
+        shown = _chosen(patterns, problems, limit)
+        query_id = await self._recorded(record, request, shown)
+        threshold = answer.debug.threshold if answer.debug else None
+        return Answer(query_id, threshold, tuple(shown))
+
+    async def _patterns(
+        self,
+        record: TenantRecord,
+        tenant: Tenant,
+        hits: Sequence[Hit],
+        project: UUID | None,
+        request: SearchRequest,
+    ) -> tuple[list[Pattern], list[UUID]]:
+        """The patterns of hits, the nearest first, and what each of them solves."""
+        scores = _scores(hits)
+        cutoff = cutoff_of(tenant, self.clock.now())
+        reader = PatternReader(self.catalog.database)
+        found = await self.run_blocking(
+            record.id,
+            request.caller.name,
+            lambda: reader.of_entries(record.id, scores.keys(), cutoff, without=project),
+        )
+        return _nearest(found, scores)
+
+    async def _recorded(
+        self, record: TenantRecord, request: SearchRequest, patterns: Sequence[Pattern]
+    ) -> UUID:
+        """Record a question, without its words, so that feedback can name it."""
+        query_id = uuid4()
+        row = {
+            "tenant": record.id,
+            "id": query_id,
+            "use": request.use,
+            "asked_by": request.caller.name,
+            "patterns": [str(pattern.id) for pattern in patterns],
+        }
+
+        def write() -> None:
+            with self.catalog.database.begin_for(record.ref) as connection:
+                connection.execute(insert(experience_questions).values(**row))
+
+        await self.run_blocking(record.id, request.caller.name, write)
+        return query_id
+
+
+def _request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchRequest:
+    text = shortened(text, MOST_TOKENS)
+    half = MAX_QUERY // 2
+    if len(text) > MAX_QUERY:
+        text = text[:half] + text[-half:]
+    return SearchRequest(
+        query=text,
+        source_types=(SOURCE_TYPE,),
+        filters=filters,
+        mode="knn",
+        rerank=False,
+        caller=caller,
+        use=use,
+    )
+
+
+def _filters(
+    *,
+    project: UUID | None,
+    agent: str | None,
+    task: str | None,
+    technology: str | None = None,
+    entry_type: str | None = None,
+) -> Filters:
+    """What an entry must be; what it leaves open matches."""
+    metadata: dict[str, tuple[str | None, ...]] = {}
+    if entry_type is not None:
+        metadata["entry_type"] = (entry_type,)
+    if agent is not None:
+        metadata["agent_type"] = (agent, ANY_AGENT)
+    if task is not None:
+        metadata["task_type"] = (task, None)
+    if technology is not None:
+        metadata["technology"] = (technology, None)
+    without = {} if project is None else {"project_id": (str(project),)}
+    return Filters(metadata=metadata, without_metadata=without)
+
+
+def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
+    """The cosine of each entry, those of equal text included."""
+    scores: dict[UUID, float] = {}
+    for hit in hits:
+        for uri in (hit.uri, *hit.also):
+            scores.setdefault(UUID(path_of(uri).rpartition("/")[2]), hit.score or 0.0)
+    return scores
+
+
+def _nearest(found: Found, scores: dict[UUID, float]) -> tuple[list[Pattern], list[UUID]]:
+    patterns: dict[UUID, Pattern] = {}
+    entries = sorted(found.entries, key=lambda one: (-scores[one.id], str(one.id)))
+    for entry in entries:
+        id_ = entry.pattern_id
+        if id_ is not None and id_ in found.counts and id_ not in patterns:
+            patterns[id_] = pattern_of(entry, found.counts[id_], scores[entry.id])
+    return list(patterns.values()), [found.counts[id_].problem_id for id_ in patterns]
+
+
+def _chosen(patterns: Sequence[Pattern], problems: Sequence[UUID], limit: int) -> list[Pattern]:
+    """The nearest patterns in the order of their success, with the alternatives of each."""
+    solves = {pattern.id: problem for pattern, problem in zip(patterns, problems, strict=True)}
+    order = ranked(patterns[:_NEAREST])
+    kept = with_conflicts(order, [solves[one.id] for one in order])
+    shown = kept[:limit]
+    return with_conflicts(shown, [solves[one.id] for one in shown])

@@ -1,0 +1,340 @@
+"""The endpoints of experience, below /rag/experience.
+
+Orchestrators capture and ask; admins capture and manage; members do neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.experience_responses import (
+    Answer,
+    CapturedEntry,
+    CheckpointProgress,
+    Context,
+    FeedbackCounts,
+    Pattern,
+    PatternDetails,
+    Patterns,
+    Project,
+    Report,
+    RequestedCheckpoint,
+    Retracted,
+)
+from rag_assets.api.guard import Guarded
+from rag_assets.api.identity import Forbidden, Identity
+from rag_assets.api.model import TenantQuery
+from rag_assets.api.problems import documented
+from rag_assets.systems.experience.checkpoints import Checkpoint
+from rag_assets.systems.experience.model import (
+    CheckpointDraft,
+    ContextQuestion,
+    EntryDraft,
+    FailureQuestion,
+    FeedbackDraft,
+    MergeDraft,
+    ProjectDraft,
+    RetractDraft,
+    SplitDraft,
+    TaskQuestion,
+)
+from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.ranking import quality_of
+from rag_assets.systems.experience.service import Experience
+from rag_assets.systems.experience.verification import checkpoint_faults, faults, retraction_faults
+
+_REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
+_CREATED, _FOUND = 201, 200
+_T = TypeVar("_T")
+
+router = APIRouter(
+    prefix="/rag/experience", tags=["experience"], responses=_REFUSED, route_class=Guarded
+)
+
+
+class PatternPage(TenantQuery):
+    """A page of patterns."""
+
+    after: UUID | None = None
+    limit: int = Field(default=100, ge=1, le=1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request about one tenant, with what answers it."""
+
+    identity: Identity
+    backend: Backend
+    tenant: str
+
+    @property
+    def by(self) -> str:
+        """The name of the caller."""
+        return self.identity.name
+
+    @property
+    def experience(self) -> Experience:
+        """What answers."""
+        return Experience(self.backend.catalog, self.backend.retriever.masker)
+
+    @property
+    def questions(self) -> Questions:
+        """What answers questions."""
+        return Questions(
+            self.backend.catalog, self.backend.retriever, run_blocking=self.backend.run
+        )
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Run blocking work; see Backend.run."""
+        return await self.backend.run(self.tenant, self.by, work)
+
+    async def write(self, work: Callable[[], _T]) -> _T:
+        """Run work that changes the tenant; see Backend.write."""
+        return await self.backend.write(self.tenant, work)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A caller with a role that may make the request."""
+
+    request: Request
+    identity: Identity
+    backend: Backend
+    named: str | None
+
+    def about(self, tenant: str | None = None) -> Asked:
+        """The request about a tenant.
+
+        Args:
+            tenant: that its body names.
+
+        Raises:
+            Forbidden: the token is not for it.
+        """
+        tenant_id = self.identity.tenant(tenant or self.named)
+        self.request.state.tenant = tenant_id
+        return Asked(self.identity, self.backend, tenant_id)
+
+
+async def _anyone(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Asker:
+    """A caller who asks, which the search refuses to all roles but one."""
+    return Asker(request, identity, backend, parameters.tenant)
+
+
+async def _contributor(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
+    if asker.identity.role == "member":
+        raise Forbidden(
+            "only an orchestrator or an admin may do this",
+            hint="use a token whose role is orchestrator",
+        )
+    return asker
+
+
+async def _admin(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
+    asker.identity.require_admin()
+    return asker
+
+
+AskingDependency = Annotated[Asker, Depends(_anyone)]
+AskedDependency = Annotated[Asker, Depends(_contributor)]
+AdminDependency = Annotated[Asker, Depends(_admin)]
+
+
+@router.put("/projects/{project_id}")
+async def put_project(project_id: UUID, body: ProjectDraft, asker: AskedDependency) -> Project:
+    """Make a project that contributes entries, or change its name and state."""
+    asked = asker.about()
+    return await asked.write(partial(asked.experience.put_project, asked.tenant, project_id, body))
+
+
+@router.post("/entries", status_code=_CREATED, responses={_FOUND: {"model": CapturedEntry}})
+async def capture(body: EntryDraft, asker: AskedDependency, response: Response) -> CapturedEntry:
+    """Stage what a project learned; a checkpoint embeds it.
+
+    With an external_id it may be sent again: the answer is 200 and the first id then.
+    """
+    asked = asker.about(body.tenant)
+    _require_none(faults(body))
+    captured = await asked.write(partial(asked.experience.capture, asked.tenant, body, by=asked.by))
+    if not captured.new:
+        response.status_code = _FOUND
+    entry = captured.entry
+    return CapturedEntry(entry.id, quality_of(entry.entry_type), captured.staged, captured.masked)
+
+
+@router.delete("/entries/{entry_id}", status_code=202)
+async def delete_entry(entry_id: UUID, asker: AdminDependency) -> Retracted:
+    """Take back one entry: it answers no more from now on, and leaves every store. For admins."""
+    asked = asker.about()
+
+    def delete() -> Retracted:
+        record = asked.experience.record(asked.tenant)
+        asked.experience.administration.delete_entry(record, entry_id, by=asked.by)
+        return Retracted(1)
+
+    return await asked.write(delete)
+
+
+@router.post("/retract", status_code=202)
+async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
+    """Take back all that a project, or the holder of a token, contributed. For admins."""
+    asked = asker.about(body.tenant)
+    _require_none(retraction_faults(body))
+
+    def take_back() -> Retracted:
+        record = asked.experience.record(asked.tenant)
+        return Retracted(asked.experience.administration.retract(record, body, by=asked.by))
+
+    return await asked.write(take_back)
+
+
+@router.post("/checkpoints", status_code=202)
+async def request_checkpoint(body: CheckpointDraft, asker: AskedDependency) -> RequestedCheckpoint:
+    """Have what a project has staged by now embedded, in the background."""
+    asked = asker.about(body.tenant)
+    _require_none(checkpoint_faults(body))
+    made = await asked.write(
+        partial(asked.experience.request_checkpoint, asked.tenant, body, by=asked.by)
+    )
+    return RequestedCheckpoint(made.id, made.staged)
+
+
+@router.get("/checkpoints/{checkpoint_id}")
+async def checkpoint(checkpoint_id: UUID, asker: AskedDependency) -> CheckpointProgress:
+    """Tell what became of a checkpoint."""
+    asked = asker.about()
+    found: Checkpoint = await asked.read(
+        partial(asked.experience.checkpoint, asked.tenant, checkpoint_id)
+    )
+    return CheckpointProgress(
+        found.state,
+        found.staged,
+        found.embedded,
+        found.merged,
+        found.failed,
+        found.error,
+        found.processed_at,
+    )
+
+
+@router.post("/task", responses=documented(402, 502))
+async def for_task(body: TaskQuestion, asker: AskingDependency) -> Answer:
+    """Find what past projects learned about a task like this one. For orchestrators."""
+    asked = asker.about(body.tenant)
+    record = await asked.read(partial(asked.experience.record, asked.tenant))
+    return await asked.questions.for_task(record, body, asked.identity.caller)
+
+
+@router.post("/failure", responses=documented(402, 502))
+async def for_failure(body: FailureQuestion, asker: AskingDependency) -> Answer:
+    """Find what solved failures like this one. For orchestrators."""
+    asked = asker.about(body.tenant)
+    record = await asked.read(partial(asked.experience.record, asked.tenant))
+    return await asked.questions.for_failure(record, body, asked.identity.caller)
+
+
+@router.post("/context", responses=documented(402, 502))
+async def context(body: ContextQuestion, asker: AskingDependency) -> Context:
+    """Write an agent's context for a task, with what past projects learned. For orchestrators."""
+    asked = asker.about(body.tenant)
+    record = await asked.read(partial(asked.experience.record, asked.tenant))
+    return await asked.questions.context(record, body, asked.identity.caller)
+
+
+@router.post("/feedback")
+async def feedback(body: FeedbackDraft, asker: AskedDependency) -> FeedbackCounts:
+    """Tell whether a pattern helped; the last word on each answer counts."""
+    asked = asker.about(body.tenant)
+    return await asked.write(partial(asked.experience.feedback, asked.tenant, body, by=asked.by))
+
+
+@router.get("/patterns")
+async def patterns(
+    request: Request,
+    page: Annotated[PatternPage, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Patterns:
+    """List patterns, by id. For admins."""
+    identity.require_admin()
+    asked = Asker(request, identity, backend, page.tenant).about()
+
+    def read() -> Patterns:
+        record = asked.experience.record(asked.tenant)
+        found = asked.experience.administration.page(record, after=page.after, limit=page.limit + 1)
+        following = found[page.limit - 1].id if len(found) > page.limit else None
+        return Patterns(tuple(found[: page.limit]), following)
+
+    return await asked.read(read)
+
+
+@router.get("/patterns/{pattern_id}")
+async def pattern(pattern_id: UUID, asker: AdminDependency) -> PatternDetails:
+    """Show a pattern with its entries and merges. For admins."""
+    asked = asker.about()
+
+    def read() -> PatternDetails:
+        record = asked.experience.record(asked.tenant)
+        return asked.experience.administration.details(record, pattern_id)
+
+    return await asked.read(read)
+
+
+@router.post("/patterns/{pattern_id}/merge")
+async def merge(pattern_id: UUID, body: MergeDraft, asker: AdminDependency) -> PatternDetails:
+    """Make a pattern a part of another one. For admins."""
+    asked = asker.about(body.tenant)
+
+    def write() -> PatternDetails:
+        record = asked.experience.record(asked.tenant)
+        return asked.experience.administration.merge(record, pattern_id, body.into, by=asked.by)
+
+    return await asked.write(write)
+
+
+@router.post("/patterns/{pattern_id}/split")
+async def split(pattern_id: UUID, body: SplitDraft, asker: AdminDependency) -> Pattern:
+    """Take an entry out of a pattern; the two never become one by themselves again. For admins."""
+    asked = asker.about(body.tenant)
+
+    def write() -> Pattern:
+        record = asked.experience.record(asked.tenant)
+        return asked.experience.administration.split(record, pattern_id, body.entry_id, by=asked.by)
+
+    return await asked.write(write)
+
+
+@router.get("/report")
+async def report(asker: AdminDependency) -> Report:
+    """Tell what there is, what was asked, what helped, and what expires next. For admins."""
+    asked = asker.about()
+
+    def read() -> Report:
+        record = asked.experience.record(asked.tenant)
+        return asked.experience.administration.report(record)
+
+    return await asked.read(read)
+
+
+def _require_none(found: Iterator[tuple[str, str]]) -> None:
+    """Require that nothing is wrong with a body; otherwise each field is named."""
+    problems = [
+        {"type": "value_error", "loc": ("body", name), "msg": problem} for name, problem in found
+    ]
+    if problems:
+        raise RequestValidationError(problems)

@@ -1,0 +1,92 @@
+"""All that an interface needs of experience: one object over an installation."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from rag_assets.api.experience_responses import FeedbackCounts, Project
+from rag_assets.common.clock import Clock
+from rag_assets.common.errors import NoExperience
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.administration import Administration
+from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
+from rag_assets.systems.experience.entries import Captured, Entries
+from rag_assets.systems.experience.feedback import give_feedback
+from rag_assets.systems.experience.model import (
+    CheckpointDraft,
+    EntryDraft,
+    FeedbackDraft,
+    ProjectDraft,
+)
+from rag_assets.tenants.model import Tenant
+
+PROFILE = "experience"
+
+
+class Experience:
+    """Experience of an installation; everything blocks, and nothing is kept open.
+
+    Args:
+        catalog: of the installation.
+        masker: finds credentials in what is captured.
+        clock: by which a year passes.
+
+    Attributes:
+        administration: what admins do.
+        checkpoints: projects, and moments at which what they staged is embedded.
+    """
+
+    def __init__(self, catalog: Catalog, masker: Masker, clock: Clock | None = None) -> None:
+        self._catalog = catalog
+        self._entries = Entries(catalog.database, masker)
+        self.checkpoints = Checkpoints(catalog.database)
+        self.administration = Administration(catalog, self._entries, clock or Clock())
+
+    def record(self, tenant_id: str) -> TenantRecord:
+        """A tenant that keeps experience.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            NoExperience: its profile is another one.
+        """
+        record = self._catalog.tenants.get(tenant_id)
+        if record.profile != PROFILE:
+            raise NoExperience(
+                f"tenant {tenant_id!r} keeps no experience of projects",
+                hint=f"name a tenant with the profile {PROFILE!r}",
+            )
+        return record
+
+    def put_project(self, tenant_id: str, project: UUID, draft: ProjectDraft) -> Project:
+        """Make a project, or change its name and state."""
+        return self.checkpoints.put_project(self.record(tenant_id).ref, project, draft)
+
+    def capture(self, tenant_id: str, draft: EntryDraft, *, by: str | None) -> Captured:
+        """Stage an entry; see Entries.capture."""
+        return self._entries.capture(self.record(tenant_id).ref, draft, by=by)
+
+    def request_checkpoint(
+        self, tenant_id: str, draft: CheckpointDraft, *, by: str | None
+    ) -> Checkpoint:
+        """Have what a project staged embedded; see Checkpoints.request."""
+        record = self.record(tenant_id)
+        tenant = Tenant.from_config(record.config)
+        source = next((one.name for one in tenant.sources if one.type == PROFILE), None)
+        if source is None:
+            raise NoExperience(
+                f"tenant {tenant_id!r} has no source of type {PROFILE!r}",
+                hint="leave out `sources` of the tenant, or add one of this type",
+            )
+        return self.checkpoints.request(record.ref, source, draft, by=by)
+
+    def checkpoint(self, tenant_id: str, checkpoint: UUID) -> Checkpoint:
+        """One checkpoint; see Checkpoints.get."""
+        return self.checkpoints.get(self.record(tenant_id).id, checkpoint)
+
+    def feedback(self, tenant_id: str, draft: FeedbackDraft, *, by: str | None) -> FeedbackCounts:
+        """Record whether a pattern helped; see give_feedback."""
+        record = self.record(tenant_id)
+        cutoff = self.administration.cutoff(record)
+        return give_feedback(self._catalog.database, record.ref, draft, cutoff=cutoff, by=by)

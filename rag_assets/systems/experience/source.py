@@ -1,0 +1,35 @@
+"""The source of entries: those that a checkpoint has taken, as records of the catalog."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
+
+SOURCE_TYPE = "experience"
+"""Of every entry's document."""
+
+
+class ExperienceConfig(SourceConfig):
+    """Entries that orchestrators captured, one document each.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        scope: the access scope of entries, where it is not the tenant's.
+    """
+
+    type: Literal["experience"] = "experience"
+
+
+def _build(config: ExperienceConfig, context: SourceContext) -> RecordsSource:
+    if context.records is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: entries need a catalog, and none is open",
+            hint="open it with the tenant's catalog",
+        )
+    return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
+
+
+EXPERIENCE = SourceKind("experience", ExperienceConfig, _build, kept=True)

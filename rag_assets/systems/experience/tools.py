@@ -1,0 +1,216 @@
+"""The MCP tools of orchestrators."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from rag_assets.api.experience_responses import Answer
+from rag_assets.common.errors import InvalidRequest
+from rag_assets.mcp.knowledge import Knowledge, current_message
+from rag_assets.mcp.tools import Tool
+from rag_assets.privacy.masker import masker_of
+from rag_assets.retrieval.contexts import neutralised
+from rag_assets.retrieval.model import Role, SearchAnswer, SearchRequest
+from rag_assets.systems.experience.model import (
+    EntryDraft,
+    FailureQuestion,
+    FeedbackDraft,
+    TaskQuestion,
+)
+from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.service import Experience
+from rag_assets.tenants.problems import problem_of
+
+_ROLES: frozenset[Role] = frozenset({"orchestrator"})
+_ANSWER = TypeAdapter(Answer)
+_NAME = Field(max_length=100)
+_OptionalName = Annotated[str | None, _NAME]
+_Text = Annotated[str, Field(max_length=20_000)]
+_OptionalText = Annotated[str | None, Field(max_length=20_000)]
+
+
+def _for_task(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_for_task(
+        task_description: _Text,
+        agent_type: _OptionalName = None,
+        task_type: _OptionalName = None,
+        technology: _OptionalName = None,
+        max_results: Annotated[int, Field(ge=1, le=5)] = 5,
+        project_id: str | None = None,
+    ) -> str:
+        question = _valid(
+            TaskQuestion,
+            task_description=task_description,
+            agent_type=agent_type,
+            task_type=task_type,
+            technology=technology,
+            max_results=max_results,
+            project_id=project_id,
+        )
+        message = current_message()
+        record = await knowledge.in_thread(lambda: _experience(knowledge).record(message.tenant_id))
+        return _shown(await _questions(knowledge).for_task(record, question, message.caller))
+
+    return experience_for_task
+
+
+def _for_failure(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_for_failure(
+        failure_description: _Text,
+        error_message: _OptionalText = None,
+        agent_type: _OptionalName = None,
+        task_type: _OptionalName = None,
+        project_id: str | None = None,
+    ) -> str:
+        question = _valid(
+            FailureQuestion,
+            failure_description=failure_description,
+            error_message=error_message,
+            agent_type=agent_type,
+            task_type=task_type,
+            project_id=project_id,
+        )
+        message = current_message()
+        record = await knowledge.in_thread(lambda: _experience(knowledge).record(message.tenant_id))
+        return _shown(await _questions(knowledge).for_failure(record, question, message.caller))
+
+    return experience_for_failure
+
+
+def _capture(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_capture(
+        entry_type: Literal["failure_solution", "gate_rejection", "gate_approval"],
+        project_id: str,
+        agent_type: _OptionalName = None,
+        task_type: _OptionalName = None,
+        technology: _OptionalName = None,
+        failure_description: _OptionalText = None,
+        error_message: _OptionalText = None,
+        solution_steps: _OptionalText = None,
+        success_verified: bool | None = None,
+        gate_type: Annotated[str | None, Field(max_length=50)] = None,
+        human_feedback: _OptionalText = None,
+        revision_approach: _OptionalText = None,
+        approved_approach: _OptionalText = None,
+        when_to_try: _OptionalText = None,
+        external_id: Annotated[str | None, Field(max_length=200)] = None,
+    ) -> str:
+        given = {name: value for name, value in locals().items() if name != "knowledge"}
+        draft = _valid(EntryDraft, **given)
+        message = current_message()
+        captured = await knowledge.in_thread(
+            lambda: _experience(knowledge).capture(message.tenant_id, draft, by=message.caller.name)
+        )
+        return json.dumps(
+            {
+                "id": str(captured.entry.id),
+                "staged": captured.staged,
+                "masked": list(captured.masked),
+            }
+        )
+
+    return experience_capture
+
+
+def _feedback(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_feedback(
+        query_id: str, pattern_id: str, outcome: Literal["helped", "did_not_help"]
+    ) -> str:
+        draft = _valid(FeedbackDraft, query_id=query_id, pattern_id=pattern_id, outcome=outcome)
+        message = current_message()
+        counts = await knowledge.in_thread(
+            lambda: _experience(knowledge).feedback(
+                message.tenant_id, draft, by=message.caller.name
+            )
+        )
+        return json.dumps(
+            {"success_count": counts.success_count, "failure_count": counts.failure_count}
+        )
+
+    return experience_feedback
+
+
+FOR_TASK = Tool(
+    name="experience_for_task",
+    description="What past projects learned about a task like this one, best first.",
+    function=_for_task,
+    roles=_ROLES,
+)
+FOR_FAILURE = Tool(
+    name="experience_for_failure",
+    description="What solved failures like this one in past projects, best first.",
+    function=_for_failure,
+    roles=_ROLES,
+)
+CAPTURE = Tool(
+    name="experience_capture",
+    description=(
+        "Stage what a project learned: a failure with its verified solution, a gate's rejection"
+        " with the approved revision, or what passed a gate at the first attempt."
+    ),
+    function=_capture,
+    roles=_ROLES,
+)
+FEEDBACK = Tool(
+    name="experience_feedback",
+    description="Tell whether a pattern of an answer helped.",
+    function=_feedback,
+    roles=_ROLES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Searches as the server's messages do."""
+
+    knowledge: Knowledge
+
+    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+        """Search one tenant's knowledge."""
+        return await self.knowledge.search(tenant_id, request)
+
+
+def _questions(knowledge: Knowledge) -> Questions:
+    async def run(_tenant: str, _caller: str | None, work: Callable[[], Any], /) -> Any:
+        return await knowledge.in_thread(work)
+
+    return Questions(knowledge.reader.catalog, _Search(knowledge), run_blocking=run)
+
+
+def _experience(knowledge: Knowledge) -> Experience:
+    masker = knowledge.masker or masker_of(None)
+    return Experience(knowledge.reader.catalog, masker)
+
+
+def _shown(answer: Answer) -> str:
+    """An answer as JSON, whose texts are data: they imitate no marker."""
+    patterns = tuple(
+        replace(
+            pattern,
+            problem=neutralised(pattern.problem),
+            solution=neutralised(pattern.solution),
+            when_to_try=neutralised(pattern.when_to_try),
+        )
+        for pattern in answer.patterns
+    )
+    return _ANSWER.dump_json(replace(answer, patterns=patterns), exclude_none=True).decode()
+
+
+def _valid(model: type[Any], **values: Any) -> Any:
+    """The question or entry of these values.
+
+    Raises:
+        InvalidRequest: a value is not usable; names the field.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    try:
+        valid: BaseModel = model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(problem_of(first), hint="correct that field") from None
+    return valid
