@@ -20,10 +20,10 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.embedding import embed_chunks
+from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
-from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.pipeline.tenancy import reconcile_tenants

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from docstring_parser import DocstringStyle, parse
@@ -202,5 +202,7 @@ def _profiles() -> Iterator[str]:
 def _settings(group: str, values: Any) -> Iterator[str]:
     if isinstance(values, Mapping):
         yield from (f"`{group}.{key}: {value}`" for key, value in values.items())
+    elif not isinstance(values, Sequence):
+        yield f"`{group}: {'null' if values is None else values}`"
     else:
         yield from (f"`{group}: {value}`".replace("'", "") for value in values)

@@ -14,8 +14,8 @@ from rag_assets.common.clock import Clock
 from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.erasure_tables import receipts
 from rag_assets.storage.catalog.events import NewEvent
-from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation

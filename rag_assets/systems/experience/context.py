@@ -25,8 +25,8 @@ _GAP = r"[^\w\n]*+"
 _LINE_OF_A_BLOCK = re.compile(
     rf"""(?:\A|(?<=\n))[^\w\n]*?(?P<line>
         pattern{_GAP}\d
-      | -{_GAP}(?:problem|solution|when{_GAP}to{_GAP}try){_GAP}:
-      | recommendation{_GAP}:
+      | -{_GAP}(?:problem|solution|when{_GAP}to{_GAP}try)[^\w\n:]*+:
+      | recommendation[^\w\n:]*+:
       | similar{_GAP}situations{_GAP}have
     )""",
     re.VERBOSE,
