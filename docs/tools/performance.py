@@ -350,6 +350,7 @@ def _throughput(result: _Result) -> str:
 
 _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "saved-to-searchable": _saved,
+    "saved-to-searchable-import": _saved,
     "saved-to-searchable-burst": _burst,
     "guidelines": _guidelines,
     "chain": _chain,
