@@ -78,7 +78,7 @@ _Metadata = Annotated[
 ]
 _WithoutMetadata = Annotated[
     dict[_Name, Annotated[tuple[_Name, ...], Field(min_length=1, max_length=100)]],
-    Field(max_length=20, json_schema_extra={"additionalProperties": False}),
+    Field(max_length=5, json_schema_extra={"additionalProperties": False}),
 ]
 
 

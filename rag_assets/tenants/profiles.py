@@ -10,6 +10,8 @@ from rag_assets.systems.base import Profile
 from rag_assets.systems.registry import installed_systems
 
 DEFAULT_PROFILE = "documents"
+_CHOICES = {"chunker": "chunker", "embedder": "provider"}
+"""By field, what the rest of it belongs to."""
 _NOT_INSTALLED = "no system is installed: install rag-assets again (`make setup`)"
 
 
@@ -17,7 +19,7 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     """Complete a tenant's configuration with the defaults of its profile.
 
     Its rules about chunkers go before those of the profile. The profile's limits of a chunker
-    count only for that chunker.
+    count only for that chunker, and its model only for that provider.
 
     Raises:
         UnknownProfile: there is no profile of that name.
@@ -30,8 +32,9 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
             hint=f"choose one of: {', '.join(profiles)}" if profiles else _NOT_INSTALLED,
         )
     defaults = dict(profiles[name].defaults)
-    if not _same_chunker(defaults.get("chunker"), config.get("chunker")):
-        defaults.pop("chunker", None)
+    for field, choice in _CHOICES.items():
+        if not _same_choice(defaults.get(field), config.get(field), choice):
+            defaults.pop(field, None)
     merged = _merged(defaults, config)
     if isinstance(config.get("chunkers"), Sequence):
         merged["chunkers"] = [*config["chunkers"], *defaults.get("chunkers", ())]
@@ -62,10 +65,10 @@ def profile_of(name: str) -> Profile:
     return profiles[name]
 
 
-def _same_chunker(default: Any, wanted: Any) -> bool:
-    """Whether the profile's limits apply: they were chosen for its own chunker."""
+def _same_choice(default: Any, wanted: Any, choice: str) -> bool:
+    """Whether the profile's other settings apply: they were chosen for its own choice."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
-    return not both or wanted.get("chunker", default.get("chunker")) == default.get("chunker")
+    return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -322,9 +323,12 @@ def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
         score = "" if one.score is None else f", cosine {one.score:.3f}"
         counts = f"{one.success_count} successes, {one.failure_count} failures"
         say(f"{number}. {one.id} ({one.label}; {counts}; {one.quality}{score})")
-        say(f"   Problem: {one.problem}")
-        say(f"   Solution: {one.solution}")
-        say(f"   When to try: {one.when_to_try}")
+        for name, text in (
+            ("Problem", one.problem),
+            ("Solution", one.solution),
+            ("When to try", one.when_to_try),
+        ):
+            say(indent(f"{name}: {text}", "   "))
 
 
 def _show(value: object, text: str, *, as_json: bool) -> None:

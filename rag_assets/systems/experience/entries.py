@@ -26,13 +26,14 @@ from rag_assets.systems.experience.wording import searched_text
 _TEXTS = (
     *("agent_type", "task_type", "technology", "failure_description", "error_message"),
     *("solution_steps", "gate_type", "human_feedback", "revision_approach", "approved_approach"),
-    "when_to_try",
+    *("when_to_try", "external_id"),
 )
 _LENGTHS: Mapping[str, int] = {
     "agent_type": 100,
     "task_type": 100,
     "technology": 100,
     "gate_type": 50,
+    "external_id": 200,
 }
 _STAGED = knowledge_staging.c
 
@@ -96,7 +97,7 @@ class Entries:
         }
         with self._database.begin_exclusive(ref) as connection:
             _require_project(connection, ref, draft.project_id)
-            known = _of_external_id(connection, ref, draft.external_id)
+            known = _of_external_id(connection, ref, clean.external_id)
             if known is not None:
                 if known.content_key != content:
                     raise EntryDiffers(

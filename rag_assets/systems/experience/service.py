@@ -39,7 +39,7 @@ class Experience:
     """
 
     def __init__(self, catalog: Catalog, masker: Masker, clock: Clock | None = None) -> None:
-        self._catalog = catalog
+        self._catalog, self._masker = catalog, masker
         self._entries = Entries(catalog.database, masker)
         self.checkpoints = Checkpoints(catalog.database)
         self.administration = Administration(catalog, self._entries, clock or Clock())
@@ -61,7 +61,9 @@ class Experience:
 
     def put_project(self, tenant_id: str, project: UUID, draft: ProjectDraft) -> Project:
         """Make a project, or change its name and state."""
-        return self.checkpoints.put_project(self.record(tenant_id).ref, project, draft)
+        name, _ = self._masker.replaced(draft.name)
+        clean = draft.model_copy(update={"name": name})
+        return self.checkpoints.put_project(self.record(tenant_id).ref, project, clean)
 
     def capture(self, tenant_id: str, draft: EntryDraft, *, by: str | None) -> Captured:
         """Stage an entry; see Entries.capture."""
@@ -79,6 +81,9 @@ class Experience:
                 f"tenant {tenant_id!r} has no source of type {PROFILE!r}",
                 hint="leave out `sources` of the tenant, or add one of this type",
             )
+        if draft.external_id is not None:
+            external, _ = self._masker.replaced(draft.external_id)
+            draft = draft.model_copy(update={"external_id": external})
         return self.checkpoints.request(record.ref, source, draft, by=by)
 
     def checkpoint(self, tenant_id: str, checkpoint: UUID) -> Checkpoint:

@@ -75,7 +75,8 @@ def when_to_try(entry: Worded) -> str:
         ("technology", entry.technology),
         ("error", error),
     )
-    return "; ".join(f"{name}: {value}" for name, value in known if value) or "Always"
+    told = "; ".join(f"{name}: {value}" for name, value in known if value)
+    return told or (f"Gate: {entry.gate_type}" if entry.gate_type else "Always")
 
 
 def failure_question(description: str, error: str | None) -> str:

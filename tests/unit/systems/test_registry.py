@@ -31,7 +31,9 @@ def install(packages: Path, name: str, module: str, *, distribution_name: str = 
 
 def test_our_own_systems_are_installed_like_any_other() -> None:
     own = {found.name: found.distribution.partition(" ")[0] for found in installed_systems()}
-    assert own == dict.fromkeys(("documents", "team-guidelines", "workspace"), "rag-assets")
+    assert own == dict.fromkeys(
+        ("documents", "experience", "team-guidelines", "workspace"), "rag-assets"
+    )
 
 
 def test_a_package_elsewhere_adds_a_profile_with_its_threshold(packages: Path) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 
 MOST_WORDS = 140
 """The limit of a query's words as written; each is searched in three fields."""
-MOST_TERMS = 260
+MOST_TERMS = 250
 """The limit of a query's terms, as this client splits it."""
 
 # At least as many pieces as the standard analyzer's tokens: it splits Chinese and Japanese into

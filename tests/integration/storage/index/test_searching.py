@@ -110,9 +110,14 @@ FILTERS: list[tuple[Mapping[str, Any], list[str]]] = [
     ({"modified_after": MADE, "modified_before": LATER}, ["guide", "note"]),
     ({"tags": ("red",)}, ["guide", "page"]),
     ({"tags": ("red", "round")}, ["page"]),
-    ({"metadata": {"team": "north"}}, ["guide"]),
-    ({"metadata": {"draft": "true"}}, ["note"]),
-    ({"metadata": {"team": "north", "draft": "true"}}, []),
+    ({"metadata": {"team": ["north"]}}, ["guide"]),
+    ({"metadata": {"draft": ["true"]}}, ["note"]),
+    ({"metadata": {"team": ["north"], "draft": ["true"]}}, []),
+    ({"metadata": {"team": ["south", "north"]}}, ["guide"]),
+    ({"metadata": {"team": ["north", None], "draft": [None]}, "paths": ["files/docs"]}, ["guide"]),
+    ({"metadata": {"team": ["south", None]}, "scopes": frozenset({"crew"})}, ["note"]),
+    ({"without_metadata": {"team": ["south", "north"]}, "tags": ["red"]}, ["page"]),
+    ({"without_metadata": {"team": ["south"]}, "tags": ["red"]}, ["guide", "page"]),
     ({"tags": ("red",), "languages": ("de",), "sources": ("web",)}, ["page"]),
 ]
 

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from rag_assets.storage.catalog import (
     account_tables,
     erasure_tables,
+    experience_tables,
     judgement_tables,
     panel_tables,
     tables,
@@ -20,6 +21,7 @@ from rag_assets.storage.catalog.text_columns import scanned_columns
 _MODULES = (
     account_tables,
     erasure_tables,
+    experience_tables,
     judgement_tables,
     panel_tables,
     tables,
@@ -34,6 +36,9 @@ KEYS = {
     *("failed_document_key", "failed_config_key", "probes_key", "question_sha256", "master_key_id"),
     *("content_sha256", "embedded_sha256", "pool", "document_ids", "index_name", "index_uuid"),
     *("kind", "state", "status", "role", "severity", "origin", "checkpoint_type", "last_four"),
+    *("content_key", "exact_key", "kept_texts", "masked", "failure", "external_id"),
+    *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
+    *("outcome", "way", "use", "patterns", "bounds"),
     *(
         "entry_type",
         "by",
