@@ -24,6 +24,7 @@ from rag_assets.retrieval.citations import enforce_citations, verify_citations
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
+from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
 
@@ -59,6 +60,7 @@ class Answerer:
             RagAssetsError: as a search raises it.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
+        require_asker(record.profile, request.caller)
         if record.state != "ACTIVE":
             return AnswerResult(disabled=True)
         chat = await self._chat_models.of(record)

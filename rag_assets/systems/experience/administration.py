@@ -371,7 +371,7 @@ def _report(
 ) -> Report:
     living = (_STAGED.tenant == tenant_id, is_living(cutoff))
     by_type = select(_STAGED.entry_type, func.count()).where(*living).group_by(_STAGED.entry_type)
-    entries: dict[str, int] = dict(connection.execute(by_type).tuples().all())
+    entries: dict[str, int] = dict(connection.execute(by_type).all())
     oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
     soon = None if cutoff is None else cutoff + _SOON
     expiring = 0
@@ -386,7 +386,7 @@ def _report(
     questions = select(asked.use, func.count()).where(asked.tenant == tenant_id)
     said = experience_feedback.c
     outcomes = select(said.outcome, func.count()).where(said.tenant == tenant_id)
-    told: dict[str, int] = dict(connection.execute(outcomes.group_by(said.outcome)).tuples().all())
+    told: dict[str, int] = dict(connection.execute(outcomes.group_by(said.outcome)).all())
     shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
     answered = set(connection.scalars(shown))
     patterns = {
@@ -402,12 +402,12 @@ def _report(
         entries=entries,
         staged=count(_STAGED.checkpoint_id.is_(None)),
         failed=count(_STAGED.failure.is_not(None)),
-        merges=dict(connection.execute(merges.group_by(_MERGES.way)).tuples().all()),
+        merges=dict(connection.execute(merges.group_by(_MERGES.way)).all()),
         splits=connection.scalar(
             select(func.count()).where(_MERGES.tenant == tenant_id, _MERGES.split_at.is_not(None))
         )
         or 0,
-        questions=dict(connection.execute(questions.group_by(asked.use)).tuples().all()),
+        questions=dict(connection.execute(questions.group_by(asked.use)).all()),
         helped=told.get("helped", 0),
         did_not_help=told.get("did_not_help", 0),
         never_shown=len(patterns - answered),

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, true, tuple_
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.storage.catalog.database import Database
@@ -144,7 +145,7 @@ class PatternReader:
         first = (
             select(knowledge_staging)
             .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(ids), is_living(cutoff))
-            .distinct(_STAGED.pattern_id)
+            .ext(distinct_on(_STAGED.pattern_id))
             .order_by(_STAGED.pattern_id, _STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
         )
         entries = [entry_of(row) for row in connection.execute(first)]

@@ -1,0 +1,170 @@
+"""Merges, splits, retractions and a year: counts are those of a plain recount."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import literal_column, select, update
+
+from rag_assets.common.clock import Clock
+from rag_assets.storage.catalog.columns import metadata
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
+from rag_assets.tenants.model import Tenant
+from tests.integration.systems.experience.conftest import Learning
+
+
+def patterns(learning: Learning) -> dict[str, dict[str, Any]]:
+    found = learning.ok("GET", "/patterns", role="admin")["patterns"]
+    return {one["solution"]: one for one in found}
+
+
+def feedback(learning: Learning, pattern: str, outcome: str) -> None:
+    answer = learning.ok("POST", "/failure", {"failure_description": "x"})
+    body = {"query_id": answer["query_id"], "pattern_id": pattern, "outcome": outcome}
+    learning.ok("POST", "/feedback", body)
+
+
+def test_a_merge_by_hand_adds_counts_and_a_split_restores_them(learning: Learning) -> None:
+    first, second = learning.project("first"), learning.project("second")
+    learning.failure(first, "cosine 0.90 of one", "Steps of one.")
+    learning.learned(first)
+    learning.failure(second, "cosine 0.95 of two", "Steps of two.")
+    entry = learning.failure(second, "cosine 0.95  OF two", "Steps of two.")
+    learning.learned(second)
+    before = patterns(learning)
+    one, two = before["Steps of one."], before["Steps of two."]
+    feedback(learning, one["id"], "helped")
+    feedback(learning, two["id"], "did_not_help")
+    before = patterns(learning)
+    assert before["Steps of one."]["success_count"] == 2
+
+    merged = learning.ok("POST", f"/patterns/{two['id']}/merge", {"into": one["id"]}, role="admin")
+    counts = merged["pattern"]
+    assert (counts["success_count"], counts["failure_count"]) == (3, 1)
+    assert len(merged["entries"]) == 3
+    assert {made["way"] for made in merged["merges"]} == {"exact", "manual"}
+    assert list(patterns(learning)) == ["Steps of one."]
+    # What was answered under the former pattern still takes feedback.
+    [found] = learning.ask("x")
+    assert found["solution"] == "Steps of two."
+    assert found["id"] == one["id"]
+
+    split = learning.ok("POST", f"/patterns/{one['id']}/split", {"entry_id": entry}, role="admin")
+    assert split["id"] == two["id"]
+    assert patterns(learning) == before
+
+    # Of entries that were equal, one is taken out; the pair stays apart.
+    apart = learning.ok("POST", f"/patterns/{two['id']}/split", {"entry_id": entry}, role="admin")
+    assert apart["id"] == entry
+    learning.driver.sync(learning.tenant)
+    assert len(learning.ok("GET", "/patterns", role="admin")["patterns"]) == 3
+    answer = learning.send("POST", f"/patterns/{entry}/split", {"entry_id": entry}, role="admin")
+    assert answer.status_code == 422
+
+
+def test_patterns_come_in_pages(learning: Learning) -> None:
+    project = learning.project()
+    for number in range(5):
+        learning.failure(project, f"cosine 0.9{number}", f"Steps {'abcde'[number]}.")
+    learning.learned(project)
+    seen: list[str] = []
+    after = ""
+    while True:
+        page = learning.ok("GET", f"/patterns?limit=2{after}", role="admin")
+        seen += [one["id"] for one in page["patterns"]]
+        if page["next"] is None:
+            break
+        after = f"&after={page['next']}"
+    assert len(seen) == len(set(seen)) == 5
+    assert seen == sorted(seen)
+
+
+def test_a_retraction_is_gone_with_its_reply_and_then_from_every_store(
+    learning: Learning,
+) -> None:
+    good, bad = learning.project("good"), learning.project("bad")
+    learning.failure(good, "cosine 0.90 of both", "Good steps.")
+    learning.learned(good)
+    learning.failure(bad, "cosine 0.90 of both", "Good steps.")
+    learning.failure(bad, "cosine 0.95 poisonous words", "Poisonous steps.")
+    learning.learned(bad)
+    learning.failure(bad, "cosine 0.96 still staged", "Staged poisonous steps.")
+    assert {one["solution"] for one in learning.ask("x")} == {"Good steps.", "Poisonous steps."}
+
+    taken = learning.ok("POST", "/retract", {"project_id": bad}, role="admin")
+    assert taken == {"entries": 3}
+    [left] = learning.ask("x")
+    assert (left["solution"], left["success_count"]) == ("Good steps.", 1)
+    learning.driver.sync(learning.tenant)
+    session = learning.driver.session
+    with session.catalog.database.begin() as connection:
+        for table in metadata.sorted_tables:
+            row = literal_column("t::text")
+            rows = connection.execute(select(row).select_from(table.alias("t")))
+            assert not any("oisonous" in one for one in rows.scalars()), table.name
+    assert learning.ok("GET", "/report", role="admin")["patterns"] == 1
+
+
+def test_one_entry_is_taken_back(learning: Learning) -> None:
+    project = learning.project()
+    entry = learning.failure(project, "cosine 0.90", "Steps.")
+    learning.learned(project)
+    learning.ok("DELETE", f"/entries/{entry}", role="admin")
+    assert learning.ask("x") == []
+    assert learning.send("GET", f"/patterns/{entry}", role="admin").status_code == 404
+
+
+@pytest.mark.parametrize(("seconds", "answers"), [(-1, True), (0, True), (1, False)])
+def test_an_entry_answers_for_a_year(learning: Learning, seconds: int, answers: bool) -> None:
+    project = learning.project()
+    learning.failure(project, "cosine 0.90", "Steps.")
+    learning.learned(project)
+    catalog = learning.driver.session.catalog
+    staged = knowledge_staging.c
+    with catalog.database.begin() as connection:
+        found = select(staged.id, staged.embedded_at).where(staged.tenant == learning.tenant)
+        id_, since = connection.execute(found).one()
+    tenant = Tenant.from_config(catalog.tenants.get(learning.tenant).config)
+    now = since + timedelta(days=365, seconds=seconds)
+    cutoff = cutoff_of(tenant, Clock(machine=lambda: now).now())
+    read = PatternReader(catalog.database).of_entries(learning.tenant, [id_], cutoff)
+    assert bool(read.entries) is answers
+
+
+def test_an_expired_entry_neither_answers_nor_counts(learning: Learning) -> None:
+    old, new = learning.project("old"), learning.project("new")
+    for project in (old, new):
+        learning.failure(project, "cosine 0.90", "Steps.")
+        learning.learned(project)
+    assert learning.ask("x")[0]["success_count"] == 2
+    catalog = learning.driver.session.catalog
+    staged = knowledge_staging.c
+    long_ago = datetime.now(UTC) - timedelta(days=366)
+    with catalog.database.begin() as connection:
+        connection.execute(
+            update(knowledge_staging)
+            .where(staged.tenant == learning.tenant, staged.project_id == old)
+            .values(embedded_at=long_ago)
+        )
+    [pattern] = learning.ask("x")
+    assert pattern["success_count"] == 1
+    assert pattern["projects"] == [new]
+
+
+def test_the_report_tells_what_there_is(learning: Learning) -> None:
+    project = learning.project()
+    learning.failure(project, "cosine 0.90 shown", "Shown.")
+    learning.failure(project, "cosine 0.10 never shown", "Hidden.")
+    learning.learned(project)
+    learning.failure(project, "cosine 0.90 staged", "Staged.")
+    [shown] = learning.ask("x")
+    feedback(learning, shown["id"], "helped")
+    report = learning.ok("GET", "/report", role="admin")
+    assert report["entries"] == {"failure_solution": 2}
+    assert (report["patterns"], report["staged"], report["never_shown"]) == (2, 1, 1)
+    assert (report["helped"], report["did_not_help"]) == (1, 0)
+    assert report["questions"] == {"failure": 2}
+    assert report["next_expiry"] is not None
