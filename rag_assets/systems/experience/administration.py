@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from rag_assets.api.experience_responses import (
     Merge,
@@ -20,16 +20,16 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest, UnknownExperience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import checkpoints, knowledge_staging
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.entries import Entries, require_entry
+from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_merges
 from rag_assets.systems.experience.model import Entry, RetractDraft
-from rag_assets.systems.experience.patterns import PatternReader, cutoff_of, is_living
+from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
+from rag_assets.systems.experience.report import report_of
 from rag_assets.systems.experience.tables import (
-    experience_feedback,
     experience_merges,
     experience_patterns,
-    experience_questions,
 )
 from rag_assets.systems.experience.verification import require_none, retraction_faults
 from rag_assets.tenants.model import Tenant
@@ -37,7 +37,6 @@ from rag_assets.tenants.model import Tenant
 _STAGED = knowledge_staging.c
 _MERGES = experience_merges.c
 _SPLIT_IDS = UUID("0e4f9a7a-2a9b-4f0e-8a55-6f2b7d1f0c02")
-_SOON = timedelta(days=30)
 
 
 class Administration:
@@ -178,7 +177,7 @@ class Administration:
         """What the tenant's experience holds."""
         cutoff, days = self.cutoff(record), _days(record)
         with self._catalog.database.begin() as connection:
-            return _report(connection, record.id, cutoff, self._clock.now(), days)
+            return report_of(connection, record.id, cutoff, days)
 
     def _take_back(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [one.document_id for one in entries if one.document_id is not None]
@@ -189,7 +188,8 @@ class Administration:
         if staged:
             self._entries.delete_staged(record.ref, staged)
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            _forget(connection, record.ref, [one.id for one in entries])
+            forget_merges(connection, record.ref, [one.id for one in entries])
+            forget_empty_patterns(connection, record.ref)
 
     def _merges(self, tenant_id: str, entries: Sequence[UUID], pattern: UUID) -> list[Merge]:
         query = (
@@ -331,92 +331,4 @@ def _end_merges(
             _MERGES.split_at.is_(None),
         )
         .values(split_at=func.now(), split_by=by)
-    )
-
-
-def _forget(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
-    """Delete what was kept about entries that are gone, and patterns without any."""
-    connection.execute(
-        delete(experience_merges).where(
-            _MERGES.tenant == ref.id,
-            _MERGES.entry_id.in_(entries) | _MERGES.other_id.in_(entries),
-        )
-    )
-    pattern = experience_patterns.c
-    has_entry = (
-        select(_STAGED.id)
-        .where(_STAGED.tenant == pattern.tenant, _STAGED.pattern_id == pattern.id)
-        .exists()
-    )
-    gone = select(pattern.id).where(
-        pattern.tenant == ref.id, ~has_entry, pattern.merged_into.is_(None)
-    )
-    ids = list(connection.scalars(gone))
-    connection.execute(
-        delete(experience_feedback).where(
-            experience_feedback.c.tenant == ref.id, experience_feedback.c.pattern_id.in_(ids)
-        )
-    )
-    connection.execute(
-        delete(experience_patterns).where(pattern.tenant == ref.id, pattern.id.in_(ids))
-    )
-
-
-def _report(
-    connection: Connection,
-    tenant_id: str,
-    cutoff: datetime | None,
-    now: datetime,
-    days: int | None,
-) -> Report:
-    living = (_STAGED.tenant == tenant_id, is_living(cutoff))
-    by_type = select(_STAGED.entry_type, func.count()).where(*living).group_by(_STAGED.entry_type)
-    entries: dict[str, int] = dict(connection.execute(by_type).all())
-    oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
-    soon = None if cutoff is None else cutoff + _SOON
-    expiring = 0
-    if soon is not None:
-        expiring = (
-            connection.scalar(select(func.count()).where(*living, _STAGED.embedded_at < soon)) or 0
-        )
-    merges = select(_MERGES.way, func.count()).where(
-        _MERGES.tenant == tenant_id, _MERGES.split_at.is_(None)
-    )
-    asked = experience_questions.c
-    questions = select(asked.use, func.count()).where(asked.tenant == tenant_id)
-    said = experience_feedback.c
-    outcomes = select(said.outcome, func.count()).where(said.tenant == tenant_id)
-    told: dict[str, int] = dict(connection.execute(outcomes.group_by(said.outcome)).all())
-    shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
-    answered = set(connection.scalars(shown))
-    patterns = {
-        str(id_) for id_ in connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
-    }
-
-    def count(*conditions: Any) -> int:
-        query = select(func.count()).select_from(knowledge_staging)
-        return connection.scalar(query.where(_STAGED.tenant == tenant_id, *conditions)) or 0
-
-    return Report(
-        patterns=len(patterns),
-        entries=entries,
-        staged=count(_STAGED.checkpoint_id.is_(None)),
-        failed=count(_STAGED.failure.is_not(None)),
-        merges=dict(connection.execute(merges.group_by(_MERGES.way)).all()),
-        splits=connection.scalar(
-            select(func.count()).where(_MERGES.tenant == tenant_id, _MERGES.split_at.is_not(None))
-        )
-        or 0,
-        questions=dict(connection.execute(questions.group_by(asked.use)).all()),
-        helped=told.get("helped", 0),
-        did_not_help=told.get("did_not_help", 0),
-        never_shown=len(patterns - answered),
-        open_checkpoints=connection.scalar(
-            select(func.count())
-            .select_from(checkpoints)
-            .where(checkpoints.c.tenant == tenant_id, checkpoints.c.state != "done")
-        )
-        or 0,
-        expires_within_30_days=expiring,
-        next_expiry=None if oldest is None or days is None else oldest + timedelta(days=days),
     )

@@ -8,6 +8,7 @@ interrupted, the result is the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -24,6 +25,7 @@ from rag_assets.storage.catalog.tables import document_index, documents, serving
 from rag_assets.systems.experience.assignment import Assigner, Assignment
 from rag_assets.systems.experience.checkpoints import OPEN
 from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_questions
 from rag_assets.systems.experience.tables import experience_merges, experience_patterns
 
 _BATCH = 200
@@ -113,6 +115,9 @@ class ExperienceFollowUp:
             )
             for id_ in connection.scalars(open_ones).all():
                 done += _settle_one(connection, ctx, id_)
+            forget_empty_patterns(connection, ctx.ref)
+            days = ctx.tenant.retrieval.events_days
+            forget_questions(connection, ctx.ref, ctx.clock.now() - timedelta(days=days))
         return done
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.systems.experience.conftest import Learning
 
-ID = str(uuid.uuid4())
+ID = str(uuid.UUID(int=1, version=4))
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("/task", {"task_description": "a"}),
     ("/failure", {"failure_description": "a"}),

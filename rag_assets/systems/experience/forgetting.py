@@ -1,0 +1,66 @@
+"""What is deleted beside entries that are gone: merges, patterns without entries, old questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, select
+
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.tables import (
+    experience_feedback,
+    experience_merges,
+    experience_patterns,
+    experience_questions,
+)
+
+
+def forget_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
+    """Delete the merges of entries that are gone."""
+    merges = experience_merges.c
+    connection.execute(
+        delete(experience_merges).where(
+            merges.tenant == ref.id, merges.entry_id.in_(entries) | merges.other_id.in_(entries)
+        )
+    )
+
+
+def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
+    """Delete patterns without an entry, and the feedback on them.
+
+    One that is a part of another pattern stays: its feedback counts there.
+    """
+    staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
+    has_entry = (
+        select(staged.id)
+        .where(staged.tenant == pattern.tenant, staged.pattern_id == pattern.id)
+        .exists()
+    )
+    empty = select(pattern.id).where(
+        pattern.tenant == ref.id, ~has_entry, pattern.merged_into.is_(None)
+    )
+    ids = list(connection.scalars(empty))
+    if not ids:
+        return
+    connection.execute(
+        delete(experience_feedback).where(said.tenant == ref.id, said.pattern_id.in_(ids))
+    )
+    connection.execute(
+        delete(experience_patterns).where(pattern.tenant == ref.id, pattern.id.in_(ids))
+    )
+
+
+def forget_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
+    """Delete questions that were asked earlier and on which there is no feedback."""
+    asked, said = experience_questions.c, experience_feedback.c
+    has_feedback = (
+        select(said.query_id).where(said.tenant == asked.tenant, said.query_id == asked.id).exists()
+    )
+    connection.execute(
+        delete(experience_questions).where(
+            asked.tenant == ref.id, asked.asked_at < before, ~has_feedback
+        )
+    )
