@@ -1,0 +1,198 @@
+"""How well the experience of past projects answers, with the shipped model.
+
+    python -m benchmarks.experience
+
+The entries of examples/experience are captured, embedded at a checkpoint and asked as a service
+does it, without a threshold. Each threshold is chosen on one half of the questions and reported on
+the other: the highest that loses no answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import Servers, benchmark_servers
+from rag_assets.api.experience_responses import Answer
+from rag_assets.cli.commands.session import Session
+from rag_assets.privacy.masker import masker_of
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.experience.model import (
+    CheckpointDraft,
+    EntryDraft,
+    FailureQuestion,
+    ProjectDraft,
+    TaskQuestion,
+)
+from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.service import Experience
+
+WORK = PROJECT / ".local" / "benchmark-experience"
+DATA = PROJECT / "examples" / "experience"
+TENANT = "lessons"
+KINDS = ("failure", "task")
+SHOWN = 3
+THRESHOLDS = [round(0.20 + 0.02 * step, 2) for step in range(20)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a question was answered with.
+
+    Attributes:
+        relevant: external ids of entries that answer, by how well.
+        scores: cosine of each answered pattern, by the external id of its entry, best first.
+    """
+
+    kind: str
+    relevant: dict[str, int]
+    scores: dict[str, float]
+
+    @property
+    def recall(self) -> float:
+        """Share of the relevant entries among the first ones."""
+        first = set(list(self.scores)[:SHOWN])
+        return len(first & set(self.relevant)) / min(SHOWN, len(self.relevant))
+
+    @property
+    def reciprocal_rank(self) -> float:
+        """Of the first relevant entry."""
+        ranks = (at for at, name in enumerate(self.scores, 1) if name in self.relevant)
+        return 1 / next(ranks, float("inf"))
+
+    @property
+    def best(self) -> float:
+        """The highest cosine of what answers; of anything, where nothing does."""
+        counted = [
+            s for name, s in self.scores.items() if not self.relevant or name in self.relevant
+        ]
+        return max(counted, default=-1.0)
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    before = machine()
+    with benchmark_servers(WORK) as servers:
+        prepare(servers, WORK / "home")
+        with Session() as session:
+            names = capture(session)
+            subprocess.run([sys.executable, "-m", "rag_assets.cli", "sync", TENANT], check=True)
+            found = asyncio.run(asked(session, names))
+    result = {
+        "benchmark": "experience",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "entries": len(names),
+        "kinds": {kind: quality([one for one in found if one.kind == kind]) for kind in KINDS},
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(save("experience", result))
+
+
+def prepare(servers: Servers, home: Path) -> None:
+    """Make an installation with one tenant, which has no threshold."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    tenant = {
+        "id": TENANT,
+        "profile": "experience",
+        "embedder": {"provider": "local"},
+        "retrieval": {"min_score": None},
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    os.environ |= {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database("experience"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+
+
+def capture(session: Session) -> dict[UUID, str]:
+    """Capture all entries, and request a checkpoint; returns their external ids."""
+    experience = Experience(session.catalog, masker_of(session.settings.local))
+    for project in rows("projects"):
+        draft = ProjectDraft(name=project["name"], state=project["state"])
+        experience.put_project(TENANT, UUID(project["id"]), draft)
+    names = {}
+    for entry in rows("entries"):
+        made = experience.capture(TENANT, EntryDraft(**entry), by=None)
+        names[made.entry.id] = entry["external_id"]
+    experience.request_checkpoint(TENANT, CheckpointDraft(checkpoint_type="manual"), by=None)
+    return names
+
+
+async def asked(session: Session, names: dict[UUID, str]) -> list[Found]:
+    """Every question with what it was answered with."""
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    record = session.catalog.tenants.get(TENANT)
+    questions = Questions(session.catalog, retriever)
+    found = []
+    try:
+        for row in rows("questions"):
+            given = {name: row[name] for name in row if name not in ("id", "kind", "relevant")}
+            answer: Answer
+            if row["kind"] == "failure":
+                question = FailureQuestion(**given)
+                answer = await questions.for_failure(record, question, Caller())
+            else:
+                answer = await questions.for_task(record, TaskQuestion(**given), Caller())
+            scores = {names[one.id]: one.score or 0.0 for one in answer.patterns}
+            found.append(Found(row["kind"], row["relevant"], scores))
+    finally:
+        await retriever.close()
+    return found
+
+
+def quality(found: Sequence[Found]) -> dict[str, Any]:
+    """How well questions of one kind are answered, and what a threshold would do."""
+    answered = [one for one in found if one.relevant]
+    chosen = threshold(found[0::2])
+    return {
+        "questions": len(answered),
+        "unanswerable": len(found) - len(answered),
+        "recall": mean([one.recall for one in answered]),
+        "mrr": mean([one.reciprocal_rank for one in answered]),
+        "threshold": chosen,
+        "held_out": rates(found[1::2], chosen),
+    }
+
+
+def threshold(found: Sequence[Found]) -> float:
+    """The highest that loses no answer."""
+    return max(t for t in THRESHOLDS if rates(found, t)["kept"] == 1.0 or t == THRESHOLDS[0])
+
+
+def rates(found: Sequence[Found], least: float) -> dict[str, float]:
+    """The share of answers that a threshold keeps, and of the rest that it rejects."""
+    reached = [one for one in found if one.relevant and one.best >= 0]
+    rest = [one for one in found if not one.relevant]
+    return {
+        "kept": mean([float(one.best >= least) for one in reached]),
+        "rejected": mean([float(one.best < least) for one in rest]),
+    }
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; 0 of nothing."""
+    return round(sum(values) / len(values), 4) if values else 0.0
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The rows of one of the example's files."""
+    return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    main()
