@@ -75,10 +75,8 @@ class Found:
     @property
     def best(self) -> float:
         """The highest cosine of what answers; of anything, where nothing does."""
-        counted = [
-            s for name, s in self.scores.items() if not self.relevant or name in self.relevant
-        ]
-        return max(counted, default=-1.0)
+        wanted = self.relevant or self.scores
+        return max((score for name, score in self.scores.items() if name in wanted), default=-1.0)
 
 
 def main() -> None:
