@@ -7,7 +7,6 @@ RAG_ASSETS_TEST_SCREENSHOTS says.
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,10 @@ from reportlab.pdfgen.canvas import Canvas
 from tests.browser import chromium
 from tests.installation import Installation
 from tests.panel_site import KEY, PanelSite, panel_site
+from tests.watched_page import SHOTS, Watched
 
 ROOT = Path(__file__).parents[2]
-AXE = (ROOT / "tests" / "vendor" / "axe.min.js").read_text()
-SHOTS = Path(
-    os.environ.get("RAG_ASSETS_TEST_SCREENSHOTS") or ROOT / ".local" / "screenshots" / "panel"
-)
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 320, "height": 720}
-WAIT_MS = 60_000
 CREDENTIAL = "sk-proj-planted0123456789abcdefWXYZ"
 SELECTORS = b"# Selectors\n\nUse data-testid selectors in every test of the checkout.\n"
 
@@ -51,44 +46,6 @@ def site(
             # What speaks of selectors is near to each other, everything else is not.
             site.server.cosine = lambda text: 0.9 if "selectors" in text.lower() else 0.2
             yield site
-
-
-class Watched:
-    """A page, with all that its console says."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.errors: list[str] = []
-        page.set_default_timeout(WAIT_MS)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", self._heard)
-
-    def _heard(self, line: Any) -> None:
-        if line.type in {"error", "warning"}:
-            self.errors.append(line.text)
-
-    def shot(self, name: str) -> None:
-        """A screenshot in both schemes, after the rules of accessibility were applied to each."""
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        for scheme in ("light", "dark"):
-            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-            self.page.screenshot(
-                path=SHOTS / f"{name}-{scheme}.png", full_page=True, caret="initial"
-            )
-            self.accessible(f"{name} {scheme}")
-
-    def accessible(self, name: str) -> None:
-        # It tries out styles, which the page's policy forbids: that is not the page's doing.
-        said = list(self.errors)
-        self.page.evaluate(AXE)
-        rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        found = self.page.evaluate("rules => axe.run({runOnly: rules})", rules)
-        self.errors[:] = said
-        wrong = {
-            rule["id"]: [node["html"][:200] for node in rule["nodes"]]
-            for rule in found["violations"]
-        }
-        assert wrong == {}, name
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ SYSTEM = System(
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",
     sensors={"checkpoints": f"{_HERE}.definitions:checkpoints_sensor"},
+    panels={"/experience": f"{_HERE}.panel.pages:PANEL"},
     routers={"/rag/experience": f"{_HERE}.routes:router"},
     commands={"experience": f"{_HERE}.commands:app"},
     tools={
