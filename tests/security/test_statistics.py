@@ -115,7 +115,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "holds": ("tenant", "source", "document_id"),
     "knowledge_staging": (
         *("tenant", "entry_type", "content_key", "masked", "document_id", "exact_key"),
-        "kept_texts",
+        *("problem_key", "kept_texts"),
     ),
     "projects": ("tenant", "state"),
     "experience_patterns": ("tenant",),

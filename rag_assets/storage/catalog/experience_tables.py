@@ -75,6 +75,8 @@ knowledge_staging = Table(
     Column("document_id", Text),
     # The hash of its problem and solution without differences of writing, see matching.exact_key.
     Column("exact_key", Text),
+    # The same of its problem alone, see matching.problem_key.
+    Column("problem_key", Text),
     Column("pattern_id", Uuid),
     # Hashes of texts of it whose vectors are kept in the lake, and are not searched.
     Column("kept_texts", ARRAY(Text), nullable=False, server_default="{}"),
@@ -92,6 +94,7 @@ knowledge_staging = Table(
     Index("ix_knowledge_staging_document", "tenant", "document_id"),
     Index("ix_knowledge_staging_pattern", "tenant", "pattern_id"),
     Index("ix_knowledge_staging_exact", "tenant", "exact_key"),
+    Index("ix_knowledge_staging_problem", "tenant", "problem_key"),
     Index("ix_knowledge_staging_checkpoint", "tenant", "checkpoint_id"),
     Index("uq_knowledge_staging_external_id", "tenant", "external_id", unique=True),
 )

@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.systems.experience.entries import entry_of
-from rag_assets.systems.experience.matching import BOUNDS, Bounds, differ, exact_key, normalised
+from rag_assets.systems.experience.matching import BOUNDS, Bounds, differ, exact_key, problem_key
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns
 from rag_assets.systems.experience.wording import problem_of, searched_text, solution_of
@@ -82,6 +82,7 @@ class Assigner:
         """
         keys = {entry.id: exact_key(entry) for entry in entries}
         by_key = self._of_keys(set(keys.values()))
+        problems = self._of_problems({key for one in entries if (key := problem_key(one))})
         near, vectors, reason = self._neighbours(entries)
         known = self._of_ids({id_ for ids in near.values() for id_ in ids})
         assigned: list[Assignment] = []
@@ -91,19 +92,32 @@ class Assigner:
                 found = Assignment(entry, same.pattern_id, same.problem_id, "exact", same.entry.id)
             else:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
-                found = self._nearest(entry, others, vectors)
+                problem = problems.get(problem_key(entry) or "")
+                found = self._nearest(entry, others, vectors, problem)
             found = _with_texts(found, vectors)
             assigned.append(found)
             now = _Known(entry, found.pattern_id, found.problem_id or found.pattern_id)
             by_key.setdefault(keys[entry.id], now)
             known[entry.id] = now
+            if (key := problem_key(entry)) is not None:
+                problems.setdefault(key, now.problem_id)
         return assigned, reason
 
-    def _nearest(self, entry: Entry, others: Sequence[_Known], vectors: _Vectors) -> Assignment:
-        """The entry's pattern by what is near: a pattern, or at least a problem that is there."""
-        alternative = next(
-            (one.problem_id for one in others if _same_problem(entry, one.entry)), None
-        )
+    def _nearest(
+        self,
+        entry: Entry,
+        others: Sequence[_Known],
+        vectors: _Vectors,
+        alternative: UUID | None,
+    ) -> Assignment:
+        """The entry's pattern by what is near: a pattern, or at least a problem that is there.
+
+        Args:
+            entry: that is like none.
+            others: that are near.
+            vectors: to compare them by.
+            alternative: the problem that it says in the same words.
+        """
         if self._bounds is None:
             return Assignment(entry, entry.id, alternative)
         best: Assignment | None = None
@@ -135,7 +149,12 @@ class Assigner:
     def _neighbours(
         self, entries: Sequence[Entry]
     ) -> tuple[dict[UUID, list[UUID]], _Vectors, str | None]:
-        """For each entry those that are near, with the vectors to compare them by."""
+        """For each entry those that are near, with the vectors to compare them by.
+
+        Without bounds nothing is compared, and nothing is embedded or searched for it.
+        """
+        if self._bounds is None:
+            return {}, {}, None
         searched = {entry.id: sha256_hex(searched_text(entry)) for entry in entries}
         ctx = self._ctx.for_build(self._serving)
         stored = ctx.lake.vectors(ctx.embedder.embedder_id, set(searched.values()))
@@ -150,8 +169,6 @@ class Assigner:
             entry.id: [by_document[one] for one in ranking if one in by_document]
             for entry, ranking in zip(asked, found, strict=True)
         }
-        if self._bounds is None:
-            return near, {}, None
         known = self._of_ids({id_ for ids in near.values() for id_ in ids})
         compared = [*entries, *(one.entry for one in known.values())]
         texts = {
@@ -188,6 +205,13 @@ class Assigner:
             found.setdefault(exact_key(one.entry), one)
         return found
 
+    def _of_problems(self, keys: set[str]) -> dict[str, UUID]:
+        """The problems of patterns, by what they say."""
+        found: dict[str, UUID] = {}
+        for one in self._known(among(_STAGED.problem_key, keys)) if keys else ():
+            found.setdefault(problem_key(one.entry) or "", one.problem_id)
+        return found
+
     def _known(self, which: ColumnElement[bool]) -> list[_Known]:
         """Entries that belong to a pattern, the first that did so first."""
         query = (
@@ -215,13 +239,6 @@ def _alike(entry: Entry) -> EntryFilter:
             "agent_type": [entry.agent_type],
             "gate_type": [entry.gate_type],
         }
-    )
-
-
-def _same_problem(first: Entry, second: Entry) -> bool:
-    """Whether two entries say the same problem in the same words; passing a gate is none."""
-    return first.entry_type != "gate_approval" and normalised(problem_of(first)) == normalised(
-        problem_of(second)
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
 from rag_assets.common.errors import EntryDiffers, UnknownExperience, UnknownProject
 from rag_assets.common.hashing import key_of, sha256_hex
@@ -17,7 +17,7 @@ from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.experience_tables import knowledge_staging, projects
 from rag_assets.storage.catalog.tables import record_revisions, source_records
-from rag_assets.systems.experience.matching import exact_key
+from rag_assets.systems.experience.matching import exact_key, problem_key
 from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft
 from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.verification import faults, require_none, require_verified
@@ -189,19 +189,30 @@ def hand_over(
         return 0
     entries = [entry_of(row) for row in rows]
     records = [_record(ref, source, entry) for entry in entries]
-    revision = {"revision": record_revisions.next_value()}
-    for record in records:
-        connection.execute(insert(source_records).values(**record, **revision))
-    for entry, record in zip(entries, records, strict=True):
-        connection.execute(
-            update(knowledge_staging)
-            .where(_STAGED.tenant == ref.id, _STAGED.id == entry.id)
-            .values(
-                checkpoint_id=checkpoint,
-                document_id=record["document_id"],
-                exact_key=exact_key(entry),
-            )
+    written = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
+    connection.execute(insert(source_records).values(**written), records)
+    taken = (
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))
+        .values(
+            checkpoint_id=checkpoint,
+            document_id=bindparam("document"),
+            exact_key=bindparam("whole"),
+            problem_key=bindparam("problem"),
         )
+    )
+    connection.execute(
+        taken,
+        [
+            {
+                "entry": entry.id,
+                "document": record["document_id"],
+                "whole": exact_key(entry),
+                "problem": problem_key(entry),
+            }
+            for entry, record in zip(entries, records, strict=True)
+        ],
+    )
     notify(connection, ref.id)
     return len(rows)
 
@@ -260,7 +271,6 @@ def _record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "size": len(data),
         "content_sha256": digest,
         "said": said,
-        "changed_at": func.clock_timestamp(),
     }
 
 

@@ -123,6 +123,19 @@ def exact_key(entry: Worded) -> str:
     )
 
 
+def problem_key(entry: Worded) -> str | None:
+    """Equal for entries with the same problem, whatever solved it; None: it says none."""
+    if entry.entry_type == "gate_approval":
+        return None
+    return key_of(
+        "experience problem",
+        entry.entry_type,
+        (entry.gate_type or "").casefold(),
+        (entry.agent_type or ANY_AGENT).casefold(),
+        normalised(problem_of(entry)),
+    )
+
+
 def normalised(text: str) -> str:
     """A text without differences of case, blanks and ways to write a character."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 from uuid import UUID, uuid4
@@ -237,7 +238,9 @@ def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
     scores: dict[UUID, float] = {}
     for hit in hits:
         for uri in (hit.uri, *hit.also):
-            scores.setdefault(UUID(path_of(uri).rpartition("/")[2]), hit.score or 0.0)
+            # Another source of the tenant may hold records of this type, which are no entries.
+            with suppress(ValueError):
+                scores.setdefault(UUID(path_of(uri).rpartition("/")[2]), hit.score or 0.0)
     return scores
 
 

@@ -122,6 +122,8 @@ def test_a_worker_that_dies_again_and_again_is_replaced_ever_later(tmp_path: Pat
     begin = "(folder / 'broken').exists() and sys.exit(7)"
     with supervised(tmp_path, begin) as process:
         eventually(lambda: len(begun(tmp_path, 0)) == len(begun(tmp_path, 1)) == 1)
+        # A worker leaves its mark before the supervisor hears of it.
+        time.sleep(1)
         (tmp_path / "broken").touch()
         os.kill(begun(tmp_path, 0)[0], signal.SIGKILL)
         time.sleep(3)

@@ -36,7 +36,7 @@ KEYS = {
     *("failed_document_key", "failed_config_key", "probes_key", "question_sha256", "master_key_id"),
     *("content_sha256", "embedded_sha256", "pool", "document_ids", "index_name", "index_uuid"),
     *("kind", "state", "status", "role", "severity", "origin", "checkpoint_type", "last_four"),
-    *("content_key", "exact_key", "kept_texts", "masked", "failure", "external_id"),
+    *("content_key", "exact_key", "problem_key", "kept_texts", "masked", "failure", "external_id"),
     *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
     *("outcome", "way", "use", "patterns", "bounds"),
     *(

@@ -27,6 +27,7 @@ INDEXES = {
     "ix_knowledge_staging_document": "document_id",
     "ix_knowledge_staging_pattern": "pattern_id",
     "ix_knowledge_staging_exact": "exact_key",
+    "ix_knowledge_staging_problem": "problem_key",
     "ix_knowledge_staging_checkpoint": "checkpoint_id",
 }
 UNSAMPLED = {
@@ -125,6 +126,7 @@ def _added() -> tuple[sa.Column[Any], ...]:
         sa.Column("checkpoint_id", sa.Uuid()),
         sa.Column("document_id", sa.Text()),
         sa.Column("exact_key", sa.Text()),
+        sa.Column("problem_key", sa.Text()),
         sa.Column("pattern_id", sa.Uuid()),
         sa.Column("kept_texts", sa.ARRAY(sa.Text()), server_default="{}", nullable=False),
         sa.Column("failure", sa.Text()),
