@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,33 +34,23 @@ BOUNDS: Mapping[str, Bounds] = {}
 """By `provider/model` of the embedder; without bounds only equal entries are merged."""
 
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
-_WORD_NUMBERS = frozenset(
-    [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "twice",
-        "thrice",
-        "half",
-        "double",
-        "triple",
-    ]
+
+
+def _of(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Without "one", which is a pronoun as often.
+_WORD_NUMBERS = _of(
+    "zero two three four five six seven eight nine ten eleven twelve twice thrice half double"
+    " triple"
 )
 _IDENTIFIER = re.compile(
     r"""(?<![\w./-])(?:
         --?[A-Za-z][\w-]*                     # flags
       | [A-Za-z_$][\w$]*(?:\(\))              # calls
       | [\w$@-]+(?:[./:\\][\w$@*-]+)+         # paths, qualified names
+      | [A-Z]\w*(?:-[A-Z]\w*)+                # headers
       | [A-Za-z]+_[\w]+                       # snake case
       | [a-z]+[A-Z]\w*                        # camel case
       | [A-Z][a-z]+[A-Z]\w*                   # Pascal case
@@ -71,44 +60,31 @@ _IDENTIFIER = re.compile(
 )
 _QUOTED = re.compile(r"[`'\"]([^`'\"\n]{1,80})[`'\"]")
 _WORD = re.compile(r"[a-z]+(?:'t)?")
-_NEGATIONS = frozenset(
-    [
-        "not",
-        "no",
-        "never",
-        "none",
-        "nothing",
-        "without",
-        "cannot",
-        "n't",
-        "neither",
-        "nor",
-        "unless",
-        "except",
-        "instead",
-    ]
+_NEGATIONS = _of("not no never none nothing without cannot neither nor unless except")
+_ENABLE = _of("enable enables enabled enabling activate activated")
+_DISABLE = _of("disable disables disabled disabling deactivate deactivated")
+_ADD = _of("add adds added adding include includes included including keep keeps kept create")
+_REMOVE = _of("remove removes removed removing drop drops dropped delete deletes deleted") | _of(
+    "exclude excludes excluded excluding"
 )
-_OPPOSITES: Mapping[str, str] = {
-    word: name
-    for name, words in {
-        "turned on": "enable enables enabled enabling activate activated",
-        "turned off": "disable disables disabled disabling deactivate deactivated",
-        "added": "add adds added adding include includes included including",
-        "removed": "remove removes removed removing drop drops dropped delete deletes deleted"
-        " exclude excludes excluded excluding",
-        "allowed": "allow allows allowed allowing permit permits permitted accept accepts",
-        "denied": "deny denies denied denying forbid forbids forbidden reject rejects refuse"
-        " refuses block blocks blocked",
-        "earlier": "before prior earlier",
-        "later": "after afterwards later",
-        "more": "increase increases increased increasing raise raises raised raising",
-        "less": "decrease decreases decreased decreasing reduce reduces reduced reducing lower"
-        " lowers lowered lowering",
-        "only": "only solely exclusively",
-        "always": "always every",
-    }.items()
-    for word in words.split()
-}
+_ALLOW = _of("allow allows allowed allowing permit permits permitted accept accepts accepted")
+_DENY = _of("deny denies denied denying forbid forbids forbidden reject rejects rejected") | _of(
+    "refuse refuses refused block blocks blocked"
+)
+_RAISE = _of("increase increases increased increasing raise raises raised raising higher more")
+_LOWER = _of("decrease decreases decreased reduce reduces reduced lower lowers lowered less fewer")
+_POLES: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
+    (_ENABLE, _DISABLE),
+    (_ADD, _REMOVE),
+    (_ALLOW, _DENY),
+    (_RAISE, _LOWER),
+    (_of("before prior"), _of("after afterwards")),
+    (_of("show shows shown showing"), _of("hide hides hidden hiding")),
+    (_of("always"), _of("never")),
+    (_of("on"), _of("off")),
+    (_of("first"), _of("last")),
+)
+"""Words that turn a solution round, if one of two has the one and the other has the other."""
 
 
 def exact_key(entry: Worded) -> str:
@@ -143,20 +119,15 @@ def normalised(text: str) -> str:
 
 def differ(first: str, second: str) -> str | None:
     """In what two solutions differ that vectors hardly tell apart; None: in nothing of the kind."""
-    for name, facts in (
-        ("a number or a version", _numbers),
-        ("an identifier", _identifiers),
-        ("a negation", _directions),
-    ):
-        if facts(first) != facts(second):
-            return name
-    return None
+    if _numbers(first) != _numbers(second):
+        return "a number or a version"
+    if _identifiers(first) != _identifiers(second):
+        return "an identifier"
+    return "a negation" if _are_opposed(_words(first), _words(second)) else None
 
 
-def _numbers(text: str) -> Counter[str]:
-    found = Counter(_NUMBER.findall(text))
-    found.update(word for word in _words(text) if word in _WORD_NUMBERS)
-    return Counter(set(found))
+def _numbers(text: str) -> frozenset[str]:
+    return frozenset(_NUMBER.findall(text)) | _WORD_NUMBERS.intersection(_words(text))
 
 
 def _identifiers(text: str) -> frozenset[str]:
@@ -165,13 +136,24 @@ def _identifiers(text: str) -> frozenset[str]:
     return frozenset(name.strip("-./:").casefold() for name in named if not name.isdigit())
 
 
-def _directions(text: str) -> Counter[str]:
-    words = _words(text)
-    found = Counter(name for word in words if (name := _OPPOSITES.get(word)) is not None)
-    negations = sum(word in _NEGATIONS or word.endswith("n't") for word in words)
-    kinds = Counter(set(found))
-    kinds["not"] = min(negations, 1)
-    return kinds
+def _are_opposed(first: list[str], second: list[str]) -> bool:
+    if _is_negated(first) != _is_negated(second):
+        return True
+    one, other = set(first), set(second)
+    return any(
+        _turned(pole, opposite, one, other) or _turned(opposite, pole, one, other)
+        for pole, opposite in _POLES
+    )
+
+
+def _turned(pole: frozenset[str], opposite: frozenset[str], one: set[str], other: set[str]) -> bool:
+    """Whether one text has only the one pole, and the other only its opposite."""
+    only = bool(one & pole) and not one & opposite
+    return only and bool(other & opposite) and not other & pole
+
+
+def _is_negated(words: list[str]) -> bool:
+    return any(word in _NEGATIONS or word.endswith("n't") for word in words)
 
 
 def _words(text: str) -> list[str]:
