@@ -11,14 +11,14 @@ from sqlalchemy import Connection, Row, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.api.experience_responses import CheckpointState, CheckpointType, Project
-from rag_assets.common.errors import EntryDiffers, UnknownExperience, UnknownProject
+from rag_assets.common.errors import EntryDiffers, UnknownExperience
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.experience_tables import (
     checkpoints,
     projects,
 )
-from rag_assets.systems.experience.entries import hand_over
+from rag_assets.systems.experience.entries import hand_over, require_project
 from rag_assets.systems.experience.model import CheckpointDraft, ProjectDraft
 from rag_assets.systems.experience.verification import checkpoint_faults, require_none
 
@@ -97,7 +97,8 @@ class Checkpoints:
         require_none(checkpoint_faults(draft))
         wanted = (draft.checkpoint_type, draft.project_id)
         with self._database.begin_exclusive(ref) as connection:
-            _require_project(connection, ref, draft.project_id)
+            if draft.project_id is not None:
+                require_project(connection, ref, draft.project_id)
             known = _of_external_id(connection, ref, draft.external_id)
             if known is not None:
                 if (known.checkpoint_type, known.project_id) != wanted:
@@ -179,17 +180,6 @@ def checkpoint_of(row: Row[Any]) -> Checkpoint:
         requested_at=row.requested_at,
         processed_at=row.processed_at,
     )
-
-
-def _require_project(connection: Connection, ref: TenantRef, project: UUID | None) -> None:
-    if project is None:
-        return
-    known = select(projects.c.id).where(projects.c.tenant == ref.id, projects.c.id == project)
-    if connection.scalar(known) is None:
-        raise UnknownProject(
-            f"tenant {ref.id!r} has no project {project}",
-            hint="PUT /rag/experience/projects/{id} makes it",
-        )
 
 
 def _of_external_id(

@@ -96,7 +96,7 @@ class Entries:
             "masked": list(rules),
         }
         with self._database.begin_exclusive(ref) as connection:
-            _require_project(connection, ref, draft.project_id)
+            require_project(connection, ref, draft.project_id)
             known = _of_external_id(connection, ref, clean.external_id)
             if known is not None:
                 if known.content_key != content:
@@ -285,7 +285,12 @@ def _of_external_id(
     return connection.execute(query).first()
 
 
-def _require_project(connection: Connection, ref: TenantRef, project: UUID) -> None:
+def require_project(connection: Connection, ref: TenantRef, project: UUID) -> None:
+    """Require that a tenant has a project.
+
+    Raises:
+        UnknownProject: it has not.
+    """
     known = select(projects.c.id).where(projects.c.tenant == ref.id, projects.c.id == project)
     if connection.scalar(known) is None:
         raise UnknownProject(
