@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
+from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
 
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.storage.index.elasticsearch import mapping, queries
@@ -25,6 +25,8 @@ _PAGE = 1_000
 _MERGE_SECONDS = 3_600
 _HISTORY_SECONDS = 90.0
 _POLL_SECONDS = 1.0
+_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+_UNAVAILABLE = 503
 
 
 class ElasticsearchIndexes:
@@ -248,10 +250,24 @@ class ElasticsearchIndexes:
         if not numbers:
             return f"{stem}1"
         newest = f"{stem}{numbers[-1]}"
-        full = self._client.count(index=newest)["count"] >= self._shared_limit
+        full = self._entries_in(newest) >= self._shared_limit
         # Writing to a deleted index makes Elasticsearch create it with a guessed mapping.
         usable = not full and self._fits(newest, spec)
         return newest if usable else f"{stem}{numbers[-1] + 1}"
+
+    def _entries_in(self, name: str) -> int:
+        """How many entries an index holds; waits for one that another process has only just made.
+
+        Until its first shard has begun, Elasticsearch answers that it is unavailable.
+        """
+        for pause in _PAUSES:
+            try:
+                return int(self._client.count(index=name)["count"])
+            except ApiError as error:
+                if error.status_code != _UNAVAILABLE:
+                    raise
+            time.sleep(pause)
+        return int(self._client.count(index=name)["count"])
 
     def _create(self, name: str, spec: IndexSpec) -> None:
         if self._client.indices.exists(index=name):

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Timer
+from uuid import uuid4
 
+from elasticsearch import Elasticsearch
+
+from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import StoreConfig, open_store
 from tests.vector_stores import SPEC, Opened, entry, owner_of
@@ -85,3 +90,28 @@ def test_a_view_shows_exactly_one_generation(opened: Opened, owner: Owner) -> No
     indexes.withdraw(owner.tenant)
     indexes.withdraw(owner.tenant)
     assert indexes.view(owner.tenant) is None
+
+
+def test_an_index_that_another_process_has_only_just_made_is_waited_for(
+    elasticsearch_url: str,
+) -> None:
+    store = open_store(StoreConfig(elasticsearch_url, prefix=f"slow{uuid4().hex[:8]}"))
+    nowhere = {"index.routing.allocation.require.zone": "nowhere"}
+    with Elasticsearch(elasticsearch_url) as client:
+        made = store.indexes.place(SPEC, "a", "shared")
+        store.indexes.drop(made.name)
+        body = index_body(SPEC)
+        body["settings"] = {**body["settings"], **nowhere}
+        client.indices.create(index=made.name, **body, wait_for_active_shards="0")
+        anywhere = Timer(
+            0.7,
+            client.indices.put_settings,
+            kwargs={"index": made.name, "settings": dict.fromkeys(nowhere)},
+        )
+        anywhere.start()
+        try:
+            assert store.indexes.place(SPEC, "b", "shared").name == made.name
+        finally:
+            anywhere.join()
+            store.indexes.drop(made.name)
+            store.close()
