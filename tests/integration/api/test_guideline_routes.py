@@ -126,7 +126,9 @@ def guidelines(api: Api, address: str) -> Iterator[Guidelines]:
         document["projects"] = {"embedder": {"providers": providers}}
         with path.open("w") as stream:
             YAML().dump(document, stream)
-        with httpx.Client(base_url=address, timeout=60) as client:
+        # A refused body is not read, so that its connection ends.
+        alone = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(base_url=address, timeout=60, limits=alone) as client:
             made = Guidelines(api, address, client, server)
             on = made.ask("PUT", "/organizations/harbour", {"ragGuidelines": True})
             assert on.status_code == 200, on.text
