@@ -108,7 +108,8 @@ class SourceFolders:
 
     def _look(self, trees: FolderTrees) -> set[str]:
         """Watch what can be watched by now; returns the folders that were not watched before."""
-        self._readers = readers_of_folders(self._sources)
+        sources = self._sources  # Another thread may replace them in the middle of this.
+        self._readers = readers_of_folders(sources)
         if self._overflowed and time.monotonic() >= self._restarted + _RESTART_SECONDS:
             self._overflowed = False
             self._restarted = time.monotonic()
@@ -121,9 +122,9 @@ class SourceFolders:
         for root in present - wanted:
             trees.remove(root)
         added = {root for root in wanted - present if self._add(trees, root)}
-        self.watched = frozenset() if self._overflowed else self._told_of(trees.roots)
+        self.watched = frozenset() if self._overflowed else self._told_of(trees.roots, sources)
         # Whoever begins to watch has had all sources listed by the sensor.
-        began, self._began = self._began, self._began or bool(self._sources)
+        began, self._began = self._began, self._began or bool(sources)
         return {folder for folder in folders if _is_below(folder, added)} if began else set()
 
     def _add(self, trees: FolderTrees, root: str) -> bool:
@@ -153,10 +154,10 @@ class SourceFolders:
             self._log("changes came too fast to be told of: all sources are listed instead")
             self._told = time.monotonic()
 
-    def _told_of(self, roots: set[str]) -> frozenset[str]:
+    def _told_of(self, roots: set[str], sources: Mapping[str, TenantSources]) -> frozenset[str]:
         within = {folder for folder in self._readers if _is_below(folder, roots)}
         unwatched = {id_ for at, ids in self._readers.items() if at not in within for id_ in ids}
-        told = {id_ for id_, sources in self._sources.items() if sources.told}
+        told = {id_ for id_, of in sources.items() if of.told}
         return frozenset(told - unwatched)
 
     def _is_skipped(self, path: str) -> bool:

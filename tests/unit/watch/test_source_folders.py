@@ -13,6 +13,7 @@ import pytest
 
 from rag_assets.watch import source_folders as module
 from rag_assets.watch.folders import TenantSources
+from rag_assets.watch.mounts import Mounts
 from rag_assets.watch.source_folders import ChangedTenants, SourceFolders
 
 
@@ -64,6 +65,23 @@ def test_a_new_tenant_is_told_of_once_it_is_watched(watched: Folders) -> None:
     assert watched.changed() == ChangedTenants()
     (watched.path / "b" / "page.md").write_text("text")
     assert watched.changed() == ChangedTenants()
+
+
+def test_the_first_tenants_are_not_told_of_though_they_come_in_the_middle_of_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Folders(tmp_path, SourceFolders(tmp_path / ".local", print))
+
+    class SlowMounts(Mounts):
+        def __init__(self) -> None:
+            watched.folders.read_by(watched.sources("a"))
+            super().__init__()
+
+    monkeypatch.setattr(module, "Mounts", SlowMounts)
+    watched.changed()
+    assert watched.changed() == ChangedTenants(), "the sensor lists what was there before"
+    assert watched.folders.watched == {"a"}
+    watched.folders.close()
 
 
 def test_who_reads_what_nobody_tells_of_is_not_watched(watched: Folders) -> None:
