@@ -77,7 +77,9 @@ knowledge_staging = Table(
     Column("exact_key", Text),
     # The same of its problem alone, see matching.problem_key.
     Column("problem_key", Text),
+    # The pattern that it belongs to, and the one that it would but for merges by hand.
     Column("pattern_id", Uuid),
+    Column("home_id", Uuid),
     # Hashes of texts of it whose vectors are kept in the lake, and are not searched.
     Column("kept_texts", ARRAY(Text), nullable=False, server_default="{}"),
     # Why it is not embedded, and never will be.

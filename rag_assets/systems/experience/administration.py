@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import select
 
 from rag_assets.api.experience_responses import (
     Merge,
@@ -19,24 +18,18 @@ from rag_assets.api.experience_responses import (
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest, UnknownExperience
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_merges
+from rag_assets.systems.experience.merges import merge_patterns, split_entry
 from rag_assets.systems.experience.model import Entry, RetractDraft
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
 from rag_assets.systems.experience.report import report_of
-from rag_assets.systems.experience.tables import (
-    experience_merges,
-    experience_patterns,
-)
+from rag_assets.systems.experience.tables import experience_merges
 from rag_assets.systems.experience.verification import require_none, retraction_faults
 from rag_assets.tenants.model import Tenant
 
-_STAGED = knowledge_staging.c
 _MERGES = experience_merges.c
-_SPLIT_IDS = UUID("0e4f9a7a-2a9b-4f0e-8a55-6f2b7d1f0c02")
 
 
 class Administration:
@@ -98,20 +91,7 @@ class Administration:
                 "into: it is a pattern of another type", hint="merge patterns of one type and gate"
             )
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            moved = _move(connection, record.ref, pattern, into)
-            for entry_id in moved:
-                connection.execute(
-                    insert(experience_merges).values(
-                        tenant=record.id,
-                        id=uuid4(),
-                        entry_id=entry_id,
-                        pattern_id=into,
-                        former_id=pattern,
-                        way="manual",
-                        merged_by=by,
-                    )
-                )
-            _set_parent(connection, record.ref, pattern, into)
+            merge_patterns(connection, record.ref, pattern, into, by=by)
         return self.details(record, into)
 
     def split(self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str) -> Pattern:
@@ -124,27 +104,7 @@ class Administration:
             UnknownExperience: there is no such pattern, or it has no such entry.
         """
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            of_it = select(_STAGED.id).where(
-                _STAGED.tenant == record.id, _STAGED.pattern_id == pattern
-            )
-            members = set(connection.scalars(of_it))
-            if entry_id not in members:
-                raise UnknownExperience(
-                    "the pattern has no such entry", hint="take one from its list of entries"
-                )
-            if len(members) == 1:
-                raise InvalidRequest(
-                    "entry_id: it is the only entry of the pattern",
-                    hint="there is nothing to split",
-                )
-            merge = _present_merge(connection, record.ref, entry_id, pattern)
-            if merge is not None and merge.way == "manual":
-                result: UUID = merge.former_id
-                _undo_manual(connection, record.ref, pattern, result, by)
-            else:
-                result = entry_id if entry_id != pattern else uuid5(_SPLIT_IDS, str(entry_id))
-                _set_apart(connection, record.ref, entry_id, pattern, result)
-                _end_merges(connection, record.ref, [entry_id], pattern, by)
+            result = split_entry(connection, record.ref, pattern, entry_id, by=by)
         found = self._reader.one(record.id, result, self.cutoff(record))
         if found is None:
             raise _unknown_pattern()
@@ -240,95 +200,4 @@ def _pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
         entry.captured_at,
         entry.embedded_at,
         expires,
-    )
-
-
-def _move(connection: Connection, ref: TenantRef, pattern: UUID, into: UUID) -> list[UUID]:
-    statement = (
-        update(knowledge_staging)
-        .where(_STAGED.tenant == ref.id, _STAGED.pattern_id == pattern)
-        .values(pattern_id=into)
-        .returning(_STAGED.id)
-    )
-    return list(connection.scalars(statement))
-
-
-def _set_parent(connection: Connection, ref: TenantRef, pattern: UUID, into: UUID | None) -> None:
-    connection.execute(
-        update(experience_patterns)
-        .where(experience_patterns.c.tenant == ref.id, experience_patterns.c.id == pattern)
-        .values(merged_into=into)
-    )
-
-
-def _present_merge(
-    connection: Connection, ref: TenantRef, entry_id: UUID, pattern: UUID
-) -> Row[Any] | None:
-    query = (
-        select(experience_merges)
-        .where(
-            _MERGES.tenant == ref.id,
-            _MERGES.entry_id == entry_id,
-            _MERGES.pattern_id == pattern,
-            _MERGES.split_at.is_(None),
-        )
-        .order_by(_MERGES.merged_at.desc())
-    )
-    return connection.execute(query).first()
-
-
-def _undo_manual(
-    connection: Connection, ref: TenantRef, pattern: UUID, former: UUID, by: str
-) -> None:
-    """Give a former pattern its entries back."""
-    query = select(_MERGES.entry_id).where(
-        _MERGES.tenant == ref.id,
-        _MERGES.pattern_id == pattern,
-        _MERGES.former_id == former,
-        _MERGES.split_at.is_(None),
-    )
-    entries = list(connection.scalars(query))
-    connection.execute(
-        update(knowledge_staging)
-        .where(_STAGED.tenant == ref.id, _STAGED.id.in_(entries), _STAGED.pattern_id == pattern)
-        .values(pattern_id=former)
-    )
-    _end_merges(connection, ref, entries, pattern, by)
-    _set_parent(connection, ref, former, None)
-
-
-def _set_apart(
-    connection: Connection, ref: TenantRef, entry_id: UUID, pattern: UUID, result: UUID
-) -> None:
-    """Give an entry a pattern of its own, for the same problem."""
-    table = experience_patterns.c
-    problem = connection.scalar(
-        select(table.problem_id).where(table.tenant == ref.id, table.id == pattern)
-    )
-    known = select(table.id).where(table.tenant == ref.id, table.id == result)
-    if connection.scalar(known) is None:
-        connection.execute(
-            insert(experience_patterns).values(
-                tenant=ref.id, id=result, problem_id=problem or result
-            )
-        )
-    connection.execute(
-        update(knowledge_staging)
-        .where(_STAGED.tenant == ref.id, _STAGED.id == entry_id)
-        .values(pattern_id=result)
-    )
-
-
-def _end_merges(
-    connection: Connection, ref: TenantRef, entries: Sequence[UUID], pattern: UUID, by: str
-) -> None:
-    connection.execute(
-        update(experience_merges)
-        .where(
-            _MERGES.tenant == ref.id,
-            _MERGES.entry_id.in_(entries),
-            _MERGES.pattern_id == pattern,
-            _MERGES.split_at.is_(None),
-        )
-        .values(split_at=func.now(), split_by=by)
     )

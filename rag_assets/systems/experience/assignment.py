@@ -18,8 +18,9 @@ from rag_assets.storage.catalog.database import among
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
+from rag_assets.systems.experience.differences import differ, problems_differ
 from rag_assets.systems.experience.entries import entry_of
-from rag_assets.systems.experience.matching import BOUNDS, Bounds, differ, exact_key, problem_key
+from rag_assets.systems.experience.matching import BOUNDS, Bounds, exact_key, problem_key
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns
 from rag_assets.systems.experience.wording import problem_of, searched_text, solution_of
@@ -34,7 +35,7 @@ class Assignment:
     """The pattern of one entry.
 
     Attributes:
-        pattern_id: the entry's own id for a new pattern.
+        home_id: what it belongs to but for merges by hand; its own id for a new pattern.
         problem_id: what the pattern solves; None: a problem of its own.
         way: how it was merged; None: it was not.
         other_id: the entry that it is the same as.
@@ -42,7 +43,7 @@ class Assignment:
     """
 
     entry: Entry
-    pattern_id: UUID
+    home_id: UUID
     problem_id: UUID | None = None
     way: str | None = None
     other_id: UUID | None = None
@@ -57,7 +58,7 @@ class _Known:
     """An entry that belongs to a pattern."""
 
     entry: Entry
-    pattern_id: UUID
+    home_id: UUID
     problem_id: UUID
 
 
@@ -89,14 +90,14 @@ class Assigner:
         for entry in entries:
             same = by_key.get(keys[entry.id])
             if same is not None:
-                found = Assignment(entry, same.pattern_id, same.problem_id, "exact", same.entry.id)
+                found = Assignment(entry, same.home_id, same.problem_id, "exact", same.entry.id)
             else:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
                 problem = problems.get(problem_key(entry) or "")
                 found = self._nearest(entry, others, vectors, problem)
             found = _with_texts(found, vectors)
             assigned.append(found)
-            now = _Known(entry, found.pattern_id, found.problem_id or found.pattern_id)
+            now = _Known(entry, found.home_id, found.problem_id or found.home_id)
             by_key.setdefault(keys[entry.id], now)
             known[entry.id] = now
             if (key := problem_key(entry)) is not None:
@@ -126,24 +127,25 @@ class Assigner:
             solution = _cosine(vectors, solution_of(entry), solution_of(other.entry))
             if problem is None or solution is None or problem < self._bounds.problem:
                 continue
-            alternative = alternative or other.problem_id
-            if solution < self._bounds.solution or differ(
-                solution_of(entry), solution_of(other.entry)
-            ):
+            if problems_differ(problem_of(entry), problem_of(other.entry)):
                 continue
-            if best is None or problem + solution > (best.problem_cosine or 0) + (
-                best.solution_cosine or 0
-            ):
-                best = Assignment(
-                    entry,
-                    other.pattern_id,
-                    other.problem_id,
-                    "near",
-                    other.entry.id,
-                    problem,
-                    solution,
-                    _as_json(self._bounds),
-                )
+            alternative = alternative or other.problem_id
+            if solution < self._bounds.solution:
+                continue
+            if differ(solution_of(entry), solution_of(other.entry)):
+                continue
+            found = Assignment(
+                entry,
+                other.home_id,
+                other.problem_id,
+                "near",
+                other.entry.id,
+                problem,
+                solution,
+                _as_json(self._bounds),
+            )
+            if best is None or _nearness(found) > _nearness(best):
+                best = found
         return best or Assignment(entry, entry.id, alternative)
 
     def _neighbours(
@@ -226,7 +228,7 @@ class Assigner:
         )
         with self._ctx.catalog.database.begin() as connection:
             return [
-                _Known(entry_of(row), row.pattern_id, row.problem_id)
+                _Known(entry_of(row), row.home_id, row.problem_id)
                 for row in connection.execute(query)
             ]
 
@@ -251,6 +253,10 @@ def _with_texts(found: Assignment, vectors: _Vectors) -> Assignment:
     texts = (problem_of(found.entry), solution_of(found.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
     return replace(found, kept_texts=kept)
+
+
+def _nearness(found: Assignment) -> float:
+    return (found.problem_cosine or 0.0) + (found.solution_cosine or 0.0)
 
 
 def _as_json(bounds: Bounds) -> dict[str, float]:

@@ -10,11 +10,11 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.api.experience_responses import FeedbackCounts
 from rag_assets.common.errors import UnknownExperience
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.systems.experience.merges import living_roots
 from rag_assets.systems.experience.model import FeedbackDraft
 from rag_assets.systems.experience.patterns import counts_of
 from rag_assets.systems.experience.tables import (
     experience_feedback,
-    experience_patterns,
     experience_questions,
 )
 
@@ -58,12 +58,7 @@ def give_feedback(
                 "pattern_id: the question was not answered with this pattern",
                 hint="name a pattern of that answer",
             )
-        pattern = experience_patterns.c
-        into = connection.scalar(
-            select(func.coalesce(pattern.merged_into, pattern.id)).where(
-                pattern.tenant == ref.id, pattern.id == draft.pattern_id
-            )
-        )
+        into = living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
         counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
         if into is None or into not in counts:
             raise UnknownExperience(

@@ -8,11 +8,23 @@ interrupted, the result is the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import WORDS, FailureKind
@@ -26,6 +38,7 @@ from rag_assets.systems.experience.assignment import Assigner, Assignment
 from rag_assets.systems.experience.checkpoints import OPEN
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_questions
+from rag_assets.systems.experience.merges import living_roots
 from rag_assets.systems.experience.tables import experience_merges, experience_patterns
 
 _BATCH = 200
@@ -36,6 +49,20 @@ _FOREVER: frozenset[FailureKind] = frozenset(
 """Failures of a document that no later try mends."""
 _FOR_A_PERSON: frozenset[FailureKind] = frozenset({"key-refused", "installation", "unsupported"})
 _STAGED = knowledge_staging.c
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An entry in its pattern.
+
+    Attributes:
+        other_id: the entry that it is merged with; None: it is the first of its pattern.
+    """
+
+    of: Assignment
+    home_id: UUID
+    root_id: UUID
+    other_id: UUID | None
 
 
 class ExperienceFollowUp:
@@ -82,28 +109,14 @@ class ExperienceFollowUp:
         now = ctx.clock.now()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             present = _still_unfinished(connection, ctx.ref, [one.entry.id for one in assigned])
-            patterns = _patterns(connection, ctx.ref, assigned)
-            for one in assigned:
-                if one.entry.id not in present:
-                    continue
-                # The entry that it was to join may have been taken back meanwhile.
-                joins = one.pattern_id in patterns
-                pattern = one.pattern_id if joins else one.entry.id
-                if pattern not in patterns:
-                    _add_pattern(connection, ctx.ref, pattern, one)
-                    patterns.add(pattern)
-                if joins and one.way is not None:
-                    _add_merge(connection, ctx.ref, one)
-                connection.execute(
-                    update(knowledge_staging)
-                    .where(_STAGED.tenant == ctx.ref.id, _STAGED.id == one.entry.id)
-                    .values(
-                        embedded=True,
-                        embedded_at=now,
-                        pattern_id=pattern,
-                        kept_texts=list(one.kept_texts),
-                    )
-                )
+            homes = {one.home_id for one in assigned}
+            placed = _placed(
+                [one for one in assigned if one.entry.id in present],
+                living_roots(connection, ctx.ref.id, homes),
+            )
+            _add_patterns(connection, ctx.ref, placed)
+            _add_merges(connection, ctx.ref, placed)
+            _set_found(connection, ctx.ref, placed, now)
 
     def _settle(self, ctx: TenantContext) -> int:
         """Record what became of open checkpoints; returns how many are done."""
@@ -154,44 +167,84 @@ def _still_unfinished(connection: Connection, ref: TenantRef, ids: Sequence[UUID
     return set(connection.scalars(query))
 
 
-def _patterns(connection: Connection, ref: TenantRef, assigned: Sequence[Assignment]) -> set[UUID]:
-    """Those of the patterns that still have an entry."""
-    wanted = {one.pattern_id for one in assigned}
-    query = (
-        select(_STAGED.pattern_id)
-        .distinct()
-        .where(_STAGED.tenant == ref.id, _STAGED.pattern_id.in_(wanted))
-    )
-    return set(connection.scalars(query))
+def _placed(assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]) -> list[_Placed]:
+    """Where entries belong now: what they were to join may have been taken back or merged.
+
+    Args:
+        assigned: in the order of their capture.
+        roots: of the homes that still have an entry.
+    """
+    places = {home: (home, root) for home, root in roots.items()}
+    placed = []
+    for one in assigned:
+        place = places.get(one.home_id)
+        if place is None:
+            own = one.entry.id
+            # Who was to join the same that is gone joins this one.
+            places[one.home_id] = places[own] = (own, own)
+            placed.append(_Placed(one, own, own, None))
+        else:
+            other = one.other_id if one.home_id in roots else place[0]
+            placed.append(_Placed(one, *place, other))
+    return placed
 
 
-def _add_pattern(connection: Connection, ref: TenantRef, pattern: UUID, one: Assignment) -> None:
-    known = select(experience_patterns.c.id).where(
-        experience_patterns.c.tenant == ref.id, experience_patterns.c.id == pattern
-    )
-    if connection.scalar(known) is None:
+def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_Placed]) -> None:
+    rows = [
+        {"tenant": ref.id, "id": one.home_id, "problem_id": one.of.problem_id or one.home_id}
+        for one in placed
+        if one.home_id == one.of.entry.id
+    ]
+    if rows:
+        connection.execute(upsert(experience_patterns).on_conflict_do_nothing(), rows)
+
+
+def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed]) -> None:
+    rows = [
+        {
+            "tenant": ref.id,
+            "id": uuid5(_MERGE_IDS, f"{one.of.entry.id}/{one.other_id}"),
+            "entry_id": one.of.entry.id,
+            "other_id": one.other_id,
+            "pattern_id": one.root_id,
+            "way": one.of.way,
+            "problem_cosine": one.of.problem_cosine,
+            "solution_cosine": one.of.solution_cosine,
+            "bounds": dict(one.of.bounds),
+            "merged_by": "rag-assets",
+        }
+        for one in placed
+        if one.other_id is not None
+    ]
+    if rows:
+        connection.execute(insert(experience_merges), rows)
+
+
+def _set_found(
+    connection: Connection, ref: TenantRef, placed: Sequence[_Placed], now: datetime
+) -> None:
+    rows = [
+        {
+            "entry": one.of.entry.id,
+            "pattern": one.root_id,
+            "home": one.home_id,
+            "texts": list(one.of.kept_texts),
+        }
+        for one in placed
+    ]
+    if rows:
         connection.execute(
-            insert(experience_patterns).values(
-                tenant=ref.id, id=pattern, problem_id=one.problem_id or pattern
-            )
+            update(knowledge_staging)
+            .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))
+            .values(
+                embedded=True,
+                embedded_at=now,
+                pattern_id=bindparam("pattern"),
+                home_id=bindparam("home"),
+                kept_texts=bindparam("texts"),
+            ),
+            rows,
         )
-
-
-def _add_merge(connection: Connection, ref: TenantRef, one: Assignment) -> None:
-    connection.execute(
-        insert(experience_merges).values(
-            tenant=ref.id,
-            id=uuid5(_MERGE_IDS, f"{one.entry.id}/{one.other_id}"),
-            entry_id=one.entry.id,
-            other_id=one.other_id,
-            pattern_id=one.pattern_id,
-            way=one.way,
-            problem_cosine=one.problem_cosine,
-            solution_cosine=one.solution_cosine,
-            bounds=dict(one.bounds),
-            merged_by="rag-assets",
-        )
-    )
 
 
 def _record_failures(connection: Connection, ref: TenantRef) -> None:

@@ -31,7 +31,7 @@ def forget_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID
 def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
     """Delete patterns without an entry, and the feedback on them.
 
-    One that is a part of another pattern stays: its feedback counts there.
+    One that is a part of another pattern stays as long as that does: its feedback counts there.
     """
     staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
     has_entry = (
@@ -39,10 +39,13 @@ def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
         .where(staged.tenant == pattern.tenant, staged.pattern_id == pattern.id)
         .exists()
     )
-    empty = select(pattern.id).where(
-        pattern.tenant == ref.id, ~has_entry, pattern.merged_into.is_(None)
+    empty = (
+        select(pattern.id)
+        .where(pattern.tenant == ref.id, ~has_entry, pattern.merged_into.is_(None))
+        .cte("empty", recursive=True)
     )
-    ids = list(connection.scalars(empty))
+    parts = select(pattern.id).where(pattern.tenant == ref.id, pattern.merged_into == empty.c.id)
+    ids = list(connection.scalars(select(empty.union(parts).c.id)))
     if not ids:
         return
     connection.execute(

@@ -234,7 +234,7 @@ def counts_of(
 def _feedback(
     connection: Connection, tenant_id: str, ids: Sequence[UUID]
 ) -> dict[UUID, dict[str, int]]:
-    """The feedback on patterns, that on patterns that became a part of them included."""
+    """The last word of each question on patterns, or on patterns that are a part of them."""
     pattern = experience_patterns.c
     family = (
         select(pattern.id.label("root"), pattern.id)
@@ -248,16 +248,20 @@ def _feedback(
     )
     family = family.union(parts)
     said = experience_feedback.c
-    query: Any = (
-        select(
-            family.c.root,
-            func.count().filter(said.outcome == "helped").label("helped"),
-            func.count().filter(said.outcome == "did_not_help").label("did_not_help"),
-        )
+    # A question that was answered with several parts of a pattern counts once.
+    last = (
+        select(family.c.root, said.outcome)
         .join(experience_feedback, said.pattern_id == family.c.id)
         .where(said.tenant == tenant_id)
-        .group_by(family.c.root)
+        .ext(distinct_on(family.c.root, said.query_id))
+        .order_by(family.c.root, said.query_id, said.given_at.desc(), said.pattern_id)
+        .subquery()
     )
+    query: Any = select(
+        last.c.root,
+        func.count().filter(last.c.outcome == "helped").label("helped"),
+        func.count().filter(last.c.outcome == "did_not_help").label("did_not_help"),
+    ).group_by(last.c.root)
     return {
         row.root: {"helped": row.helped, "did_not_help": row.did_not_help}
         for row in connection.execute(query)

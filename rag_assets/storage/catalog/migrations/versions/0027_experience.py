@@ -128,6 +128,7 @@ def _added() -> tuple[sa.Column[Any], ...]:
         sa.Column("exact_key", sa.Text()),
         sa.Column("problem_key", sa.Text()),
         sa.Column("pattern_id", sa.Uuid()),
+        sa.Column("home_id", sa.Uuid()),
         sa.Column("kept_texts", sa.ARRAY(sa.Text()), server_default="{}", nullable=False),
         sa.Column("failure", sa.Text()),
     )

@@ -1,0 +1,202 @@
+"""Statements that merge patterns by hand, and take entries out of patterns again.
+
+Patterns that were merged form trees, by `merged_into`. An entry has its home, the pattern that it
+belongs to but for merges by hand, and its pattern, the root above that. What was merged by hand
+goes back as a whole, with what joined it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from uuid import UUID, uuid4, uuid5
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from rag_assets.common.errors import InvalidRequest, UnknownExperience
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.tables import experience_merges, experience_patterns
+
+_STAGED = knowledge_staging.c
+_MERGES = experience_merges.c
+_PATTERNS = experience_patterns.c
+_SPLIT_IDS = UUID("0e4f9a7a-2a9b-4f0e-8a55-6f2b7d1f0c02")
+
+
+def merge_patterns(
+    connection: Connection, ref: TenantRef, pattern: UUID, into: UUID, *, by: str
+) -> None:
+    """Make a pattern a part of another one.
+
+    Args:
+        connection: of the transaction.
+        ref: the tenant.
+        pattern, into: roots, both with entries.
+        by: who merges them.
+    """
+    moved = connection.scalars(
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _STAGED.pattern_id == pattern)
+        .values(pattern_id=into)
+        .returning(_STAGED.id)
+    )
+    rows = [
+        {
+            "tenant": ref.id,
+            "id": uuid4(),
+            "entry_id": entry_id,
+            "pattern_id": into,
+            "former_id": pattern,
+            "way": "manual",
+            "merged_by": by,
+        }
+        for entry_id in moved
+    ]
+    if rows:
+        connection.execute(insert(experience_merges), rows)
+        _set_parent(connection, ref, pattern, into)
+
+
+def split_entry(
+    connection: Connection, ref: TenantRef, pattern: UUID, entry_id: UUID, *, by: str
+) -> UUID:
+    """Take an entry out of a pattern, what was merged by hand with all that came with it.
+
+    Args:
+        connection: of the transaction.
+        ref: the tenant.
+        pattern: a root.
+        entry_id: one of its entries.
+        by: who splits them.
+
+    Returns:
+        the pattern that the entry belongs to now.
+
+    Raises:
+        InvalidRequest: the pattern has no other entry.
+        UnknownExperience: it has no such entry.
+    """
+    of_it = select(_STAGED.id, _STAGED.home_id).where(
+        _STAGED.tenant == ref.id, _STAGED.pattern_id == pattern
+    )
+    homes: dict[UUID, UUID] = {row.id: row.home_id for row in connection.execute(of_it)}
+    if entry_id not in homes:
+        raise UnknownExperience(
+            "the pattern has no such entry", hint="take one from its list of entries"
+        )
+    if len(homes) == 1:
+        raise InvalidRequest(
+            "entry_id: it is the only entry of the pattern", hint="there is nothing to split"
+        )
+    path = _path(connection, ref.id, homes[entry_id])
+    if len(path) > 1:
+        result = path[-2]
+        parts = _subtree(connection, ref.id, result)
+        moved = [entry for entry, home in homes.items() if home in parts]
+        _set_parent(connection, ref, result, None)
+        values = {"pattern_id": result}
+    else:
+        result = entry_id if entry_id != pattern else uuid5(_SPLIT_IDS, str(entry_id))
+        moved = [entry_id]
+        _add_alternative(connection, ref, pattern, result)
+        values = {"pattern_id": result, "home_id": result}
+    connection.execute(
+        update(knowledge_staging)
+        .where(_STAGED.tenant == ref.id, _STAGED.id.in_(moved))
+        .values(**values)
+    )
+    _end(connection, ref, moved, pattern, by)
+    return result
+
+
+def living_roots(
+    connection: Connection, tenant_id: str, patterns: Collection[UUID]
+) -> dict[UUID, UUID]:
+    """The root of each pattern, itself if it is a part of none, where that has an entry.
+
+    Args:
+        connection: of the transaction.
+        tenant_id: the tenant.
+        patterns: those that are gone are left out.
+    """
+    above = (
+        select(_PATTERNS.id.label("part"), _PATTERNS.id, _PATTERNS.merged_into)
+        .where(_PATTERNS.tenant == tenant_id, _PATTERNS.id.in_(patterns))
+        .cte("above", recursive=True)
+    )
+    parents = select(above.c.part, _PATTERNS.id, _PATTERNS.merged_into).where(
+        _PATTERNS.tenant == tenant_id, _PATTERNS.id == above.c.merged_into
+    )
+    above = above.union(parents)
+    has_entry = (
+        select(_STAGED.id)
+        .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id == above.c.id)
+        .exists()
+    )
+    roots = select(above.c.part, above.c.id).where(above.c.merged_into.is_(None), has_entry)
+    return {row.part: row.id for row in connection.execute(roots)}
+
+
+def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
+    """A pattern, the one that it is a part of, and so on up to the root."""
+    path = [pattern]
+    while True:
+        above: UUID | None = connection.scalar(
+            select(_PATTERNS.merged_into).where(
+                _PATTERNS.tenant == tenant_id, _PATTERNS.id == path[-1]
+            )
+        )
+        if above is None:
+            return path
+        path.append(above)
+
+
+def _subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
+    """A pattern, and all that are a part of it."""
+    below = (
+        select(_PATTERNS.id)
+        .where(_PATTERNS.tenant == tenant_id, _PATTERNS.id == pattern)
+        .cte("below", recursive=True)
+    )
+    parts = select(_PATTERNS.id).where(
+        _PATTERNS.tenant == tenant_id, _PATTERNS.merged_into == below.c.id
+    )
+    return set(connection.scalars(select(below.union(parts).c.id)))
+
+
+def _add_alternative(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
+    """Make sure that a pattern is there, for the same problem as another one."""
+    of_tenant = _PATTERNS.tenant == ref.id
+    problem = connection.scalar(
+        select(_PATTERNS.problem_id).where(of_tenant, _PATTERNS.id == pattern)
+    )
+    known = select(_PATTERNS.id).where(of_tenant, _PATTERNS.id == result)
+    if connection.scalar(known) is None:
+        connection.execute(
+            insert(experience_patterns).values(
+                tenant=ref.id, id=result, problem_id=problem or result
+            )
+        )
+
+
+def _set_parent(connection: Connection, ref: TenantRef, pattern: UUID, into: UUID | None) -> None:
+    connection.execute(
+        update(experience_patterns)
+        .where(_PATTERNS.tenant == ref.id, _PATTERNS.id == pattern)
+        .values(merged_into=into)
+    )
+
+
+def _end(
+    connection: Connection, ref: TenantRef, entries: Sequence[UUID], pattern: UUID, by: str
+) -> None:
+    connection.execute(
+        update(experience_merges)
+        .where(
+            _MERGES.tenant == ref.id,
+            _MERGES.entry_id.in_(entries),
+            _MERGES.pattern_id == pattern,
+            _MERGES.split_at.is_(None),
+        )
+        .values(split_at=func.now(), split_by=by)
+    )
