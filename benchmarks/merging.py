@@ -22,7 +22,8 @@ import numpy as np
 from benchmarks.measure import PROJECT, load, machine, save
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import build_embedder
-from rag_assets.systems.experience.matching import Bounds, differ
+from rag_assets.systems.experience.differences import differ, problems_differ
+from rag_assets.systems.experience.matching import Bounds
 
 PAIRS = PROJECT / "examples" / "experience" / "pairs.jsonl"
 STEPS = [round(0.40 + 0.02 * step, 2) for step in range(30)]
@@ -34,7 +35,7 @@ class Pair:
     """Two entries, and whether they are the same.
 
     Attributes:
-        differs: in what their solutions differ; None: in nothing that keeps them apart.
+        differs: in what they differ; None: in nothing that keeps them apart.
     """
 
     category: str
@@ -88,7 +89,8 @@ def pairs() -> list[Pair]:
             row["merge"],
             float(cosines["problem"][number]),
             float(cosines["solution"][number]),
-            differ(row["a"]["solution"], row["b"]["solution"]),
+            problems_differ(row["a"]["problem"], row["b"]["problem"])
+            or differ(row["a"]["solution"], row["b"]["solution"]),
         )
         for number, row in enumerate(rows)
     ]

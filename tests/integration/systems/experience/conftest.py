@@ -160,7 +160,6 @@ def learning(
     server: EmbeddingServer,
 ) -> Learning:
     """A tenant that has learned nothing."""
-    tenant = f"t{uuid.uuid4().hex[:12]}"
     embedder = {
         "provider": "openai",
         "base_url": server.url,
@@ -169,10 +168,22 @@ def learning(
         "price": {"per_million": 1},
         "api_key": "$OPENAI_API_KEY",
     }
-    root = installed.home.parent / "unused"
+    return _learning(installed, driver, service, embedder)
+
+
+@pytest.fixture
+def local_learning(installed: Installation, driver: Driver, service: TestClient) -> Learning:
+    """A tenant with the model that is shipped, which has learned nothing."""
+    return _learning(installed, driver, service, {"provider": "local"})
+
+
+def _learning(
+    installed: Installation, driver: Driver, service: TestClient, embedder: dict[str, Any]
+) -> Learning:
+    tenant = f"t{uuid.uuid4().hex[:12]}"
     installed.add_tenant(
         tenant,
-        root=root,
+        root=installed.home.parent / "unused",
         profile="experience",
         embedder=embedder,
         sources=[{"name": "experience", "type": "experience"}],

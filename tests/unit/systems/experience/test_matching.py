@@ -1,4 +1,4 @@
-"""What makes two entries the same: their words without differences of writing, and facts."""
+"""What makes two entries equal: their words without differences of writing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from rag_assets.systems.experience.matching import differ, exact_key
+from rag_assets.systems.experience.matching import exact_key
 from rag_assets.systems.experience.model import Entry
 
 ENTRY = Entry(
@@ -60,41 +60,3 @@ def test_ways_to_write_the_same_are_one(change: dict[str, object]) -> None:
 )
 def test_other_words_another_agent_and_another_type_are_not(change: dict[str, object]) -> None:
     assert exact_key(replace(ENTRY, **change)) != exact_key(ENTRY)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "fact"),
-    [
-        ("Raise the timeout to 30 s.", "Raise the timeout to 300 s.", "a number or a version"),
-        ("Use Python 3.11.", "Use Python 3.12.", "a number or a version"),
-        ("Retry twice.", "Retry.", "a number or a version"),
-        ("Pass --no-cache.", "Pass --pull.", "an identifier"),
-        ("Set MAX_JOBS higher.", "Set MAX_MEMORY higher.", "an identifier"),
-        ("Call flush() at the end.", "Call close() at the end.", "an identifier"),
-        ("Edit config/app.yml.", "Edit config/db.yml.", "an identifier"),
-        ("Cache the response.", "Do not cache the response.", "a negation"),
-        ("Enable the cache.", "Disable the cache.", "a negation"),
-        ("Migrate before the deployment.", "Migrate after the deployment.", "a negation"),
-        ("Don't wait.", "Wait.", "a negation"),
-        ("Allow the origin.", "Deny the origin.", "a negation"),
-        ("Increase the pool.", "Reduce the pool.", "a negation"),
-    ],
-)
-def test_facts_that_vectors_hardly_tell_apart_keep_solutions_apart(
-    first: str, second: str, fact: str
-) -> None:
-    assert differ(first, second) == fact
-    assert differ(second, first) == fact
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("Pin the version of the driver.", "The driver's version must be pinned."),
-        ("Raise the timeout to 30 s.", "Set a timeout of 30 s, raised from less."),
-        ("Do not cache it.", "Never cache it."),
-        ("Pass --no-cache to the build.", "Build with --no-cache."),
-    ],
-)
-def test_other_words_for_the_same_facts_do_not(first: str, second: str) -> None:
-    assert differ(first, second) is None
