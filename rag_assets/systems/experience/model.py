@@ -12,6 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
 from rag_assets.retrieval.model import MAX_PATH, NUMBER
+from rag_assets.systems.experience.entry_types import (
+    describe_checkpoint,
+    describe_entry,
+    describe_retraction,
+)
 
 ANY_AGENT = "any"
 """The agent of an entry that is for every agent."""
@@ -76,6 +81,8 @@ class EntryDraft(_Posted):
         external_id: the caller's own id: the same may be sent again.
     """
 
+    model_config = ConfigDict(json_schema_extra=describe_entry)
+
     entry_type: EntryType
     project_id: UUID
     agent_type: Name | None = None
@@ -101,6 +108,8 @@ class CheckpointDraft(_Posted):
         project_id: a manual one may leave it out, for all projects.
         external_id: the caller's own id: the same may be sent again.
     """
+
+    model_config = ConfigDict(json_schema_extra=describe_checkpoint)
 
     checkpoint_type: CheckpointType
     project_id: UUID | None = None
@@ -198,6 +207,8 @@ class RetractDraft(_Posted):
     Attributes:
         token: its id, or its whole name as a receipt has it.
     """
+
+    model_config = ConfigDict(json_schema_extra=describe_retraction)
 
     project_id: UUID | None = None
     token: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = None

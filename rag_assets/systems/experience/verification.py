@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from rag_assets.api.experience_responses import EntryType
 from rag_assets.common.errors import InvalidRequest, NotVerified
+from rag_assets.systems.experience.entry_types import FIELDS, NEEDED, OF_ANY_TYPE
 from rag_assets.systems.experience.model import CheckpointDraft, EntryDraft, RetractDraft
-
-_FIELDS: Mapping[EntryType, tuple[str, ...]] = {
-    "failure_solution": (
-        *("failure_description", "error_message", "solution_steps", "success_verified"),
-    ),
-    "gate_rejection": ("gate_type", "human_feedback", "revision_approach"),
-    "gate_approval": ("gate_type", "approved_approach"),
-}
-_NEEDED: Mapping[EntryType, tuple[str, ...]] = {
-    "failure_solution": ("agent_type", "failure_description"),
-    "gate_rejection": ("gate_type", "human_feedback", "revision_approach"),
-    "gate_approval": ("gate_type", "approved_approach"),
-}
-_OF_ANY_TYPE = frozenset(name for names in _FIELDS.values() for name in names)
 
 
 def faults(draft: EntryDraft) -> Iterator[tuple[str, str]]:
     """The fields that are wrong in an entry, each with what is the matter."""
-    own = _FIELDS[draft.entry_type]
-    for name in sorted(_OF_ANY_TYPE.difference(own)):
+    own = FIELDS[draft.entry_type]
+    for name in sorted(OF_ANY_TYPE.difference(own)):
         if getattr(draft, name) is not None:
             yield name, f"a {draft.entry_type} has no {name}"
-    for name in _NEEDED[draft.entry_type]:
+    for name in NEEDED[draft.entry_type]:
         if getattr(draft, name) is None:
             yield name, f"a {draft.entry_type} needs its {name}"
 

@@ -28,6 +28,7 @@ from rag_assets.systems.registry import installed_systems
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation, new_installation
+from tests.integration.api.conftest import running
 
 SECRET = "an example secret of more than 32 bytes"
 KEY = "sk-proj-" + "planted0123456789abcdefWXYZ"
@@ -137,19 +138,30 @@ def driver(installed: Installation) -> Driver:
 
 
 @pytest.fixture(scope="package")
-def service(installed: Installation, driver: Driver) -> Iterator[TestClient]:
-    session = installed.session()
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    chat_models = ChatModels(session.catalog, session.settings)
-    blobs = open_blobs(session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+def service(installed: Installation) -> Iterator[TestClient]:
     application = build_app(
-        backend,
+        _backend(installed),
         routers=[*installed_systems().load("routers").values()],
         tools=[*installed_systems().load("tools").values()],
     )
     with TestClient(application, raise_server_exceptions=True) as client:
         yield client
+
+
+@pytest.fixture
+def address(installed: Installation) -> Iterator[str]:
+    """Where the same service answers over real connections."""
+    with running(_backend(installed)) as address:
+        yield address
+
+
+def _backend(installed: Installation) -> Backend:
+    """A backend for an event loop of its own."""
+    session = installed.session()
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    chat_models = ChatModels(session.catalog, session.settings)
+    blobs = open_blobs(session.settings)
+    return Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
 
 
 @pytest.fixture

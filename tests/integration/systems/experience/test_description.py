@@ -1,0 +1,54 @@
+"""What the description of the endpoints of experience promises, with generated requests."""
+
+from __future__ import annotations
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import Case
+from schemathesis.generation import GenerationMode
+
+from tests.integration.systems.experience.conftest import Learning
+
+BELOW = "/rag/experience"
+
+
+@pytest.mark.parametrize("role", ["orchestrator", "admin"])
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_answers_are_as_described(
+    learning: Learning, address: str, role: str, mode: GenerationMode
+) -> None:
+    project = learning.project()
+    entry = learning.failure(project, "cosine 0.90", "Steps.")
+    learning.learned(project)
+    schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    found = [one.ok() for one in schema.get_all_operations()]
+    operations = [operation for operation in found if operation.path.startswith(BELOW)]
+    assert {operation.path for operation in operations} >= {f"{BELOW}/entries", f"{BELOW}/context"}
+    for operation in operations:
+
+        @given(case=operation.as_strategy(generation_mode=mode))
+        @settings(
+            max_examples=12,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=[*HealthCheck],
+        )
+        def holds(case: Case) -> None:
+            if mode is GenerationMode.POSITIVE:
+                _name_what_is_there(case, project, entry)
+            case.call_and_validate(headers=learning.headers(role))
+
+        holds()
+
+
+def _name_what_is_there(case: Case, project: str, entry: str) -> None:
+    """Ask about the project and the entry that are known."""
+    known = {"project_id": project, "pattern_id": entry, "entry_id": entry}
+    body = case.body if isinstance(case.body, dict) else {}
+    for name, value in known.items():
+        if body.get(name):
+            body[name] = value
+        if name in case.path_parameters and case.method != "DELETE":
+            case.path_parameters[name] = value
