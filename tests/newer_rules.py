@@ -1,4 +1,4 @@
-"""Rules for credentials of a later version, which find one more word."""
+"""What commands in tests do otherwise: rules of a later version, no waiting, other bounds."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ ALSO_FOUND = "RAG_ASSETS_TEST_FINDS"
 """Environment variable of commands in tests: the word that their rules find, too."""
 NO_WAIT = "RAG_ASSETS_TEST_NO_WAIT"
 """Environment variable: if set, nothing waits while Elasticsearch keeps deletions as history."""
+TESTED_BOUNDS = "RAG_ASSETS_TEST_BOUNDS"
+"""Environment variable: the `provider/model` whose vectors near entries are merged by."""
 
 
 def find_also(word: str, patched: pytest.MonkeyPatch) -> None:
@@ -33,3 +35,12 @@ def wait_for_no_history(patched: pytest.MonkeyPatch) -> None:
     from rag_assets.storage.index.elasticsearch import administration
 
     patched.setattr(administration, "_HISTORY_SECONDS", 0.0)
+
+
+def merge_near(embedder: str, patched: pytest.MonkeyPatch) -> None:
+    """Merge near entries of experience by the vectors of an embedder."""
+    from rag_assets.systems.experience import assignment
+    from rag_assets.systems.experience.matching import BOUNDS, Bounds
+
+    bounds = {**BOUNDS, embedder: Bounds(problem=0.9, solution=0.9)}
+    patched.setattr(assignment, "BOUNDS", bounds)

@@ -28,7 +28,14 @@ from typing import Any
 import pytest
 
 from rag_assets.cli.fork_server import prepare
-from tests.newer_rules import ALSO_FOUND, NO_WAIT, find_also, wait_for_no_history
+from tests.newer_rules import (
+    ALSO_FOUND,
+    NO_WAIT,
+    TESTED_BOUNDS,
+    find_also,
+    merge_near,
+    wait_for_no_history,
+)
 
 _WRITING_SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 _READING_PATHS = ("_search", "_count", "_pit", "_mget", "_mapping", "_settings")
@@ -216,6 +223,8 @@ def _apply_settings() -> None:
         find_also(word, patched)
     if NO_WAIT in os.environ:
         wait_for_no_history(patched)
+    if embedder := os.environ.get(TESTED_BOUNDS):
+        merge_near(embedder, patched)
 
 
 def _redirect(number: int, path: Path | str, flags: int) -> None:

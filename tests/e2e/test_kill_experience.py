@@ -1,13 +1,14 @@
-"""kill -9 in captures, checkpoints, the syncs that embed them, and retractions; then a sync.
+"""kill -9 in checkpoints, the syncs that embed and merge them, merges by hand, and retractions.
 
 Every tenant is captured the same entries of three projects, and killed at another moment. What it
-answers then is what one that was never disturbed answers, and the entries that are found were
-embedded once: the deterministic embedder is counted by the vectors in the lake.
+answers then is what one that was never disturbed answers; and a server of embeddings counts that
+no text was paid for twice, but for those that were under way at the kill.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,18 +21,40 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.systems.experience.model import CheckpointDraft, EntryDraft, ProjectDraft
 from rag_assets.systems.experience.service import Experience
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
-from tests.installation import FAST, Installation
-from tests.newer_rules import NO_WAIT
+from tests.embedding_server import EmbeddingServer, embedding_server
+from tests.installation import Installation
+from tests.newer_rules import NO_WAIT, TESTED_BOUNDS
 
 KILLS = kills(3)
 """In each kind of work, at moments all over its way."""
+SUCCESSES = {"checkpoint": [3, 2], "sync": [3, 2], "merge": [3], "retract": [2, 2]}
 PROJECTS = [UUID(int=number) for number in range(1, 4)]
-PROBLEMS = ["The build fails", "The build  FAILS", "The queue overflows", "The page is blank"]
+PROBLEMS = [
+    "The build fails, cosine 0.30",
+    "The build  FAILS, cosine 0.30",
+    "The page is blank",
+    "Nothing is shown, cosine 0.95",
+]
+"""The second is equal to the first, and the last near the one before it."""
+BOUNDED = {TESTED_BOUNDS: "openai-compatible/counting"}
+
+
+def cosine_of(text: str) -> float | None:
+    found = re.search(r"cosine (\d\.\d+)", text)
+    return float(found[1]) if found else None
 
 
 @pytest.fixture(scope="module")
-def server(shared_installation: Installation) -> Iterator[ForkServer]:
-    with fork_server(shared_installation.environment) as started:
+def embeddings() -> Iterator[EmbeddingServer]:
+    with embedding_server(cosine=cosine_of) as server, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(shared_installation: Installation, embeddings: EmbeddingServer) -> Iterator[ForkServer]:
+    allowed = {"RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1"}
+    with fork_server(shared_installation.environment | allowed) as started:
         yield started
 
 
@@ -54,6 +77,7 @@ class Learned:
     number: int
     server: ForkServer
     installation: Installation
+    embeddings: EmbeddingServer
     reader: Session
 
     @property
@@ -66,7 +90,15 @@ class Learned:
 
     def prepare(self) -> None:
         source = {"name": "experience", "type": "experience"}
-        self.installation.add_tenant(self.id, profile="experience", **FAST, sources=[source])
+        embedder = {
+            "provider": "openai-compatible",
+            "model": "counting",
+            "dimensions": self.embeddings.dimensions,
+            "base_url": self.embeddings.url,
+        }
+        self.installation.add_tenant(
+            self.id, profile="experience", embedder=embedder, sources=[source]
+        )
         assert self.run("sync", self.id).code == 0
         for project in PROJECTS:
             self.experience.put_project(self.id, project, ProjectDraft(name=f"P{project.int}"))
@@ -75,14 +107,14 @@ class Learned:
                     entry_type="failure_solution",
                     project_id=project,
                     agent_type="tester",
-                    failure_description=problem,
+                    failure_description=f"{problem} in {self.id}",
                     solution_steps="Mend it.",
                     success_verified=True,
                 )
                 self.experience.capture(self.id, draft, by="test")
         if self.work != "checkpoint":
             self.checkpoint()
-        if self.work == "retract":
+        if self.work in {"merge", "retract"}:
             assert self.run("sync", self.id).code == 0
 
     def checkpoint(self) -> None:
@@ -95,47 +127,58 @@ class Learned:
         match self.work:
             case "checkpoint":
                 return ("experience", "checkpoint", self.id)
+            case "merge":
+                one, other = sorted(self.shown(), key=lambda one: str(one["problem"]))
+                return ("experience", "merge", self.id, one["id"], other["id"])
             case "retract":
                 return ("experience", "retract", self.id, "--project", str(PROJECTS[0]))
         return ("sync", self.id)
 
     def run(self, *arguments: str, **options: Any) -> Outcome:
-        return self.server.run(*arguments, **options, **{NO_WAIT: "1"})
+        return self.server.run(*arguments, **options, **{NO_WAIT: "1"}, **BOUNDED)
 
     def finish(self) -> None:
         """Do again what was killed, and bring everything to an end."""
-        if self.work != "sync":
+        if self.work == "merge" and len(self.shown()) == 1:
+            pass
+        elif self.work != "sync":
             done = self.run(*self.command)
             assert done.code == 0, done.err
         done = self.run("sync", self.id)
         assert done.code == 0, done.err
 
-    def patterns(self) -> list[tuple[str, int, tuple[UUID, ...]]]:
+    def shown(self) -> list[dict[str, Any]]:
         done = self.run("experience", "patterns", self.id, "--json")
         assert done.code == 0, done.err
+        return list(json.loads(done.out)["patterns"])
+
+    def patterns(self) -> list[tuple[str, int, tuple[UUID, ...]]]:
         return sorted(
             (
-                " ".join(one["problem"].casefold().split()),
+                " ".join(one["problem"].removesuffix(self.id).casefold().split()),
                 one["success_count"],
                 tuple(map(UUID, one["projects"])),
             )
-            for one in json.loads(done.out)["patterns"]
+            for one in self.shown()
         )
 
-    def vectors(self) -> int:
-        """Rows in the lake, of which there is one for each text that was embedded."""
-        ctx = self.installation.context(self.id, self.reader)
-        hashes = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
-        return len(ctx.lake.stored_vectors(ctx.embedder.embedder_id, hashes))
+    def answered(self) -> dict[str, int]:
+        """How often each text of the tenant was answered, and so paid for."""
+        paid = self.embeddings.answered.items()
+        return {text: times for text, times in paid if re.search(rf"\b{self.id}\b", text)}
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("work", ["checkpoint", "sync", "retract"])
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("work", ["checkpoint", "sync", "merge", "retract"])
 def test_a_kill_changes_nothing_that_is_answered(
-    work: str, server: ForkServer, shared_installation: Installation, reader: Session
+    work: str,
+    server: ForkServer,
+    embeddings: EmbeddingServer,
+    shared_installation: Installation,
+    reader: Session,
 ) -> None:
     def tenant(number: int) -> Learned:
-        made = Learned(work, number, server, shared_installation, reader)
+        made = Learned(work, number, server, shared_installation, embeddings, reader)
         made.prepare()
         return made
 
@@ -144,17 +187,22 @@ def test_a_kill_changes_nothing_that_is_answered(
     assert counted.code == 0, counted.err
     undisturbed.finish()
     expected = undisturbed.patterns()
-    assert [count for _, count, _ in expected] == ([3, 1, 2] if work != "retract" else [2, 1, 2])
-    total = len(counted.boundaries)
-    assert total
+    assert [count for _, count, _ in expected] == SUCCESSES[work]
+    texts = len(undisturbed.answered())
+    assert set(undisturbed.answered().values()) == {1}
+    boundaries = counted.boundaries
     killed = 0
     for moment in range(1, KILLS + 1):
         disturbed = tenant(moment)
-        before = max(1, total * moment // (KILLS + 1))
+        before = max(1, len(boundaries) * moment // (KILLS + 1))
         killed += disturbed.run(*disturbed.command, kill_before=before).code == KILLED
         disturbed.finish()
         assert disturbed.patterns() == expected
-        assert disturbed.vectors() == undisturbed.vectors()
+        paid = disturbed.answered()
+        assert len(paid) == texts
+        # Between an answer of the provider and its writing stands nothing but that write.
+        under_way = boundaries[before - 1].startswith("lake ")
+        assert max(paid.values()) == 1 or under_way, boundaries[before - 1]
         done = disturbed.experience.checkpoints.latest(disturbed.id, 10)
         assert {one.state for one in done} == {"done"}
     assert killed == KILLS
