@@ -210,6 +210,17 @@ class DriftConfig(_Model):
     days: int = Field(default=7, ge=1, le=366)
 
 
+class ExperienceConfig(_Model):
+    """The experience of a tenant with the profile experience.
+
+    Attributes:
+        code_tenant: the tenant whose sources hold the code that entries are about: what changed
+            there since an entry was captured is shown after all else.
+    """
+
+    code_tenant: TenantId | None = None
+
+
 class Tenant(_Model):
     """One tenant with its profile's defaults filled in.
 
@@ -261,6 +272,7 @@ class Tenant(_Model):
     caps: CapsConfig = CapsConfig()
     quality: QualityConfig = QualityConfig()
     drift: DriftConfig = DriftConfig()
+    experience: ExperienceConfig = ExperienceConfig()
     auto_repair: bool = True
     retention_days: Retention | None = None
     prune_share: float | None = Field(default=0.5, ge=0, le=1)

@@ -19,11 +19,12 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest, UnknownExperience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_merges
 from rag_assets.systems.experience.merges import merge_patterns, split_entry
 from rag_assets.systems.experience.model import Entry, RetractDraft
-from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
+from rag_assets.systems.experience.patterns import PatternReader, cutoff_of, is_living
 from rag_assets.systems.experience.report import report_of
 from rag_assets.systems.experience.tables import experience_merges
 from rag_assets.systems.experience.verification import require_none, retraction_faults
@@ -53,7 +54,8 @@ class Administration:
 
     def page(self, record: TenantRecord, *, after: UUID | None, limit: int) -> list[Pattern]:
         """Patterns by id."""
-        return self._reader.page(record.id, self.cutoff(record), after=after, limit=limit)
+        found = self._reader.page(record.id, self.cutoff(record), after=after, limit=limit)
+        return self._with_stale_paths(record, found)
 
     def details(self, record: TenantRecord, pattern: UUID) -> PatternDetails:
         """One pattern, with its entries and merges.
@@ -65,6 +67,7 @@ class Administration:
         found = self._reader.one(record.id, pattern, cutoff)
         if found is None:
             raise _unknown_pattern()
+        [found] = self._with_stale_paths(record, [found])
         entries = self._reader.entries(record.id, pattern, cutoff)
         return PatternDetails(
             found,
@@ -138,6 +141,10 @@ class Administration:
         cutoff, days = self.cutoff(record), _days(record)
         with self._catalog.database.begin() as connection:
             return report_of(connection, record.id, cutoff, days)
+
+    def _with_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
+        tenant = Tenant.from_config(record.config)
+        return with_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
 
     def _take_back(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [one.document_id for one in entries if one.document_id is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,7 +18,7 @@ from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.experience_tables import knowledge_staging, projects
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.matching import exact_key, problem_key
-from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft
+from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft, KeptAbout
 from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.verification import faults, require_none, require_verified
 from rag_assets.systems.experience.wording import searched_text
@@ -69,13 +69,21 @@ class Entries:
         self._database = database
         self._masker = masker
 
-    def capture(self, ref: TenantRef, draft: EntryDraft, *, by: str | None) -> Captured:
+    def capture(
+        self,
+        ref: TenantRef,
+        draft: EntryDraft,
+        *,
+        by: str | None,
+        note: Callable[[Sequence[About]], tuple[KeptAbout, ...]],
+    ) -> Captured:
         """Stage an entry; credentials in it are replaced by their rules' names before.
 
         Args:
             ref: the tenant.
             draft: as it was captured.
             by: the name of the caller's token.
+            note: adds to what it is about what is there now.
 
         Raises:
             InvalidRequest, NotVerified: it is not complete.
@@ -89,7 +97,7 @@ class Entries:
         row = {
             **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
             "agent_type": clean.agent_type or ANY_AGENT,
-            "about": [one.model_dump(exclude_none=True) for one in clean.about],
+            "about": [one.model_dump(exclude_none=True) for one in note(clean.about)],
             "success_verified": True,
             "content_key": content,
             "contributed_by": by,
@@ -234,7 +242,7 @@ def entry_of(row: Row[Any]) -> Entry:
         revision_approach=row.revision_approach,
         approved_approach=row.approved_approach,
         when_to_try=row.when_to_try,
-        about=tuple(About(**one) for one in row.about),
+        about=tuple(KeptAbout(**one) for one in row.about),
         contributed_by=row.contributed_by,
         captured_at=row.timestamp,
         checkpoint_id=row.checkpoint_id,

@@ -66,6 +66,21 @@ class About(_Body):
     symbol: Annotated[str, StringConstraints(max_length=500, pattern=_NAME)] | None = None
 
 
+class KeptAbout(About):
+    """What an entry is about, as it is kept.
+
+    Attributes:
+        content: a key of what was there when it was captured; None: that is not known.
+    """
+
+    content: str | None = None
+
+    @property
+    def place(self) -> About:
+        """The path and the symbol alone."""
+        return About(path=self.path, symbol=self.symbol)
+
+
 class EntryDraft(_Posted):
     """What a project learned, as it is captured.
 
@@ -238,7 +253,7 @@ class Entry:
     revision_approach: str | None
     approved_approach: str | None
     when_to_try: str | None
-    about: tuple[About, ...]
+    about: tuple[KeptAbout, ...]
     contributed_by: str | None
     captured_at: datetime
     checkpoint_id: UUID | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 from uuid import UUID, uuid4
 
@@ -25,6 +26,7 @@ from rag_assets.retrieval.model import (
 )
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.context import block_of, with_block
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
@@ -33,7 +35,13 @@ from rag_assets.systems.experience.model import (
     FailureQuestion,
     TaskQuestion,
 )
-from rag_assets.systems.experience.patterns import Found, PatternReader, cutoff_of, pattern_of
+from rag_assets.systems.experience.patterns import (
+    Found,
+    PatternReader,
+    cutoff_of,
+    is_living,
+    pattern_of,
+)
 from rag_assets.systems.experience.ranking import ranked, with_conflicts
 from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.tables import experience_questions
@@ -172,7 +180,9 @@ class Questions:
             request.caller.name,
             lambda: reader.of_entries(record.id, scores.keys(), cutoff, without=project),
         )
-        return _nearest(found, scores)
+        patterns, problems = _nearest(found, scores)
+        fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
+        return await self.run_blocking(record.id, request.caller.name, fresh), problems
 
     async def _recorded(
         self, record: TenantRecord, request: SearchRequest, patterns: Sequence[Pattern]

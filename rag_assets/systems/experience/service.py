@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from rag_assets.api.experience_responses import FeedbackCounts, Project
@@ -12,6 +13,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
+from rag_assets.systems.experience.code_contents import code_of, noted
 from rag_assets.systems.experience.entries import Captured, Entries
 from rag_assets.systems.experience.feedback import give_feedback
 from rag_assets.systems.experience.model import (
@@ -67,7 +69,9 @@ class Experience:
 
     def capture(self, tenant_id: str, draft: EntryDraft, *, by: str | None) -> Captured:
         """Stage an entry; see Entries.capture."""
-        return self._entries.capture(self.record(tenant_id).ref, draft, by=by)
+        record = self.record(tenant_id)
+        code = code_of(self._catalog, Tenant.from_config(record.config))
+        return self._entries.capture(record.ref, draft, by=by, note=partial(noted, code))
 
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None

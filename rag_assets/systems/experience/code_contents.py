@@ -1,0 +1,138 @@
+"""What the code that entries are about holds by now, as another tenant knows it.
+
+An entry that is about a file notes its content when it is captured. Where the file is gone or holds
+something else by now, the solution may no longer fit: such patterns are ranked after all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, select
+
+from rag_assets.api.experience_responses import Pattern
+from rag_assets.ingest.sources.model import document_id
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.model import About, KeptAbout
+from rag_assets.tenants.model import Tenant
+
+_STAGED = knowledge_staging.c
+
+
+class CodeContents(Protocol):
+    """Knows the present content of places in code."""
+
+    def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
+        """A key of the content of each place that is there.
+
+        Args:
+            places: paths, of which a symbol may be named.
+
+        Returns:
+            by place; None where it is there, and was not read yet.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfTenant:
+    """The contents of files as a tenant's catalog has them; of symbols it knows their file.
+
+    Attributes:
+        catalog: of the installation.
+        tenant: whose sources hold the code.
+    """
+
+    catalog: Catalog
+    tenant: Tenant
+
+    def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
+        """See CodeContents."""
+        ids = {
+            document_id(source.name, place.path): place.path
+            for place in places
+            for source in self.tenant.sources
+        }
+        found = self.catalog.documents.find(self.tenant.id, list(ids))
+        present = {
+            ids[one.document_id]: one.content_sha256 for one in found if one.status != "DELETED"
+        }
+        return {place: present[place.path] for place in places if place.path in present}
+
+
+def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
+    """The code that a tenant's entries are about; None: it names none that is known.
+
+    Args:
+        catalog: of the installation.
+        tenant: of experience.
+    """
+    if tenant.experience.code_tenant is None:
+        return None
+    record = catalog.tenants.find(tenant.experience.code_tenant)
+    if record is None or record.state != "ACTIVE":
+        return None
+    return FilesOfTenant(catalog, Tenant.from_config(record.config))
+
+
+def noted(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
+    """Places with what they hold now, as an entry keeps them."""
+    contents = code.contents(places) if code is not None and places else {}
+    return tuple(
+        KeptAbout(path=one.path, symbol=one.symbol, content=contents.get(one)) for one in places
+    )
+
+
+def with_stale_paths(
+    catalog: Catalog,
+    tenant: Tenant,
+    patterns: Sequence[Pattern],
+    living: ColumnElement[bool],
+) -> list[Pattern]:
+    """Patterns with the paths of their code that are gone, or hold something else by now.
+
+    A path is not stale as long as one entry of the pattern knows its present content.
+
+    Args:
+        catalog: of the installation.
+        tenant: of experience.
+        patterns: of the tenant.
+        living: the condition that an entry counts (see patterns.is_living).
+    """
+    code = code_of(catalog, tenant)
+    if code is None or not patterns:
+        return list(patterns)
+    query = select(_STAGED.pattern_id, _STAGED.about).where(
+        _STAGED.tenant == tenant.id,
+        _STAGED.pattern_id.in_([one.id for one in patterns]),
+        func.jsonb_array_length(_STAGED.about) > 0,
+        living,
+    )
+    known: dict[UUID, list[KeptAbout]] = {}
+    with catalog.database.begin() as connection:
+        for row in connection.execute(query):
+            known.setdefault(row.pattern_id, []).extend(KeptAbout(**one) for one in row.about)
+    places = {one.place for abouts in known.values() for one in abouts}
+    contents = code.contents(places) if places else {}
+    return [replace(one, stale_paths=_stale(known.get(one.id, ()), contents)) for one in patterns]
+
+
+def _stale(known: Iterable[KeptAbout], contents: Mapping[About, str | None]) -> tuple[str, ...]:
+    """Paths of which no entry knows the present content."""
+    noted: dict[About, set[str]] = {}
+    for one in known:
+        if one.content is not None:
+            noted.setdefault(one.place, set()).add(one.content)
+    return tuple(
+        sorted(
+            {
+                place.path
+                for place, before in noted.items()
+                if place not in contents or contents[place] not in {None, *before}
+            }
+        )
+    )
