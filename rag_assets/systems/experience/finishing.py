@@ -71,8 +71,11 @@ class ExperienceFollowUp:
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Why a tenant needs a run although its source did not change."""
         with catalog.database.begin() as connection:
-            waits = connection.scalar(select(_published(tenant_id).exists()))
-        return "entries of a checkpoint wait for their patterns" if waits else None
+            if connection.scalar(select(_published(tenant_id).exists())):
+                return "entries of a checkpoint wait for their patterns"
+            if connection.scalar(select(_ended(tenant_id).exists())):
+                return "a checkpoint has ended, and does not say so yet"
+        return None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
         """Hashes of the texts whose vectors are kept for comparisons."""
@@ -155,6 +158,22 @@ def _published(tenant_id: str) -> Select[Any]:
         select(knowledge_staging)
         .where(_STAGED.tenant == tenant_id, _is_left(), held)
         .order_by(_STAGED.timestamp, _STAGED.id)
+    )
+
+
+def _ended(tenant_id: str) -> Select[Any]:
+    """Open checkpoints of which no entry is left: the run that ended them was interrupted."""
+    left = (
+        exists()
+        .where(
+            _STAGED.tenant == checkpoints.c.tenant,
+            _STAGED.checkpoint_id == checkpoints.c.id,
+            _is_left(),
+        )
+        .correlate(checkpoints)
+    )
+    return select(checkpoints.c.id).where(
+        checkpoints.c.tenant == tenant_id, checkpoints.c.state.in_(OPEN), ~left
     )
 
 

@@ -12,7 +12,7 @@ SOURCE_TYPE = "experience"
 """Of every entry's document."""
 
 
-class ExperienceConfig(SourceConfig):
+class EntriesConfig(SourceConfig):
     """Entries that orchestrators captured, one document each.
 
     Attributes:
@@ -23,7 +23,7 @@ class ExperienceConfig(SourceConfig):
     type: Literal["experience"] = "experience"
 
 
-def _build(config: ExperienceConfig, context: SourceContext) -> RecordsSource:
+def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
             f"source {config.name!r}: entries need a catalog, and none is open",
@@ -32,4 +32,4 @@ def _build(config: ExperienceConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
 
 
-EXPERIENCE = SourceKind("experience", ExperienceConfig, _build, kept=True)
+EXPERIENCE = SourceKind("experience", EntriesConfig, _build, kept=True)

@@ -1,0 +1,196 @@
+"""What 100,000 entries of experience cost: captures, checkpoints, ticks, questions, memory.
+
+    python -m benchmarks.experience_scale [--entries N] [--name trial]
+
+Entries are combinations of the problems and solutions of examples/experience, numbered so that all
+differ; the embedder is the deterministic one, so that only the project's own work counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from benchmarks.experience import rows
+from benchmarks.measure import PROJECT, Meter, load, machine, save
+from benchmarks.servers import Servers, benchmark_servers
+from rag_assets.api.experience_responses import Answer
+from rag_assets.cli.commands.session import Session
+from rag_assets.privacy.masker import masker_of
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.experience.model import (
+    CheckpointDraft,
+    EntryDraft,
+    FailureQuestion,
+    ProjectDraft,
+)
+from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.service import Experience
+from sensors.state import ParsedTenants, tenant_states
+
+WORK = PROJECT / ".local" / "benchmark-experience-scale"
+TENANT = "lessons"
+DIMENSIONS = 384
+PROJECTS = [UUID(int=number) for number in range(1, 201)]
+CAPTURING_THREADS = 4
+TICKS = 50
+QUESTIONS = 300
+LATER = 100
+"""Entries of a checkpoint once all others are found."""
+_SYNC = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    arguments = _arguments()
+    before = machine()
+    with benchmark_servers(WORK) as servers:
+        environment = prepare(servers)
+        meter = Meter(servers.pids, environment, WORK / "log")
+        with Session() as session:
+            experience = Experience(session.catalog, masker_of(session.settings.local))
+            for number, project in enumerate(PROJECTS):
+                experience.put_project(TENANT, project, ProjectDraft(name=f"Project {number}"))
+            capture_seconds = timed(lambda: capture(experience, range(arguments.entries)))
+            checkpoint_seconds = timed(lambda: checkpoint(experience))
+            first = meter.run(_SYNC)
+            capture(experience, range(arguments.entries, arguments.entries + LATER))
+            checkpoint(experience)
+            later = meter.run(_SYNC)
+            ticks = [1_000 * timed(lambda: tick(session)) for _ in range(TICKS)]
+            asked = asyncio.run(questions(session))
+            patterns = experience.administration.report(experience.record(TENANT)).patterns
+    result = {
+        "benchmark": "experience-scale",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "entries": arguments.entries,
+        "patterns": patterns,
+        "captures_per_second": round(arguments.entries / capture_seconds, 1),
+        "checkpoint_request_seconds": round(checkpoint_seconds, 2),
+        "first_sync": first.as_json() | {"answer": {}},
+        "entries_per_second": round(arguments.entries / first.wall, 1),
+        "later_entries": LATER,
+        "later_sync": later.as_json() | {"answer": {}},
+        "tick_ms": spread(ticks),
+        "question_ms": spread(asked),
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(save(arguments.name, result))
+
+
+def prepare(servers: Servers) -> dict[str, str]:
+    """Make an installation with one tenant; returns its environment."""
+    home = WORK / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    embedder = {"provider": "deterministic", "dimensions": DIMENSIONS}
+    tenant = {"id": TENANT, "profile": "experience", "embedder": embedder}
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    environment = {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database("experience_scale"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+    os.environ |= environment
+    return environment
+
+
+def capture(experience: Experience, numbers: range) -> None:
+    """Capture one entry for each number, as several callers do at once."""
+    known = [row for row in rows("entries") if row["entry_type"] == "failure_solution"]
+
+    def one(number: int) -> None:
+        problem, solution = known[number % len(known)], known[number // 7 % len(known)]
+        draft = EntryDraft(
+            entry_type="failure_solution",
+            project_id=PROJECTS[number % len(PROJECTS)],
+            agent_type=problem["agent_type"],
+            failure_description=f"{problem['failure_description']} Case {number}.",
+            error_message=problem.get("error_message"),
+            solution_steps=solution["solution_steps"],
+            success_verified=True,
+        )
+        experience.capture(TENANT, draft, by="benchmark")
+
+    with ThreadPoolExecutor(CAPTURING_THREADS) as threads:
+        for _ in threads.map(one, numbers):
+            pass
+
+
+def checkpoint(experience: Experience) -> None:
+    """Request a checkpoint of all projects."""
+    draft = CheckpointDraft(checkpoint_type="manual")
+    experience.request_checkpoint(TENANT, draft, by="benchmark")
+
+
+def tick(session: Session) -> None:
+    """What both sensors do for one idle tenant."""
+    experience = Experience(session.catalog, masker_of(session.settings.local))
+    if experience.checkpoints.waiting_tenants(datetime.now(UTC)):
+        sys.exit("a checkpoint still waits")
+    records = [session.catalog.tenants.get(TENANT)]
+    [(_, state)] = tenant_states(session.catalog, records, ParsedTenants(), session.settings)
+    if isinstance(state, Exception):
+        raise state
+
+
+async def questions(session: Session) -> list[float]:
+    """Milliseconds of each of many questions, one after the other."""
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    record = session.catalog.tenants.get(TENANT)
+    asking = Questions(session.catalog, retriever)
+    texts = [row["failure_description"] for row in rows("questions") if row["kind"] == "failure"]
+    found = []
+    try:
+        for number in range(QUESTIONS):
+            question = FailureQuestion(
+                failure_description=f"{texts[number % len(texts)]} {number}",
+                agent_type="backend-developer",
+            )
+            started = time.perf_counter()
+            answer: Answer = await asking.for_failure(record, question, Caller())
+            found.append(1_000 * (time.perf_counter() - started))
+            if not answer.patterns:
+                sys.exit("a question was not answered")
+    finally:
+        await retriever.close()
+    return found
+
+
+def timed(work: Callable[[], object]) -> float:
+    """The seconds that something takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Median and 95th percentile."""
+    return {
+        "p50": round(statistics.median(values), 1),
+        "p95": round(statistics.quantiles(values, n=20)[-1], 1),
+    }
+
+
+def _arguments() -> Any:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entries", type=int, default=100_000)
+    parser.add_argument("--name", default="experience-scale")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
