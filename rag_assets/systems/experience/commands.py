@@ -233,3 +233,21 @@ def report(tenant: TenantArgument, json: Json = False) -> None:
     from rag_assets.systems.experience import command_line
 
     command_line.report(tenant, as_json=json)
+
+
+@app.command("assess")
+def assess(
+    tenant: TenantArgument,
+    patterns: Annotated[
+        int,
+        typer.Option("--patterns", min=1, max=1_000, help="Patterns to grade, about 3 calls each."),
+    ] = 10,
+    after: Annotated[
+        str | None, typer.Option("--after", help="Id of the pattern to go on after.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Have the tenant's chat model grade relevance, clarity and worth of patterns."""
+    from rag_assets.systems.experience import assess_command
+
+    assess_command.assess(tenant, patterns=patterns, after=after, as_json=json)
