@@ -35,6 +35,8 @@ _LENGTHS: Mapping[str, int] = {
     "gate_type": 50,
     "external_id": 200,
 }
+EXACT_KEY = "exact_key"
+"""Metadata of entries that are equal but for their writing."""
 _STAGED = knowledge_staging.c
 
 
@@ -264,6 +266,7 @@ def _record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "technology": entry.technology,
         "gate_type": entry.gate_type,
         "project_id": None if entry.project_id is None else str(entry.project_id),
+        EXACT_KEY: exact_key(entry),
     }
     said = {"metadata": {name: value for name, value in metadata.items() if value is not None}}
     digest = sha256_hex(data)

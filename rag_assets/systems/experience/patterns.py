@@ -51,10 +51,12 @@ class Found:
 
     Attributes:
         counts: by pattern; those without a living entry are left out.
+        keys: exact keys of all entries that were asked for, those that do not answer included.
     """
 
     entries: tuple[Entry, ...] = ()
     counts: Mapping[UUID, Counts] = field(default_factory=dict)
+    keys: frozenset[str] = frozenset()
 
 
 def cutoff_of(tenant: Tenant, now: datetime) -> datetime | None:
@@ -103,7 +105,11 @@ class PatternReader:
         with self._database.begin() as connection:
             entries = tuple(entry_of(row) for row in connection.execute(query))
             patterns = {one.pattern_id for one in entries if one.pattern_id is not None}
-            return Found(entries, counts_of(connection, tenant_id, patterns, cutoff))
+            counts = counts_of(connection, tenant_id, patterns, cutoff)
+            of_all = select(_STAGED.exact_key).where(
+                _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), _STAGED.exact_key.is_not(None)
+            )
+            return Found(entries, counts, frozenset(connection.scalars(of_all)))
 
     def page(
         self, tenant_id: str, cutoff: datetime | None, *, after: UUID | None, limit: int

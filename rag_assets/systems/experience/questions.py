@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.context import block_of, with_block
+from rag_assets.systems.experience.entries import EXACT_KEY
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
     MOST_OF_A_FAILURE,
@@ -50,7 +51,9 @@ from rag_assets.tenants.model import Tenant
 
 _NEAREST = 5
 """Patterns that are ranked: the nearest ones."""
-_FIRST_HITS = 30
+_HITS = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
+"""Entries that each search is to find, of which there are more while patterns are too few."""
+_MOST_KEYS = 100
 
 _T = TypeVar("_T")
 
@@ -147,44 +150,48 @@ class Questions:
         self, record: TenantRecord, request: SearchRequest, project: UUID | None, limit: int
     ) -> Answer:
         tenant = Tenant.from_config(record.config)
-        patterns: list[Pattern] = []
-        problems: list[UUID] = []
+        found, scores = Found(), dict[UUID, float]()
         answer = SearchAnswer()
-        # Entries of one pattern may be many: only a longer list then holds enough patterns.
-        for count in (_FIRST_HITS, MAX_TOP_K):
+        # Entries of one pattern, or of none any more, may be many: others are searched without
+        # what is equal to them, so that no flood of one hides all others.
+        for count in _HITS:
+            narrowed = _without_equals(request, found.keys)
             answer = await self.search.search(
-                record.id, request.model_copy(update={"top_k": count})
+                record.id, narrowed.model_copy(update={"top_k": count})
             )
             if answer.disabled:
                 return Answer.of_disabled()
-            patterns, problems = await self._patterns(record, tenant, answer.hits, project, request)
-            if len(patterns) >= _NEAREST or len(answer.hits) < count:
+            scored = _scores(answer.hits)
+            scores = scored | scores
+            found = await self._found(record, tenant, scores, project, request)
+            enough = len(found.counts) >= _NEAREST or len(scored) < count
+            if enough or len(found.keys) > _MOST_KEYS:
                 break
+        patterns, problems = _nearest(found, scores)
+        cutoff = cutoff_of(tenant, self.clock.now())
+        fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
+        patterns = await self.run_blocking(record.id, request.caller.name, fresh)
         shown = _chosen(patterns, problems, limit)
         query_id = await self._recorded(record, request, shown)
         threshold = answer.debug.threshold if answer.debug else None
         return Answer(query_id, threshold, tuple(shown))
 
-    async def _patterns(
+    async def _found(
         self,
         record: TenantRecord,
         tenant: Tenant,
-        hits: Sequence[Hit],
+        scores: Mapping[UUID, float],
         project: UUID | None,
         request: SearchRequest,
-    ) -> tuple[list[Pattern], list[UUID]]:
-        """The patterns of hits, the nearest first, and what each of them solves."""
-        scores = _scores(hits)
+    ) -> Found:
+        """What is known of the entries that were found."""
         cutoff = cutoff_of(tenant, self.clock.now())
         reader = PatternReader(self.catalog.database)
-        found = await self.run_blocking(
+        return await self.run_blocking(
             record.id,
             request.caller.name,
             lambda: reader.of_entries(record.id, scores.keys(), cutoff, without=project),
         )
-        patterns, problems = _nearest(found, scores)
-        fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
-        return await self.run_blocking(record.id, request.caller.name, fresh), problems
 
     async def _recorded(
         self, record: TenantRecord, request: SearchRequest, patterns: Sequence[Pattern]
@@ -225,6 +232,15 @@ def _request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchReq
     )
 
 
+def _without_equals(request: SearchRequest, keys: Collection[str]) -> SearchRequest:
+    """The request without entries that are equal to some."""
+    if not keys:
+        return request
+    without = {**request.filters.without_metadata, EXACT_KEY: tuple(sorted(keys))}
+    filters = request.filters.model_copy(update={"without_metadata": without})
+    return request.model_copy(update={"filters": filters})
+
+
 def _filters(
     *,
     project: UUID | None,
@@ -258,7 +274,7 @@ def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
     return scores
 
 
-def _nearest(found: Found, scores: dict[UUID, float]) -> tuple[list[Pattern], list[UUID]]:
+def _nearest(found: Found, scores: Mapping[UUID, float]) -> tuple[list[Pattern], list[UUID]]:
     patterns: dict[UUID, Pattern] = {}
     entries = sorted(found.entries, key=lambda one: (-scores[one.id], str(one.id)))
     for entry in entries:
