@@ -46,12 +46,15 @@ _IDENTIFIER = re.compile(
 )
 _QUOTED = re.compile(r"(?<!\w)[`'\"]([^`'\"\n]{1,80})[`'\"](?!\w)")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_TOKEN = re.compile(r"[^\W_][\w./'-]*")
+_MARKS = re.compile(r"[,;:!?()\n]|\.(?=\s|$)")
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w]*")
 """A word with a capital that does not begin a sentence."""
 _LEAST_MATCHED = 0.5
 _MOST_REPLACED = 2
 _SHORT = 2
+_BESIDE = 3
 
 
 def problems_differ(first: str, second: str) -> str | None:
@@ -78,7 +81,7 @@ def differ(first: str, second: str) -> str | None:
         return "an identifier"
     if one.scopes != other.scopes or _are_opposed(one.stems, other.stems):
         return "a negation"
-    if _is_turned(one.words, other.words):
+    if _is_turned(one, other):
         return "an order"
     return "a word" if _is_replaced(one.stems, other.stems) else None
 
@@ -94,6 +97,11 @@ class _Text:
     @cached_property
     def words(self) -> list[str]:
         return _WORD.findall(self.plain.casefold())
+
+    @cached_property
+    def clauses(self) -> list[list[str]]:
+        """Words, names and numbers between marks of punctuation."""
+        return [_TOKEN.findall(clause) for clause in _MARKS.split(self.plain.casefold()) if clause]
 
     @cached_property
     def stems(self) -> list[str]:
@@ -168,29 +176,56 @@ def _negates(first: Sequence[str], second: Sequence[str]) -> bool:
     return any(prefix + stem in there for stem in alone for prefix in NEGATING_PREFIXES)
 
 
-def _is_turned(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether the sides of a hinge have changed places."""
+def _is_turned(first: _Text, second: _Text) -> bool:
+    """Whether the sides of a hinge, or what a word of scope is about, have changed places."""
     for words in HINGES.values():
-        one, other = _sides(first, words), _sides(second, words)
-        if one is None or other is None:
-            continue
-        straight = len(one[0] & other[0]) + len(one[1] & other[1])
-        crossed = len(one[0] & other[1]) + len(one[1] & other[0])
-        if crossed > straight:
-            return True
-    return False
+        for near in (_beside, _around):
+            if _are_crossed(near(first, words), near(second, words)):
+                return True
+    return any(
+        _are_crossed(_about(first, words), _about(second, words)) for words in SCOPES.values()
+    )
 
 
-def _sides(words: Sequence[str], hinge: frozenset[str]) -> tuple[set[str], set[str]] | None:
-    """The stems on both sides of the first hinge; None: there is none in the midst of the text."""
-    for at, word in enumerate(words):
-        if word in hinge:
-            sides = [
-                {_stem(one) for one in part if one not in FUNCTION_WORDS}
-                for part in (words[:at], words[at + 1 :])
-            ]
-            return (sides[0], sides[1]) if all(sides) else None
-    return None
+_Sides = tuple[set[str], set[str]]
+
+
+def _are_crossed(one: _Sides, other: _Sides) -> bool:
+    straight = len(one[0] & other[0]) + len(one[1] & other[1])
+    return len(one[0] & other[1]) + len(one[1] & other[0]) > straight
+
+
+def _around(text: _Text, hinge: frozenset[str]) -> _Sides:
+    """All that stands before and behind the first hinge; nothing if there is none."""
+    words = text.words
+    at = next((at for at, word in enumerate(words) if word in hinge), 0)
+    return (_content(words[:at]), _content(words[at + 1 :])) if at else (set(), set())
+
+
+def _beside(text: _Text, hinge: frozenset[str]) -> _Sides:
+    """What stands right before and right behind each hinge, in its clause."""
+    before, behind = set[str](), set[str]()
+    for clause in text.clauses:
+        for at, word in enumerate(clause):
+            if word in hinge:
+                before |= _content(clause[:at][::-1], _BESIDE)
+                behind |= _content(clause[at + 1 :], _BESIDE)
+    return before, behind
+
+
+def _about(text: _Text, scope: frozenset[str]) -> _Sides:
+    """What words of scope are about, behind them in their clause; and all else."""
+    about, others = set[str](), set[str]()
+    for clause in text.clauses:
+        at = next((at for at, word in enumerate(clause) if word in scope), len(clause))
+        about |= _content(clause[at + 1 :], _BESIDE + 1)
+        others |= _content(clause[:at]) | _content(clause[at + 1 :][_BESIDE + 1 :])
+    return (about, others - about) if about else (set(), set())
+
+
+def _content(words: Sequence[str], most: int | None = None) -> set[str]:
+    """The stems of the first words that say something."""
+    return {_stem(one) for one in [word for word in words if word not in FUNCTION_WORDS][:most]}
 
 
 def _is_replaced(first: Sequence[str], second: Sequence[str]) -> bool:

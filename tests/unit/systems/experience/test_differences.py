@@ -38,6 +38,16 @@ from rag_assets.systems.experience.differences import differ, problems_differ
         ("Use immutable objects.", "Use mutable objects.", "a negation"),
         ("Add a row when one is deleted.", "Remove a row when one is deleted.", "a negation"),
         ("Use queues instead of topics.", "Use topics instead of queues.", "an order"),
+        (
+            "Use queues instead of topics: readers get their own.",
+            "Use topics instead of queues: readers share their own.",
+            "an order",
+        ),
+        (
+            "/track no longer answers with a redirect; it returns 410.",
+            "/track no longer returns 410; it answers with a redirect.",
+            "an order",
+        ),
         ("Validate before saving.", "Save before validating.", "an order"),
         ("Flush the buffer at the end.", "Rotate the buffer at the end.", "a word"),
         ("Pin the driver.", "Pin the compiler.", "a word"),
