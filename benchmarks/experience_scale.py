@@ -1,9 +1,10 @@
 """What 100,000 entries of experience cost: captures, checkpoints, ticks, questions, memory.
 
-    python -m benchmarks.experience_scale [--entries N] [--name trial]
+    python -m benchmarks.experience_scale [--entries N] [--kept] [--name trial]
 
 Entries are combinations of the problems and solutions of examples/experience, numbered so that all
-differ; the embedder is the deterministic one, so that only the project's own work counts.
+differ; the embedder is the deterministic one, so that only the project's own work counts. --kept
+measures ticks and questions anew, over what the last run has left.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.experience import rows
-from benchmarks.measure import PROJECT, Meter, load, machine, save
+from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, save
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.commands.session import Session
@@ -42,6 +43,7 @@ from sensors.state import ParsedTenants, tenant_states
 
 WORK = PROJECT / ".local" / "benchmark-experience-scale"
 TENANT = "lessons"
+DATABASE = "experience_scale"
 DIMENSIONS = 384
 PROJECTS = [UUID(int=number) for number in range(1, 201)]
 CAPTURING_THREADS = 4
@@ -56,39 +58,53 @@ def main() -> None:
     """Measure, and write the result."""
     arguments = _arguments()
     before = machine()
-    with benchmark_servers(WORK) as servers:
-        environment = prepare(servers)
-        meter = Meter(servers.pids, environment, WORK / "log")
+    with benchmark_servers(WORK, fresh=not arguments.kept) as servers:
+        if arguments.kept:
+            result = json.loads((RESULTS / f"{arguments.name}.json").read_text())
+            set_environment(servers.url_of(DATABASE), servers)
+        else:
+            result = filled(servers, arguments.entries)
         with Session() as session:
-            experience = Experience(session.catalog, masker_of(session.settings.local))
-            for number, project in enumerate(PROJECTS):
-                experience.put_project(TENANT, project, ProjectDraft(name=f"Project {number}"))
-            capture_seconds = timed(lambda: capture(experience, range(arguments.entries)))
-            checkpoint_seconds = timed(lambda: checkpoint(experience))
-            first = meter.run(_SYNC)
-            capture(experience, range(arguments.entries, arguments.entries + LATER))
-            checkpoint(experience)
-            later = meter.run(_SYNC)
+            found = Experience(session.catalog, masker_of(session.settings.local))
+            waiting = [1_000 * timed(lambda: look(found)) for _ in range(TICKS)]
             ticks = [1_000 * timed(lambda: tick(session)) for _ in range(TICKS)]
             asked = asyncio.run(questions(session))
-            patterns = experience.administration.report(experience.record(TENANT)).patterns
-    result = {
+            patterns = found.administration.report(found.record(TENANT)).patterns
+    result |= {
         "benchmark": "experience-scale",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "entries": arguments.entries,
         "patterns": patterns,
-        "captures_per_second": round(arguments.entries / capture_seconds, 1),
-        "checkpoint_request_seconds": round(checkpoint_seconds, 2),
-        "first_sync": first.as_json() | {"answer": {}},
-        "entries_per_second": round(arguments.entries / first.wall, 1),
-        "later_entries": LATER,
-        "later_sync": later.as_json() | {"answer": {}},
+        "checkpoints_tick_ms": spread(waiting),
         "tick_ms": spread(ticks),
         "question_ms": spread(asked),
         "machine": before,
         "load_average_after": load(),
     }
     print(save(arguments.name, result))
+
+
+def filled(servers: Servers, entries: int) -> dict[str, Any]:
+    """Capture entries and have them found; returns what that cost."""
+    meter = Meter(servers.pids, prepare(servers), WORK / "log")
+    with Session() as session:
+        experience = Experience(session.catalog, masker_of(session.settings.local))
+        for number, project in enumerate(PROJECTS):
+            experience.put_project(TENANT, project, ProjectDraft(name=f"Project {number}"))
+        capture_seconds = timed(lambda: capture(experience, range(entries)))
+        checkpoint_seconds = timed(lambda: checkpoint(experience))
+        first = meter.run(_SYNC)
+        capture(experience, range(entries, entries + LATER))
+        checkpoint(experience)
+        later = meter.run(_SYNC)
+    return {
+        "entries": entries,
+        "captures_per_second": round(entries / capture_seconds, 1),
+        "checkpoint_request_seconds": round(checkpoint_seconds, 2),
+        "first_sync": first.as_json() | {"answer": {}},
+        "entries_per_second": round(entries / first.wall, 1),
+        "later_entries": LATER,
+        "later_sync": later.as_json() | {"answer": {}},
+    }
 
 
 def prepare(servers: Servers) -> dict[str, str]:
@@ -99,9 +115,14 @@ def prepare(servers: Servers) -> dict[str, str]:
     embedder = {"provider": "deterministic", "dimensions": DIMENSIONS}
     tenant = {"id": TENANT, "profile": "experience", "embedder": embedder}
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    return set_environment(servers.database(DATABASE), servers)
+
+
+def set_environment(database: str, servers: Servers) -> dict[str, str]:
+    """Name the installation in the environment, which is returned."""
     environment = {
-        "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("experience_scale"),
+        "RAG_ASSETS_HOME": str(WORK / "home"),
+        "DATABASE_URL": database,
         "ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     os.environ |= environment
@@ -136,11 +157,14 @@ def checkpoint(experience: Experience) -> None:
     experience.request_checkpoint(TENANT, draft, by="benchmark")
 
 
-def tick(session: Session) -> None:
-    """What both sensors do for one idle tenant."""
-    experience = Experience(session.catalog, masker_of(session.settings.local))
+def look(experience: Experience) -> None:
+    """What the sensor of checkpoints does for all tenants, when nothing waits."""
     if experience.checkpoints.waiting_tenants(datetime.now(UTC)):
         sys.exit("a checkpoint still waits")
+
+
+def tick(session: Session) -> None:
+    """What the sensor of sources does for the tenant, when nothing is due."""
     records = [session.catalog.tenants.get(TENANT)]
     [(_, state)] = tenant_states(session.catalog, records, ParsedTenants(), session.settings)
     if isinstance(state, Exception):
@@ -188,6 +212,7 @@ def spread(values: list[float]) -> dict[str, float]:
 def _arguments() -> Any:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=100_000)
+    parser.add_argument("--kept", action="store_true")
     parser.add_argument("--name", default="experience-scale")
     return parser.parse_args()
 

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from rag_assets.common.hashing import key_of
+from rag_assets.common.settings import Settings
 from rag_assets.jobs.sync import sync_job
+from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.partitions import tenants_partitions
 from rag_assets.systems.experience.checkpoints import Checkpoints
 from resources.stores import PostgresResource
@@ -32,7 +34,8 @@ def checkpoints_sensor(
     """Request one run for the checkpoints that no run has seen."""
     with clear_failures():
         catalog = postgres.catalog()
-        before = datetime.now(UTC) - _LEFT_TO_THE_WATCHER
+        watched = WatchReportFile(Settings.from_environment()).read() is not NO_WATCHER
+        before = datetime.now(UTC) - (_LEFT_TO_THE_WATCHER if watched else timedelta())
         waiting = Checkpoints(catalog.database).waiting_tenants(before)
         active = {record.id: record for record in catalog.tenants.named(waiting)}
         busy = partitions_under_way(context.instance) if waiting else set()

@@ -44,6 +44,7 @@ BEGIN
 END
 $$
 """  # noqa: S608 - nothing given
+LEFT = "checkpoint_id IS NOT NULL AND NOT embedded AND failure IS NULL"
 ROLE = "ck_service_tokens_role"
 
 
@@ -71,7 +72,7 @@ def downgrade() -> None:
     op.drop_table("checkpoints", schema=SCHEMA)
     _create_former_checkpoints()
     op.drop_constraint(op.f(f"fk_{STAGING}_tenant_project_id"), STAGING, schema=SCHEMA)
-    for name in ("uq_knowledge_staging_external_id", *INDEXES):
+    for name in ("ix_knowledge_staging_left", "uq_knowledge_staging_external_id", *INDEXES):
         op.drop_index(name, STAGING, schema=SCHEMA)
     for column in _added():
         op.drop_column(STAGING, column.name, schema=SCHEMA)
@@ -105,6 +106,13 @@ def _alter_staging() -> None:
         op.add_column(STAGING, column, schema=SCHEMA)
     for name, column_name in INDEXES.items():
         op.create_index(name, STAGING, ["tenant", column_name], schema=SCHEMA)
+    op.create_index(
+        "ix_knowledge_staging_left",
+        STAGING,
+        ["tenant", "checkpoint_id"],
+        postgresql_where=sa.text(LEFT),
+        schema=SCHEMA,
+    )
     op.create_index(
         "uq_knowledge_staging_external_id",
         STAGING,
