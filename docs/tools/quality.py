@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
 
 PAGE = Path(__file__).resolve().parents[1] / "quality.md"
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "quality.json"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
 _MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _MEASURES = ("nDCG@10", "recall@5", "MRR")
@@ -33,9 +34,10 @@ _Result = Mapping[str, Any]
 
 def quality_page() -> str:
     """The page with its tables as the results are now."""
-    result = json.loads(RESULTS.read_text(encoding="utf-8"))
 
     def filled(mark: re.Match[str]) -> str:
+        name = "merging" if mark[2] == "merging" else "quality"
+        result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         return f"{mark[1]}\n{_TABLES[mark[2]](result)}\n{mark[3]}"
 
     return _MARKED.sub(filled, PAGE.read_text(encoding="utf-8"))
@@ -135,4 +137,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "quality": _modes,
     "kinds": _kinds,
     "thresholds": _thresholds,
+    "merging": merging_table,
 }

@@ -1,0 +1,123 @@
+"""The tables about experience, from what its benchmarks found."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from docs.tools.tables import as_table, in_seconds
+
+PAGE = Path(__file__).resolve().parents[1] / "experience.md"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+
+_MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_ASKED = {"failure": "after failures", "task": "before tasks"}
+_CATEGORIES = {
+    "reworded": "the same, reworded",
+    "two-solutions": "one problem, two solutions",
+    "two-problems": "two problems, one solution",
+    "number": "a number or a unit apart",
+    "identifier": "a name apart",
+    "negation": "turned round",
+}
+
+_Result = Mapping[str, Any]
+
+
+def experience_page() -> str:
+    """The page with its tables as the results are now."""
+
+    def filled(mark: re.Match[str]) -> str:
+        result = json.loads((RESULTS / f"{mark[2]}.json").read_text(encoding="utf-8"))
+        return f"{mark[1]}\n{_TABLES[mark[2]](result)}\n{mark[3]}"
+
+    return _MARKED.sub(filled, PAGE.read_text(encoding="utf-8"))
+
+
+def merging_table(result: _Result) -> str:
+    """How many pairs of each kind became one pattern."""
+    rows = [
+        [name, str(found["pairs"]), str(found["near"]), str(found["merged"])]
+        for category, name in _CATEGORIES.items()
+        if (found := result["by_category"].get(category))
+    ]
+    columns = ["pairs that were kept apart", "pairs", "near by their vectors", "merged"]
+    told = "; ".join(
+        f"{name}: precision {found['precision']:.3f}, recall {found['recall']:.2f},"
+        f" {found['merged']} of {found['pairs']} pairs merged"
+        for name, found in (
+            ("kept apart", result["held_out"]),
+            ("chosen on", result["chosen_on"]),
+        )
+    )
+    bounds = result["bounds"]
+    return (
+        f"{as_table(columns, rows)}\nLeast cosine of problems {bounds['problem']:.2f}, of"
+        f" solutions {bounds['solution']:.2f} ({result['model']}). {told}. {_taken(result)}\n"
+    )
+
+
+def _quality(result: _Result) -> str:
+    rows = [
+        [
+            _ASKED[kind],
+            str(found["questions"]),
+            f"{found['recall']:.2f}",
+            f"{found['mrr']:.2f}",
+            f"{found['threshold']:.2f}",
+            f"{found['held_out']['kept']:.0%}",
+            f"{found['held_out']['rejected']:.0%} of {found['unanswerable']}",
+        ]
+        for kind, found in result["kinds"].items()
+    ]
+    columns = [
+        *("asked", "questions", "recall@3", "MRR", "highest harmless cosine"),
+        *("on the other half: answers kept", "others rejected"),
+    ]
+    return f"{as_table(columns, rows)}\n{_taken(result)}\n"
+
+
+def _scale(result: _Result) -> str:
+    first, later = result["first_sync"], result["later_sync"]
+    rate = (
+        f"{result['entries_per_second']:.0f} entries a second, {first['cpu']:.0f} s of CPU,"
+        f" {first['peak_mb']:.0f} MB"
+    )
+    count, more = f"{result['entries']:,}", result["later_entries"]
+    rows = [
+        ["captures", f"{result['captures_per_second']:.0f} a second"],
+        [
+            f"the request of a checkpoint of {count} entries",
+            in_seconds(result["checkpoint_request_seconds"]),
+        ],
+        [f"the sync of {count} entries", f"{in_seconds(first['wall'])}, {rate}"],
+        [
+            f"the sync of {more} more",
+            f"{in_seconds(later['wall'])}, {later['peak_mb']:.0f} MB",
+        ],
+        ["a look for checkpoints, of all tenants", _spread(result["checkpoints_tick_ms"])],
+        ["whether the tenant is due, once a minute", _spread(result["tick_ms"])],
+        ["a question after a failure", _spread(result["question_ms"])],
+    ]
+    return f"{as_table(['what', 'cost'], rows)}\n{_taken(result)}\n"
+
+
+def _spread(found: Mapping[str, float]) -> str:
+    return f"p50 {found['p50']:.0f} ms, p95 {found['p95']:.0f} ms"
+
+
+def _taken(result: _Result) -> str:
+    facts = result["machine"]
+    return (
+        f"Taken {result['taken']}; {facts['cores']} cores of {facts['processor']},"
+        f" {facts['memory_gb']:.0f} GB."
+    )
+
+
+_TABLES: Mapping[str, Callable[[_Result], str]] = {
+    "experience": _quality,
+    "experience-scale": _scale,
+}

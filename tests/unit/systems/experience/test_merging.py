@@ -1,0 +1,27 @@
+"""How surely entries are told to be the same: by pairs that nothing was tuned on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks.merging import CHOSEN_ON, HELD_OUT, MODEL, pairs, rates
+from rag_assets.systems.experience.matching import BOUNDS
+
+LEAST_PRECISION, LEAST_RECALL = 0.98, 0.3
+
+
+def test_hardly_a_merge_of_held_out_pairs_is_wrong() -> None:
+    found = rates(pairs(HELD_OUT), BOUNDS[MODEL])
+    assert found["precision"] >= LEAST_PRECISION
+    assert found["recall"] >= LEAST_RECALL
+
+
+def test_held_out_pairs_are_none_of_those_that_rules_were_chosen_by() -> None:
+    assert texts(CHOSEN_ON).isdisjoint(texts(HELD_OUT))
+
+
+def texts(path: Path) -> set[str]:
+    """The solutions of all pairs."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {row[side]["solution"] for row in rows for side in "ab"}
