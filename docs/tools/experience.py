@@ -69,7 +69,7 @@ def _quality(result: _Result) -> str:
             f"{found['mrr']:.2f}",
             f"{found['threshold']:.2f}",
             f"{found['held_out']['kept']:.0%}",
-            f"{found['held_out']['rejected']:.0%} of {found['unanswerable']}",
+            f"{found['held_out']['rejected']:.0%}",
         ]
         for kind, found in result["kinds"].items()
     ]
