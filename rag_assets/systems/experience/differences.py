@@ -3,9 +3,10 @@
 An embedding puts `before the deployment` and `after the deployment` nearer to each other than two
 ways to say either. So two solutions are only the same if neither has a number, a unit, a name or a
 negation that the other lacks, no word of the one is the opposite of one in the other, what stands
-before and behind words like `before` and `instead of` has not changed places, and no word in the
-midst of equal ones is replaced by another. What is not sure keeps them apart: a merge that is
-missing costs a count, a wrong one tells an agent to do the contrary.
+before and behind words like `before` and `instead of` has not changed places, no word in the midst
+of equal ones is replaced by another, and half of the words of each have their like in the other.
+What is not sure keeps them apart: a merge that is missing costs a count, a wrong one tells an agent
+to do the contrary.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w]*")
 """A word with a capital that does not begin a sentence."""
 _LEAST_MATCHED = 0.5
 _MOST_REPLACED = 2
+_LEAST_SHARED = 0.5
+"""Of the words of each that say something."""
 _SHORT = 2
 _BESIDE = 3
 
@@ -83,7 +86,9 @@ def differ(first: str, second: str) -> str | None:
         return "a negation"
     if _is_turned(one, other):
         return "an order"
-    return "a word" if _is_replaced(one.stems, other.stems) else None
+    if _is_replaced(one.stems, other.stems) or _shared(one, other) < _LEAST_SHARED:
+        return "a word"
+    return None
 
 
 @dataclass(frozen=True)
@@ -251,6 +256,17 @@ def _replaced(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[lis
         there = [stem for stem in second[from_:to] if stem not in function_words]
         if tag == "replace" and here and there and max(len(here), len(there)) <= _MOST_REPLACED:
             yield here, there
+
+
+def _shared(one: _Text, other: _Text) -> float:
+    """The lesser share of words that say something and have their like in the other text."""
+    here, there = _content(one.words), _content(other.words)
+    return min(_covered(here, there), _covered(there, here))
+
+
+def _covered(words: set[str], others: set[str]) -> float:
+    found = sum(any(_are_synonyms(word, one) for one in others) for word in words)
+    return found / len(words) if words else 1.0
 
 
 def _are_synonyms(one: str, other: str) -> bool:

@@ -264,6 +264,13 @@ def _set_found(
             ),
             rows,
         )
+        # The year of an entry counts from when it is found, not from its vector's a moment before.
+        found = [one.of.entry.document_id for one in placed]
+        connection.execute(
+            update(documents)
+            .where(documents.c.tenant == ref.id, documents.c.document_id.in_(found))
+            .values(embedded_at=now)
+        )
 
 
 def _record_failures(connection: Connection, ref: TenantRef) -> None:

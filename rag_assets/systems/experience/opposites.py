@@ -42,7 +42,12 @@ strict strictly / lenient loose loosely relaxed tolerant
 manual manually / automatic automatically
 ascending oldest / descending newest latest
 min minimum least / max maximum most
-small short narrow / large big long wide
+small smaller short shorter narrow tighter / large larger big bigger long longer wide
+early earlier / late later
+newer / older
+strict stricter / loose looser
+all every each everyone any whole entire / some certain selected few part partly
+until till / while when once
 fast faster quick / slow slower
 old former previous / new next current
 left / right

@@ -11,6 +11,7 @@ from sqlalchemy import literal_column, select, update
 from rag_assets.common.clock import Clock
 from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.storage.catalog.tables import documents
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
 from rag_assets.tenants.model import Tenant
 from tests.integration.systems.experience.conftest import Learning
@@ -132,6 +133,22 @@ def test_an_entry_answers_for_a_year(learning: Learning, seconds: int, answers: 
     cutoff = cutoff_of(tenant, Clock(machine=lambda: now).now())
     read = PatternReader(catalog.database).of_entries(learning.tenant, [id_], cutoff)
     assert bool(read.entries) is answers
+
+
+def test_the_prune_counts_the_year_from_the_same_moment(learning: Learning) -> None:
+    project = learning.project()
+    learning.failure(project, "cosine 0.90", "Steps.")
+    learning.learned(project)
+    learning.driver.sync(learning.tenant)
+    staged = knowledge_staging.c
+    both = select(staged.embedded_at, documents.c.embedded_at).where(
+        staged.tenant == learning.tenant,
+        documents.c.tenant == staged.tenant,
+        documents.c.document_id == staged.document_id,
+    )
+    with learning.driver.session.catalog.database.begin() as connection:
+        [(of_entry, of_document)] = connection.execute(both).all()
+    assert of_entry == of_document
 
 
 def test_an_expired_entry_neither_answers_nor_counts(learning: Learning) -> None:

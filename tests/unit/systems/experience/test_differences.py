@@ -51,6 +51,13 @@ from rag_assets.systems.experience.differences import differ, problems_differ
         ("Validate before saving.", "Save before validating.", "an order"),
         ("Flush the buffer at the end.", "Rotate the buffer at the end.", "a word"),
         ("Pin the driver.", "Pin the compiler.", "a word"),
+        ("Retry until it answers.", "Retry while it answers.", "a negation"),
+        ("Cache all responses.", "Cache some responses.", "a negation"),
+        (
+            "Cache the response.",
+            "Cache the response of the login for users who come back from another site.",
+            "a word",
+        ),
     ],
 )
 def test_what_vectors_hardly_tell_apart_keeps_solutions_apart(
