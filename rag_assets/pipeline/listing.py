@@ -46,7 +46,7 @@ def list_documents(
     total = ListingReport()
     failures = []
     masker = Masker(scanner)
-    for planned in plan_sources(ctx, allow_deletes=allow_deletes):
+    for planned in plan_sources(ctx, allow_deletes=allow_deletes, anew=allow_deletes):
         plan = _allowed(ctx, planned)
         if plan.listing is None or plan.error is not None:
             failure = masked_failure(plan, masker)

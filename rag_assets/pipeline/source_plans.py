@@ -7,6 +7,7 @@ source that cannot be listed or is no longer configured.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -18,12 +19,14 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_listing import (
     SourceListing,
     compare_source,
+    digest_without_listing,
     open_sources,
     settings_key,
     without_pruned,
 )
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.document_rows import CatalogDocument
+from rag_assets.storage.catalog.syncs import Sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +93,25 @@ def decide_deletions(
     return Deletions(removed=ids)
 
 
-def plan_sources(ctx: TenantContext, *, allow_deletes: bool = False) -> Iterator[SourcePlan]:
-    """List every configured source completely, one after the other, and compare each."""
+def plan_sources(
+    ctx: TenantContext, *, allow_deletes: bool = False, anew: bool = True
+) -> Iterator[SourcePlan]:
+    """List every configured source completely, one after the other, and compare each.
+
+    Args:
+        ctx: of the tenant.
+        allow_deletes: whether a person has allowed any number of deletions.
+        anew: list a source also if it knows that nothing has changed since its last listing.
+    """
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
+    syncs = {} if anew else ctx.catalog.syncs.all(ctx.ref.id)
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
-        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
         settings = settings_key(ctx.tenant, config)
+        last = syncs.get(source.name)
+        if last is not None and (listing := _as_before(ctx, source, settings, last)):
+            yield SourcePlan(config, source, [], settings, listing)
+            continue
+        known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
         try:
             compared = compare_source(source, known, settings)
         except ListingFailed as error:
@@ -106,6 +122,31 @@ def plan_sources(ctx: TenantContext, *, allow_deletes: bool = False) -> Iterator
             listing.removed, lost=listing.lost, known=listing.known, allow_deletes=allow_deletes
         )
         yield SourcePlan(config, source, known, settings, listing, deletions)
+
+
+def _as_before(
+    ctx: TenantContext, source: DocumentSource, settings: str, last: Sync
+) -> SourceListing | None:
+    """The listing of a source that knows that nothing has changed; None: it has to be listed.
+
+    A run over many slices would list all of its documents for each of them.
+    """
+    listed_at_ns = time.time_ns()
+    digest = digest_without_listing(source, settings)
+    if digest is None or digest != last.listing_digest or last.held_deletions:
+        return None
+    if ctx.catalog.documents.reread_count(ctx.ref.id, [source.name]):
+        return None
+    count = ctx.catalog.documents.count(ctx.ref.id, source.name)
+    return SourceListing(
+        changes=(),
+        removed=frozenset(),
+        lost=0,
+        known=count,
+        unchanged=count,
+        digest=digest,
+        listed_at_ns=listed_at_ns,
+    )
 
 
 def plan_removed_sources(

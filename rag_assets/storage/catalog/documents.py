@@ -107,6 +107,16 @@ class DocumentTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
+    def count(self, tenant_id: str, source: str) -> int:
+        """The number of a source's documents."""
+        query = select(func.count()).where(
+            documents.c.tenant == tenant_id,
+            documents.c.source == source,
+            documents.c.status != "DELETED",
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
     def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
         """The number of documents to read again, after a possible unnoticed change or on request.
 
