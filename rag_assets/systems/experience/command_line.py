@@ -329,6 +329,8 @@ def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
             ("When to try", one.when_to_try),
         ):
             say(indent(f"{name}: {text}", "   "))
+        if one.stale_paths:
+            say(f"   Changed since: {', '.join(one.stale_paths)}")
 
 
 def _show(value: object, text: str, *, as_json: bool) -> None:
