@@ -42,7 +42,7 @@ Role: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A run of a file's text that is one thing to a reader.
+    r"""A run of a file's text that is one thing to a reader.
 
     Attributes:
         start, end: character offsets, half open; a comment that belongs to it is within.
