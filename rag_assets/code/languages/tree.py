@@ -1,0 +1,99 @@
+"""Syntax trees with character offsets, and walks over them that no depth of nesting breaks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+_COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
+
+
+class SyntaxTree:
+    """The tree of one text; a text that is not of its language has a tree with errors.
+
+    Attributes:
+        text: the text.
+        root: its outermost node.
+
+    Args:
+        text: without lone surrogates.
+        module: the grammar's package.
+        function: of that package, which gives the grammar.
+    """
+
+    def __init__(self, text: str, module: str, function: str = "language") -> None:
+        self.text = text
+        data = text.encode("utf-8")
+        self.root: Node = _parser(module, function).parse(data).root_node
+        self._ascii = len(data) == len(text)
+        self._bytes, self._characters = ([], []) if self._ascii else _wide(text)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a part of the text could not be parsed."""
+        return self.root.has_error
+
+    def start(self, node: Node) -> int:
+        """The character offset at which a node begins."""
+        return self.offset(node.start_byte)
+
+    def end(self, node: Node) -> int:
+        """The character offset after a node."""
+        return self.offset(node.end_byte)
+
+    def offset(self, byte: int) -> int:
+        """The character offset of a byte offset."""
+        if self._ascii:
+            return byte
+        at = bisect_right(self._bytes, byte) - 1
+        return self._characters[at] + byte - self._bytes[at]
+
+    def of(self, node: Node | None) -> str:
+        """The text of a node; "" of none."""
+        return "" if node is None else self.text[self.start(node) : self.end(node)]
+
+
+def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
+    """A node and everything within it, in the order of the text.
+
+    Args:
+        node: where to begin; it is yielded first.
+        into: types of nodes whose children are not visited; they themselves are yielded.
+    """
+    todo = [node]
+    while todo:
+        found = todo.pop()
+        yield found
+        if into is None or found is node or found.type not in into:
+            todo.extend(reversed(found.children))
+
+
+def is_comment(node: Node) -> bool:
+    """Whether a node is a comment, in any grammar."""
+    return node.type in _COMMENTS
+
+
+@cache
+def _parser(module: str, function: str) -> Parser:
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(getattr(import_module(module), function)()))
+
+
+def _wide(text: str) -> tuple[list[int], list[int]]:
+    """Byte and character offsets right after each character of several bytes, from (0, 0) on."""
+    at_bytes, at_characters = [0], [0]
+    byte = 0
+    for index, character in enumerate(text):
+        width = len(character.encode("utf-8"))
+        byte += width
+        if width > 1:
+            at_bytes.append(byte)
+            at_characters.append(index + 1)
+    return at_bytes, at_characters

@@ -1,0 +1,46 @@
+"""Units that cover a whole text: what no definition takes is the rest, cut at blank lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rag_assets.code.model import Unit
+
+_BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
+
+
+def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """The units in order, with what lies between them as units of the rest.
+
+    Args:
+        text: of the file.
+        units: in any order, not overlapping.
+    """
+    found: list[Unit] = []
+    at = 0
+    for unit in sorted(units, key=lambda unit: unit.start):
+        found += rest(text, at, unit.start)
+        found.append(unit)
+        at = unit.end
+    return (*found, *rest(text, at, len(text)))
+
+
+def rest(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
+    """The paragraphs between two offsets, each a unit that is joined with its neighbours.
+
+    Args:
+        text: of the file.
+        start, end: character offsets.
+        symbol: of the definition that they stand in.
+    """
+    at = start
+    for blank in [*_BLANK_LINES.finditer(text, start, end), None]:
+        last = end if blank is None else blank.start()
+        piece = text[at:last]
+        stripped = piece.strip()
+        if stripped:
+            first = at + piece.index(stripped[0])
+            first = max(text.rfind("\n", at, first) + 1, at)
+            yield Unit(first, at + len(piece.rstrip()), "rest", symbol, alone=False)
+        at = end if blank is None else blank.end()
