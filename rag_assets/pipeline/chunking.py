@@ -143,7 +143,7 @@ def _with_texts(
 
 def _row(made: ChunkSet) -> ChunkSetRow:
     dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
-    return ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language)
+    return ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language, made.facts)
 
 
 def _warn_of_secrets(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rag_assets.code.model import Fact
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.masked_spans import touching
@@ -44,6 +45,7 @@ class ChunkSet:
         chunks: those kept, numbered from 0 without gaps.
         language: of the document; see language_of.
         dropped: the dropped ones, in order.
+        facts: what the text states; none that touches a credential.
     """
 
     key: str
@@ -51,6 +53,7 @@ class ChunkSet:
     chunks: tuple[Chunk, ...]
     language: str | None = None
     dropped: tuple[DroppedChunk, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
 
 def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
@@ -72,12 +75,19 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 
 
 def chunk_document(
-    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str
+    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, confined: bool = True
 ) -> ChunkSet:
-    """Cut one document; drop every chunk that touches a masked credential."""
+    """Cut one document; drop every chunk that touches a masked credential.
+
+    Args:
+        parsed: the document.
+        parameters: the chunker and its limits.
+        parsed_digest: hash of the parsed text.
+        confined: whether this process has limits of time and memory for it.
+    """
     language = language_of(parsed)
-    passages = parameters.kind.split(parameters.request(parsed, language))
-    made = list(locate(parsed, passages))
+    cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
+    made = list(locate(parsed, cut.passages))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
     for chunk, masks in zip(made, touching(parsed.masked, made), strict=True):
@@ -92,7 +102,16 @@ def chunk_document(
         chunks=tuple(kept),
         language=language,
         dropped=tuple(dropped),
+        facts=tuple(_clean(cut.facts, parsed)),
     )
+
+
+def _clean(facts: Sequence[Fact], parsed: ParsedText) -> Iterator[Fact]:
+    """The facts whose evidence holds no credential."""
+    ordered = sorted(facts, key=lambda fact: (fact.start, fact.end))
+    for fact, masks in zip(ordered, touching(parsed.masked, ordered), strict=True):
+        if not masks:
+            yield fact
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:

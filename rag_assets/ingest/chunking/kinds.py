@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from rag_assets.code.model import Fact
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
@@ -38,6 +39,19 @@ class ChunkRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CutText:
+    """A document after it was cut.
+
+    Attributes:
+        passages: see ChunkerKind.split.
+        facts: what the text states, for chunkers that read it.
+    """
+
+    passages: list[Passage]
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkerKind:
     """One chunker.
 
@@ -50,6 +64,9 @@ class ChunkerKind:
         limit, overlap: its defaults.
         overlaps: whether its passages may repeat something.
         minimum: see ChunkRequest.
+        read: cuts in place of `split` and tells what the text states. It runs a parser that a
+            hostile text may stop, and so in worker processes only; `split` is what remains for
+            texts that stopped it.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -62,7 +79,19 @@ class ChunkerKind:
     overlap: int = 0
     overlaps: bool = True
     minimum: int = 0
+    read: Callable[[ChunkRequest], CutText] | None = None
     version: int = 1
+
+    def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
+        """Cut a document.
+
+        Args:
+            request: the document.
+            confined: whether this process has limits of time and memory for it.
+        """
+        if self.read is not None and confined:
+            return self.read(request)
+        return CutText(self.split(request))
 
     @property
     def smallest(self) -> int:

@@ -29,6 +29,13 @@ class UnchunkedText:
         """Whether its chunker is built in, so that workers find it by its name."""
         return self.parameters.kind is CHUNKERS.get(self.parameters.kind.name)
 
+    @property
+    def needs_worker(self) -> bool:
+        """Whether its chunker runs a parser, which a hostile text may stop."""
+        return self.parameters.kind.read is not None
+
     def chunk(self) -> ChunkSet:
-        """Chunk it in this process."""
-        return chunk_document(self.parsed, self.parameters, parsed_digest=self.parsed_digest)
+        """Chunk it in this process, which has no limits for it: without a parser."""
+        return chunk_document(
+            self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=False
+        )
