@@ -24,6 +24,7 @@ from rag_assets.pipeline.catalog_mark import keep_mark, may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
+from rag_assets.pipeline.labelling import label_documents
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.publication import publish_when_complete
@@ -78,6 +79,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     require_index(ctx, generation)
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
+    label_documents(work.context, work)
     complete = complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
     intact = ctx.catalog.index.up_to_date(

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rag_assets.code.model import Fact
+from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
+
+UNREAD = "unread"
+"""The kind of a fact: something of the text could not be read; `why` says what, and why."""
+
+_STOPPED = "reading it needs more time or memory than one document may use"
 
 MAX_TOKENS = 8191  # the longest input of embedding models, less one
 _TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
@@ -91,7 +97,8 @@ class ChunkerKind:
         """
         if self.read is not None and confined:
             return self.read(request)
-        return CutText(self.split(request))
+        facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
+        return CutText(self.split(request), facts)
 
     @property
     def smallest(self) -> int:
@@ -168,4 +175,6 @@ class ChunkParameters:
             identity["minimum"] = self.kind.minimum
         if self.kind.version != 1:
             identity["version"] = self.kind.version
+        if self.kind.read is not None:
+            identity["reading"] = READING_VERSION
         return identity

@@ -30,12 +30,17 @@ class UnchunkedText:
         return self.parameters.kind is CHUNKERS.get(self.parameters.kind.name)
 
     @property
-    def needs_worker(self) -> bool:
+    def is_read(self) -> bool:
         """Whether its chunker runs a parser, which a hostile text may stop."""
         return self.parameters.kind.read is not None
 
-    def chunk(self) -> ChunkSet:
-        """Chunk it in this process, which has no limits for it: without a parser."""
+    def chunk(self, *, confined: bool = False) -> ChunkSet:
+        """Chunk it in this process.
+
+        Args:
+            confined: whether this process has limits of time and memory for it; without them it
+                is not read by a parser.
+        """
         return chunk_document(
-            self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=False
+            self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined
         )

@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.document_kinds import KindTable
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
@@ -58,6 +59,7 @@ class Catalog:
         self.tenants = TenantTable(database)
         self.access = AccessTable(database)
         self.documents = DocumentTable(database)
+        self.kinds = KindTable(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
         self.uploads = UploadTable(database)

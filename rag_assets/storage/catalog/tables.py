@@ -134,6 +134,20 @@ documents = Table(
     Index(None, "tenant", "content_sha256"),
 )
 
+# What the definitions of source code are, as other files decide it: a source type by name.
+document_kinds = Table(
+    "document_kinds",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("document_id", Text, primary_key=True),
+    json_column("kinds"),
+    ForeignKeyConstraint(
+        ["tenant", "document_id"],
+        ["documents.tenant", "documents.document_id"],
+        ondelete="CASCADE",
+    ),
+)
+
 generations = Table(
     "generations",
     metadata,

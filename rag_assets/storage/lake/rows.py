@@ -12,6 +12,7 @@ import numpy.typing as npt
 import orjson
 import polars as pl
 
+from rag_assets.code.model import Fact
 from rag_assets.common.errors import BadVectors, DocumentRejected
 from rag_assets.ingest.chunking.model import chunk_of, chunk_record
 from rag_assets.ingest.chunking.records import fact_records, facts_of
@@ -65,6 +66,12 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
         key: ChunkSetHead(digest, tuple(hashes), dropped, language)
         for key, digest, hashes, dropped, language in counted.iter_rows()
     }
+
+
+def facts_by_key(frame: pl.DataFrame) -> dict[str, tuple[Fact, ...]]:
+    """Facts by the key of their chunk set, from a frame with the columns key and facts."""
+    stated = frame.select("key", "facts").drop_nulls()
+    return {key: facts_of(orjson.loads(facts)) for key, facts in stated.iter_rows()}
 
 
 def vectors_frame(

@@ -57,6 +57,7 @@ OTHERS: Mapping[str, str] = {
     "documents.said_title": "likewise",
     "documents.tags": "likewise",
     "documents.metadata": "likewise",
+    "document_kinds.kinds": "names in masked texts, found anew when more of these are masked",
     "source_records.text": "what a source pushed, as it pushed it",
     "source_records.said": "likewise",
     "held_records.text": "likewise",
