@@ -12,7 +12,7 @@ from rag_assets.code.model import CodeText
 
 Reader: TypeAlias = Callable[[str], CodeText]
 
-READERS: Mapping[str, str] = MappingProxyType({"text/x-php": "languages.php.reader:read"})
+READERS: Mapping[str, str] = MappingProxyType({"text/x-php": "frameworks.laravel.reader:read"})
 """What reads texts of a media type, as "module:function" below rag_assets.code."""
 
 READING_VERSION = 1
