@@ -27,7 +27,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         ctx: of the build that the slice is for.
         work: the slice.
     """
-    if not ctx.reads_code or not work.documents:
+    if not ctx.tenant.reads_code or not work.documents:
         return 0
     changed: dict[str, Mapping[str, str]] = {}
     for files in _repositories(_documents(ctx, work)):
