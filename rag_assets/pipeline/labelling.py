@@ -11,10 +11,12 @@ from itertools import groupby
 
 from rag_assets.code.frameworks.labels import kinds_of
 from rag_assets.code.model import FileFacts
+from rag_assets.code.relations import Relations, relations_of
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, parsed_documents
+from rag_assets.pipeline.versions import Version
 from rag_assets.storage.catalog.document_kinds import CodeDocument
 
 _BATCH = 2_000
@@ -36,6 +38,14 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         ctx.guard()
         ctx.catalog.kinds.record(ctx.ref, changed)
     return len(changed)
+
+
+def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> dict[str, Relations]:
+    """What the texts of versions define and state, by chunk_set_key, read from the lake."""
+    if not ctx.tenant.reads_code:
+        return {}
+    keys = {version.chunk_set_key for version in versions}
+    return {key: relations_of(facts) for key, facts in ctx.lake.facts(keys).items()}
 
 
 def _documents(ctx: TenantContext, work: Work) -> list[CodeDocument]:

@@ -134,20 +134,6 @@ documents = Table(
     Index(None, "tenant", "content_sha256"),
 )
 
-# What the definitions of source code are, as other files decide it: a source type by name.
-document_kinds = Table(
-    "document_kinds",
-    metadata,
-    Column("tenant", Text, primary_key=True),
-    Column("document_id", Text, primary_key=True),
-    json_column("kinds"),
-    ForeignKeyConstraint(
-        ["tenant", "document_id"],
-        ["documents.tenant", "documents.document_id"],
-        ondelete="CASCADE",
-    ),
-)
-
 generations = Table(
     "generations",
     metadata,
@@ -214,6 +200,7 @@ document_index = Table(
         ["generations.tenant", "generations.generation"],
         ondelete="CASCADE",
     ),
+    Index(None, "tenant", "chunk_set_key"),
     Index("ix_document_index_dirty", "tenant", "generation", postgresql_where=text("dirty")),
     Index(
         "ix_document_index_waiting",
