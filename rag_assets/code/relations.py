@@ -20,8 +20,8 @@ TABLE: Final = "table:"
 CONFIG: Final = "config:"
 PACKAGE: Final = "package:"
 
-NOT_SHOWN: Final = frozenset({"declares", "unread"})
-"""Kinds of facts whose evidence is a whole definition: it is not kept beside the lines."""
+MEMBER: Final = "member_of"
+"""The kind of the edge from a method to its class."""
 
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
 
@@ -84,10 +84,10 @@ class Relations:
 NAMED: Final[Mapping[tuple[str, str], str]] = {
     ("takes", "request"): "validates_with",
     ("takes", "model"): "uses_model",
-    ("calls", "model"): "uses_model",
+    ("touches", "model"): "uses_model",
     ("creates", "model"): "uses_model",
     ("returns", "model"): "uses_model",
-    ("calls", "resource"): "responds_with",
+    ("touches", "resource"): "responds_with",
     ("creates", "resource"): "responds_with",
     ("returns", "resource"): "responds_with",
     ("dispatches", "event"): "fires",
@@ -95,7 +95,7 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 }
 """What people call an edge, by its kind and the source type of what it leads to."""
 
-UNNAMED: Final = frozenset({"takes", "returns", "creates"})
+UNNAMED: Final = frozenset({"takes", "returns", "creates", "touches", MEMBER})
 """Kinds of edges that are told only under another name."""
 
 
@@ -125,9 +125,9 @@ def _edges(fact: Fact) -> Iterator[Edge]:
     made = _MAKERS.get(fact.kind)
     for kind, source, target in made(fact) if made is not None else ():
         if target and target not in _BUILT_IN:
-            yield Edge(
-                kind, source, target, "stated", 1.0, fact.line_start, fact.line_end, fact.evidence
-            )
+            shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
+            lines = fact.line_start, fact.line_end
+            yield Edge(kind, source, target, "stated", 1.0, *lines, shown or fact.evidence)
 
 
 _Triple: TypeAlias = tuple[str, str, str]
@@ -152,16 +152,19 @@ def _declared(fact: Fact) -> list[_Triple]:
     """The classes that a method takes and returns; built-in types have no namespace."""
     takes = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
     found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
+    owner, separator, _ = fact.symbol.rpartition("::")
+    if separator:
+        found.append((MEMBER, fact.symbol, owner))
     returns = str(fact.values.get("returns", ""))
     return [*found, ("returns", fact.symbol, returns)] if _is_class(returns) else found
 
 
 def _called(fact: Fact) -> list[_Triple]:
-    """A call of a method is one of its class, too."""
+    """A call of a method touches its class; whose methods may all be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
     calls = [("calls", fact.symbol, name)]
-    return [*calls, ("calls", fact.symbol, owner)] if separator else calls
+    return [*calls, ("touches", fact.symbol, owner)] if separator else calls
 
 
 def _is_class(name: str) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.code.model import Fact
-from rag_assets.code.relations import NOT_SHOWN
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.masked_spans import touching
@@ -121,7 +120,7 @@ def _located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
             fact,
             line_start=bisect_left(line_ends, fact.start) + 1,
             line_end=bisect_left(line_ends, max(fact.start, fact.end - 1)) + 1,
-            evidence="" if fact.kind in NOT_SHOWN else shown,
+            evidence=shown,
         )
 
 
