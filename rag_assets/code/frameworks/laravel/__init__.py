@@ -1,0 +1,1 @@
+"""Laravel: what its conventions and calls say of routes, tables, models and the rest."""
