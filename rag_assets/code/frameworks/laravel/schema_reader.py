@@ -162,7 +162,9 @@ class _Run:
         for child in node.named_children:
             steps.append(_Step(child, context))
             if child.type == "if_statement" and _only_returns(child):
-                found = guards_of(self._reader, child.child_by_field_name("condition"), context.scope)
+                found = guards_of(
+                    self._reader, child.child_by_field_name("condition"), context.scope
+                )
                 context = replace(context, guards=(*context.guards, *negated(found)))
         self._todo.extend(reversed(steps))
 
@@ -243,9 +245,11 @@ class _Run:
         if chain.static and base.rsplit("\\", 1)[-1] == "Schema":
             return True
         closure = last.arguments[-1].type in _CLOSURES if last.arguments else False
-        return base.lower().endswith("schema") or any(
-            call.name == "getSchemaBuilder" for call in chain.calls
-        ) or (closure and last.name in {"create", "table"} and base != "Route")
+        return (
+            base.lower().endswith("schema")
+            or any(call.name == "getSchemaBuilder" for call in chain.calls)
+            or (closure and last.name in {"create", "table"} and base != "Route")
+        )
 
     def _on_schema(self, chain: Chain, context: _Context) -> None:
         call = chain.calls[-1]
@@ -311,9 +315,7 @@ class _Run:
             fact = self._fact(call.node, statement.values["table"], {}, context)
             self._add(fact, {**fact.values, **statement.values})
 
-    def _fact(
-        self, node: Node, table: Any, values: Mapping[str, Any], context: _Context
-    ) -> Fact:
+    def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: _Context) -> Fact:
         known = {
             "table": table if isinstance(table, str) else None,
             "guards": [guard.as_value() for guard in context.guards],
@@ -354,9 +356,7 @@ class _Run:
 
     def _given(self, call: Call, context: _Context) -> tuple[list[Any], dict[str, Any]]:
         positional = [self._reader.value(node, context.scope) for node in call.arguments]
-        named = {
-            name: self._reader.value(node, context.scope) for name, node in call.named.items()
-        }
+        named = {name: self._reader.value(node, context.scope) for name, node in call.named.items()}
         return positional, named
 
     def _argument(self, call: Call, position: int, name: str, context: _Context) -> Any:

@@ -49,9 +49,7 @@ def plain_name(tokens: list[SqlToken], at: int) -> tuple[str, int]:
     return name, at
 
 
-def pieces_of(
-    tokens: list[SqlToken], at: int, *, bracket: bool = True
-) -> Iterator[list[SqlToken]]:
+def pieces_of(tokens: list[SqlToken], at: int, *, bracket: bool = True) -> Iterator[list[SqlToken]]:
     """What commas divide, within the bracket at a place or from there to the end."""
     depth = 0
     piece: list[SqlToken] = []
@@ -107,9 +105,7 @@ def table_command(piece: list[SqlToken], table: str) -> dict[str, Any] | None:
     return None
 
 
-def column_of(
-    piece: list[SqlToken], table: str
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def column_of(piece: list[SqlToken], table: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A column's attributes, and the indexes and foreign key that it states."""
     name, at = plain_name(piece, 0)
     words = [token.upper for token in piece]

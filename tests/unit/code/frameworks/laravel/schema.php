@@ -87,10 +87,23 @@ final class TruthBlueprint extends Blueprint
     private function runChange($command, $connection, $grammar): void
     {
         foreach ($this->getChangedColumns() as $column) {
+            $this->keep($connection, $column);
             $this->edit($connection, fn ($pieces) => array_map(
                 fn ($piece) => $this->named($piece) === $column->name ? $grammar->piece($this, $column) : $piece,
                 $pieces,
             ));
+        }
+    }
+
+    /** What a change does not mention stays, as doctrine/dbal has it. */
+    private function keep($connection, $column): void
+    {
+        $old = $connection->selectOne('select * from pragma_table_xinfo(?) where name = ?', [$this->table, $column->name]);
+        if (! array_key_exists('nullable', $column->getAttributes())) {
+            $column->nullable = ! $old->notnull;
+        }
+        if (! array_key_exists('default', $column->getAttributes()) && $old->dflt_value !== null) {
+            $column->default = new Illuminate\Database\Query\Expression($old->dflt_value);
         }
     }
 
