@@ -127,6 +127,7 @@ class Grammar:
         scopes: nodes that bind names of their own.
         own: how a method calls its own type's instance: this, self.
         own_types: how a method calls its own type: Self.
+        implicit: whether a method calls its own type's methods by their names alone.
         imports_all: whether a type that is neither imported nor of the file is the language's own.
     """
 
@@ -139,6 +140,7 @@ class Grammar:
     scopes: ClassVar[frozenset[str]] = frozenset()
     own: ClassVar[frozenset[str]] = frozenset()
     own_types: ClassVar[frozenset[str]] = frozenset()
+    implicit: ClassVar[bool] = False
     imports_all: ClassVar[bool] = False
 
     def __init__(self, tree: SyntaxTree) -> None:
@@ -171,6 +173,10 @@ class Grammar:
     def type_name(self, written: str) -> str:
         """The name of a type as it is bound, without what is around it; "" for one of no use."""
         return written
+
+    def is_type(self, name: str) -> bool:
+        """Whether a name that nothing in the file binds is that of a type, by its form."""
+        return False
 
     def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
         """Facts of this language alone."""

@@ -42,11 +42,10 @@ class Walk:
         self._grammar = grammar
         self._tree = grammar.tree
         self._at = {placed.definition.node.id: placed.definition for placed in found[::-1]}
-        self._types = {
-            placed.definition.type: placed.definition
-            for placed in found
-            if placed.definition.type == placed.definition.symbol
-        }
+        self._symbols = {placed.definition.symbol for placed in found}
+        self._declared: dict[str, list[tuple[str, str]]] = {}
+        for placed in found:  # a type may be declared in several places: extensions
+            self._declared.setdefault(placed.definition.type, []).extend(placed.definition.fields)
         self._scopes = [Scope(names=_own(grammar, found))]
         for node in self._tree.root.named_children:  # a name may be used before it is imported
             for _, bound in grammar.imports(node):
@@ -99,10 +98,7 @@ class Walk:
         return scope
 
     def _fields(self, symbol: str) -> dict[str, Binding | None]:
-        definition = self._types.get(symbol)
-        if definition is None:
-            return {}
-        return {name: self._typed(type_) for name, type_ in definition.fields}
+        return {name: self._typed(type_) for name, type_ in self._declared.get(symbol, ())}
 
     def _read(self, node: Node) -> None:
         scope = self._scopes[-1]
@@ -138,7 +134,13 @@ class Walk:
             return self._through(scope.fields.get(chain[1]), chain[2:])
         if chain[0] in grammar.own_types:
             return Name(scope.type) if scope.type else None
-        return self._through(self.bound(chain[0]), chain[1:])
+        binding = self.bound(chain[0])
+        own = scope.type + grammar.separator + chain[0]
+        if binding is None and len(chain) == 1 and grammar.implicit and own in self._symbols:
+            return Name(own)
+        if binding is None and grammar.is_type(chain[0]):
+            binding = Binding(Name(chain[0]))
+        return self._through(binding, chain[1:])
 
     def _through(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
         if binding is None or (binding.value and len(names) != 1):
