@@ -62,6 +62,7 @@ class Definition:
         extends, implements: names as written.
         type: the symbol of the type whose member it is; its own, if it is a type.
         fields: declared types of its fields by name.
+        locals: other names that it binds within, with their types: a method's receiver.
     """
 
     node: Node
@@ -78,6 +79,7 @@ class Definition:
     implements: tuple[str, ...] = ()
     type: str = ""
     fields: tuple[tuple[str, str], ...] = ()
+    locals: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

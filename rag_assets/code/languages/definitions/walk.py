@@ -93,7 +93,7 @@ class Walk:
                 scope.names = outer.names
             if definition.type and definition.type != outer.type:
                 scope.type, scope.fields = definition.type, self._fields(definition.type)
-            for name, type_ in definition.parameters:
+            for name, type_ in (*definition.parameters, *definition.locals):
                 scope.names[name] = self._typed(type_)
         return scope
 
@@ -143,9 +143,13 @@ class Walk:
         return self._through(binding, chain[1:])
 
     def _through(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
-        if binding is None or (binding.value and len(names) != 1):
+        if binding is None:
             return None
         target = binding.target
+        if binding.value and len(names) == 2 and not target.module:  # noqa: PLR2004 - x.field.m()
+            return self._through(self._fields(target.name).get(names[0]), names[1:])
+        if binding.value and len(names) != 1:
+            return None
         parts = [target.name, *names] if target.name else list(names)
         return Name(self._grammar.separator.join(parts), target.module)
 
