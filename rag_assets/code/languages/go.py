@@ -19,6 +19,10 @@ _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
 _TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
 _VERSION = re.compile(r"v\d+")
 _LONG: Final = 200
+_PREDECLARED: Final = frozenset(
+    "any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64"
+    " rune string uint uint8 uint16 uint32 uint64 uintptr".split()
+)
 
 
 def read_go(text: str) -> CodeText:
@@ -212,6 +216,9 @@ class Go(Grammar):
         if target is None or target.type != "identifier":
             return None
         return [self.tree.of(target), *reversed(names)], False
+
+    def beside(self, name: str) -> str:
+        return name if name in _PREDECLARED else self._qualified(name)
 
     def type_name(self, written: str) -> str:
         found = _TYPE.match(written)

@@ -94,7 +94,7 @@ def signature(tree: SyntaxTree, placed: Placed) -> str:
         last = tree.start(body)
     line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
     line = line[:_SIGNATURE].rstrip()
-    for mark in ("{", "(", "=>", "="):
+    for mark in (";", "{", "(", "=>", "="):
         line = line.removesuffix(mark).rstrip()
     return line
 

@@ -176,6 +176,10 @@ class Grammar:
         """The name of a type as it is bound, without what is around it; "" for one of no use."""
         return written
 
+    def beside(self, name: str) -> str:
+        """A type's name that nothing in the file binds: one of the same package, where that shows."""
+        return name
+
     def is_type(self, name: str) -> bool:
         """Whether a name that nothing in the file binds is that of a type, by its form."""
         return False

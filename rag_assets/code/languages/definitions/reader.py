@@ -115,5 +115,6 @@ def _values(tree: SyntaxTree, placed: Placed) -> dict[str, object]:
             for name, type_ in definition.parameters
         ]
     if definition.returns:
-        values["returns"] = definition.returns
+        callable_ = definition.role in {"function", "method"}
+        values["returns" if callable_ else "type"] = definition.returns
     return values

@@ -174,7 +174,7 @@ class Walk:
         head, *others = name.split(self._grammar.separator)
         binding = self.bound(head)
         if binding is None or binding.value:
-            return Name(name)
+            return Name(name if others else self._grammar.beside(name))
         return self._through(binding, others) or Name(name)
 
 
