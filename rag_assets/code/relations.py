@@ -2,7 +2,7 @@
 
 A node is a qualified name, or has a prefix that says what else it is: `table:invoices`,
 `config:mail.from`, `package:laravel/framework`. What a class is, other files decide: so an edge
-says what its file states (it takes, returns, creates or calls something), and gets the name that
+says what its file states (it takes, returns, makes or calls something), and gets the name that
 people use when it is asked for.
 """
 
@@ -85,17 +85,20 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
     ("takes", "request"): "validates_with",
     ("takes", "model"): "uses_model",
     ("touches", "model"): "uses_model",
-    ("creates", "model"): "uses_model",
+    ("makes", "model"): "uses_model",
     ("returns", "model"): "uses_model",
     ("touches", "resource"): "responds_with",
-    ("creates", "resource"): "responds_with",
+    ("makes", "resource"): "responds_with",
     ("returns", "resource"): "responds_with",
     ("dispatches", "event"): "fires",
     ("fires", "job"): "dispatches",
 }
 """What people call an edge, by its kind and the source type of what it leads to."""
 
-UNNAMED: Final = frozenset({"takes", "returns", "creates", "touches", MEMBER})
+_ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
+"""Relations by what a statement does to a table."""
+
+UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
 """Kinds of edges that are told only under another name."""
 
 
@@ -167,6 +170,21 @@ def _called(fact: Fact) -> list[_Triple]:
     return [*calls, ("touches", fact.symbol, owner)] if separator else calls
 
 
+def _on_table(fact: Fact) -> list[_Triple]:
+    """What a statement does to a table, and the tables that its foreign keys name."""
+    found = []
+    table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
+    if isinstance(table, str) and action is not None:
+        found.append((action, fact.symbol, TABLE + table))
+    renamed = fact.values.get("to")
+    if isinstance(renamed, str):
+        found.append(("renames", fact.symbol, TABLE + renamed))
+    for command in fact.values.get("commands", ()):
+        if command.get("name") == "foreign" and isinstance(command.get("on"), str):
+            found.append(("references", fact.symbol, TABLE + command["on"]))
+    return found
+
+
 def _is_class(name: str) -> bool:
     return name[:1].isupper() or "\\" in name
 
@@ -178,7 +196,7 @@ _MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "implements": _plain("implements"),
     "uses_trait": _plain("uses_trait"),
     "calls": _called,
-    "creates_object": _plain("creates"),
+    "creates_object": _plain("makes"),
     "dispatches": _plain("dispatches"),
     "fires": _plain("fires"),
     "listens_to": _between("listens_to", "listener", "event"),
@@ -188,5 +206,6 @@ _MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "binds": _between("binds", "abstract", "concrete"),
     "queries_table": _plain("queries_table", TABLE, "table"),
     "configured_by": _plain("configured_by", CONFIG, "key"),
+    "schema": _on_table,
     "depends_on": _plain("depends_on", PACKAGE, "package"),
 }

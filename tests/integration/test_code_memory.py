@@ -170,6 +170,43 @@ def test_relations_are_walked_with_their_evidence(
         assert walker.relations("code-walk", Caller(), "Nobody").nodes == ()
 
 
+MIGRATION = """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void { Schema::%s('invoices', function ($table) { $table->id(); }); }
+};
+"""
+
+
+def test_migrations_without_a_name_are_told_apart(
+    shared_installation: Installation, driver: Driver, repository: Path
+) -> None:
+    root = repository / "migrations"
+    made = {"2024_a.php": MIGRATION % "create", "2025_b.php": MIGRATION % "table"}
+    write(root, {f"database/migrations/{name}": text for name, text in made.items()})
+    add(shared_installation, "code-migrations", repo=(root, "public"))
+    driver.sync("code-migrations")
+    with driver.locked("code-migrations") as ctx:
+        walker = Walker(ctx.catalog)
+        walk = walker.relations(
+            "code-migrations",
+            Caller(),
+            "table:invoices",
+            kinds=["creates", "alters"],
+            direction="in",
+        )
+        folder = "repo/database/migrations"
+        assert told(walk) == {
+            ("creates", f"{folder}/2024_a.php#class@4::up", "table:invoices"),
+            ("alters", f"{folder}/2025_b.php#class@4::up", "table:invoices"),
+        }
+        assert {node.source_type for node in walk.nodes} == {"table", "migration"}
+        again = walker.relations("code-migrations", Caller(), walk.relations[0].source)
+        assert ("creates", f"{folder}/2024_a.php#class@4::up", "table:invoices") in told(again)
+        assert not any("2025" in one.source for one in again.relations)
+
+
 def test_what_is_gone_leaves_no_symbol_and_no_edge(
     shared_installation: Installation, driver: Driver, repository: Path
 ) -> None:

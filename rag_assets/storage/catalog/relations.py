@@ -83,6 +83,10 @@ class FoundEdge:
     access_scope: str
 
 
+_EDGE_FIELDS = tuple(each.name for each in fields(FoundEdge))
+_NAMELESS = "class@"
+
+
 class RelationQuery:
     """Queries on `symbols` and `edges`."""
 
@@ -113,16 +117,17 @@ class RelationQuery:
         )
         query = (
             _of_readable(readable, edges, *columns)
-            .where(or_(*(among(end, nodes) for end in ends)))
+            .where(or_(*(among(end, [*map(_within_file, nodes)]) for end in ends)))
             .order_by(documents.c.uri, edges.c.position)
             .limit(limit)
         )
         with self._database.begin() as connection:
-            return [FoundEdge(*row) for row in connection.execute(query)]
+            return [_found_edge(row) for row in connection.execute(query)]
 
     def named(self, readable: Readable, names: Sequence[str]) -> list[FoundSymbol]:
         """The definitions with these qualified names."""
-        return self._symbols(readable, among(symbols.c.symbol, names))
+        found = self._symbols(readable, among(symbols.c.symbol, [*map(_within_file, names)]))
+        return [one for one in found if one.name in names]
 
     def called(self, readable: Readable, shorts: Sequence[str]) -> list[FoundSymbol]:
         """The definitions that people call by these names; see short_name."""
@@ -170,4 +175,21 @@ def _of_readable(
 
 def _found(row: Row[Any]) -> FoundSymbol:
     values = dict(zip(_SYMBOL_FIELDS, row, strict=True))
-    return FoundSymbol(**{**values, "kinds": row.kinds or {}})
+    name = _within_repository(row.symbol, row.uri)
+    return FoundSymbol(**{**values, "name": name, "kinds": row.kinds or {}})
+
+
+def _found_edge(row: Row[Any]) -> FoundEdge:
+    values = dict(zip(_EDGE_FIELDS, row, strict=True))
+    ends = {name: _within_repository(values[name], row.uri) for name in ("stated_of", "target")}
+    return FoundEdge(**{**values, **ends})
+
+
+def _within_repository(name: str, uri: str) -> str:
+    """A name that no other file has: classes without a name are called after their line."""
+    return f"{uri}#{name}" if name.startswith(_NAMELESS) else name
+
+
+def _within_file(name: str) -> str:
+    uri, separator, own = name.rpartition("#")
+    return own if uri and separator and own.startswith(_NAMELESS) else name

@@ -37,10 +37,10 @@ def test_edges_say_what_a_file_states_and_of_what() -> None:
         ("touches", STORE, f"{NAMESPACE}StoreInvoice"),
         ("calls", STORE, "event"),
         ("dispatches", STORE, f"{NAMESPACE}InvoiceStored"),
-        ("creates", STORE, f"{NAMESPACE}InvoiceStored"),
+        ("makes", STORE, f"{NAMESPACE}InvoiceStored"),
         ("calls", STORE, f"{NAMESPACE}DB::table"),
         ("touches", STORE, f"{NAMESPACE}DB"),
-        ("creates", STORE, f"{NAMESPACE}InvoiceResource"),
+        ("makes", STORE, f"{NAMESPACE}InvoiceResource"),
     }
 
 

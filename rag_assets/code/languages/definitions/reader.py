@@ -71,9 +71,7 @@ def reading_of(text: str, grammar: type[Grammar]) -> Reading:
         notes = (note,)
     facts = [*walk.facts, *_declared(tree, walk, found)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return Reading(
-        tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes, tuple(found)
-    )
+    return Reading(tuple(units(tree, found)), tuple(facts), tuple(walk.cuts), notes, tuple(found))
 
 
 def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator[Fact]:
