@@ -179,10 +179,9 @@ def _on_table(fact: Fact) -> list[_Triple]:
     renamed = fact.values.get("to")
     if isinstance(renamed, str):
         found.append(("renames", fact.symbol, TABLE + renamed))
-    for command in fact.values.get("commands", ()):
-        if command.get("name") == "foreign" and isinstance(command.get("on"), str):
-            found.append(("references", fact.symbol, TABLE + command["on"]))
-    return found
+    foreign = [c.get("on") for c in fact.values.get("commands", ()) if c.get("name") == "foreign"]
+    others = [name for name in foreign if isinstance(name, str)]
+    return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
 
 
 def _is_class(name: str) -> bool:

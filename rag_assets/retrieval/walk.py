@@ -306,7 +306,9 @@ def _relation(edge: FoundEdge, known: Mapping[_Key, Node]) -> Relation | None:
 
 def _node(one: FoundSymbol) -> Node:
     role = _UNIT_ROLES.get(one.role, "class")
-    kind = source_type_of(role, one.name, one.kinds, one.document_type)
+    # A class without a name has that of its document before its own.
+    own = one.name.removeprefix(f"{one.uri}#")
+    kind = source_type_of(role, own, one.kinds, one.document_type)
     return Node(one.name, kind, one.source, one.uri, one.line_start, one.line_end)
 
 
