@@ -20,8 +20,7 @@ _TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
 _VERSION = re.compile(r"v\d+")
 _LONG: Final = 200
 _PREDECLARED: Final = frozenset(
-    "any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64"
-    " rune string uint uint8 uint16 uint32 uint64 uintptr".split()
+    ["any", "bool", "byte", "comparable", "complex64", "complex128", "error", "float32", "float64", "int", "int8", "int16", "int32", "int64", "rune", "string", "uint", "uint8", "uint16", "uint32", "uint64", "uintptr"]
 )
 
 

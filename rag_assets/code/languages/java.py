@@ -29,7 +29,6 @@ _METHODS: Final = frozenset(
         "annotation_type_element_declaration",
     }
 )
-_VARIABLES: Final = frozenset({"field_declaration", "local_variable_declaration"})
 _PARAMETERS: Final = frozenset({"formal_parameter", "spread_parameter", "resource"})
 _PRIMITIVE: Final = frozenset(
     {"boolean", "byte", "char", "double", "float", "int", "long", "short", "void", "var"}
@@ -215,10 +214,7 @@ class Java(Grammar):
             target = target.child_by_field_name("object")
         if target is None or target.type not in {"identifier", "this"}:
             return None
-        return self._fielded([self.tree.of(target), *reversed(names)]), False
-
-    def _fielded(self, chain: list[str]) -> list[str]:
-        return chain
+        return [self.tree.of(target), *reversed(names)], False
 
     def is_type(self, name: str) -> bool:
         return name[:1].isupper() and not name.isupper()

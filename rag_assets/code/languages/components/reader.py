@@ -13,7 +13,9 @@ from rag_assets.code.languages.javascript.grammar import Jsx, Tsx, TypeScript
 from rag_assets.code.model import CodeText, Fact, Unit
 
 _GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
-_NAMED = re.compile(r"defineOptions\(\s{0,80}\{[^}]{0,400}?\bname\s{0,9}:\s{0,9}[\"']([\w$-]{1,80})")
+_NAMED = re.compile(
+    r"defineOptions\(\s{0,80}\{[^}]{0,400}?\bname\s{0,9}:\s{0,9}[\"']([\w$-]{1,80})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +55,19 @@ def read_component(text: str, kind: Format) -> CodeText:
         cuts += reading.cuts
         notes += reading.notes
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(
-        covered(text, units, sorted(cuts)), tuple(facts), kind.language, tuple(notes)
-    )
+    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), kind.language, tuple(notes))
 
 
 def _moved(reading: Reading, by: int) -> Reading:
     """A reading of a part of a file, as one of the file."""
     return replace(
         reading,
-        units=tuple(replace(unit, start=unit.start + by, end=unit.end + by) for unit in reading.units),
-        facts=tuple(replace(fact, start=fact.start + by, end=fact.end + by) for fact in reading.facts),
+        units=tuple(
+            replace(unit, start=unit.start + by, end=unit.end + by) for unit in reading.units
+        ),
+        facts=tuple(
+            replace(fact, start=fact.start + by, end=fact.end + by) for fact in reading.facts
+        ),
         cuts=tuple(cut + by for cut in reading.cuts),
     )
 

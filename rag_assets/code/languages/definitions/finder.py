@@ -27,9 +27,7 @@ def definitions(grammar: Grammar) -> list[Placed]:
     return _ordered(found)
 
 
-def _level(
-    grammar: Grammar, level: Node, parent: int, found: list[Placed]
-) -> Iterator[Placed]:
+def _level(grammar: Grammar, level: Node, parent: int, found: list[Placed]) -> Iterator[Placed]:
     outer = found[parent].definition if parent >= 0 else None
     before: Node | None = None
     lead: Node | None = None

@@ -71,9 +71,7 @@ def _split(found: Sequence[Placed]) -> _Split:
     return split
 
 
-def _unit(
-    tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int
-) -> Unit:
+def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int) -> Unit:
     text, definition = tree.text, placed.definition
     symbol = definition.symbol
     if not symbol:  # a group is named by the first that it holds

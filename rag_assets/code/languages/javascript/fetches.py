@@ -68,9 +68,7 @@ class Fetches:
             name = self._tree.of(declarator.child_by_field_name("name"))
             self._bases[name] = (self._path(base) or "") if base is not None else ""
 
-    def _request(
-        self, function: Node, arguments: Sequence[Node]
-    ) -> tuple[str, str, str] | None:
+    def _request(self, function: Node, arguments: Sequence[Node]) -> tuple[str, str, str] | None:
         if not arguments:
             return None
         if function.type == "identifier":

@@ -11,7 +11,7 @@ from rag_assets.code.languages.javascript.declarations import FUNCTIONS, Declara
 from rag_assets.code.languages.javascript.exports import exports_of
 from rag_assets.code.languages.javascript.fetches import Fetches
 from rag_assets.code.languages.javascript.imports import imported, required
-from rag_assets.code.languages.javascript.parameters import parameters, pattern_names, type_of
+from rag_assets.code.languages.javascript.parameters import pattern_names, type_of
 from rag_assets.code.languages.tree import SyntaxTree
 from rag_assets.code.model import Fact
 
@@ -136,6 +136,3 @@ class Tsx(TypeScript):
     """TypeScript with JSX."""
 
     function = "language_tsx"
-
-
-__all__ = ["Jsx", "Tsx", "TypeScript", "parameters"]

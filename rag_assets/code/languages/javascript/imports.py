@@ -89,9 +89,7 @@ def _fact(
     start = tree.start(node)
     end = min(tree.end(node), start + 200)
     values = {"name": source, "names": [list(pair) for pair in names]}
-    bound = {
-        local: Binding(Name("" if name == "*" else name, source)) for name, local in names
-    }
+    bound = {local: Binding(Name("" if name == "*" else name, source)) for name, local in names}
     yield Fact("imports", start, end, "", values), bound
 
 

@@ -105,4 +105,6 @@ def _declared(text: str, head: int, unit: Unit, found: re.Match[str]) -> Fact:
         "signature": unit.signature,
     }
     end = min(unit.end, head + _SHOWN)
-    return Fact("declares" if values["verb"] == "create" else "changes", head, end, unit.symbol, values)
+    return Fact(
+        "declares" if values["verb"] == "create" else "changes", head, end, unit.symbol, values
+    )
