@@ -74,9 +74,11 @@ class Java(Grammar):
                 self._package = "".join(name.split())
 
     def inside(self, node: Node) -> Node | None:
+        """A node whose children stand on the level of its own statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """What a statement or member defines."""
         if node.type in _TYPES:
             return [self._type(node, outer)]
         if node.type in _METHODS and outer is not None:
@@ -177,6 +179,7 @@ class Java(Grammar):
                     yield name
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """What an import statement imports."""
         if node.type != "import_declaration":
             return
         words = self.tree.of(node).rstrip(" ;").split()
@@ -187,6 +190,7 @@ class Java(Grammar):
         yield Fact("imports", self.tree.start(node), self.tree.end(node), "", values), bound
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Names that a node binds, each with its declared type."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
             yield from self._variables(node)
         elif node.type == "enhanced_for_statement":
@@ -200,6 +204,7 @@ class Java(Grammar):
                 yield self.tree.of(one), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """The names that a call calls."""
         if node.type == "object_creation_expression":
             name = self.type_name(self.tree.of(node.child_by_field_name("type")))
             return (name.split("."), True) if name else None
@@ -217,9 +222,11 @@ class Java(Grammar):
         return [self.tree.of(target), *reversed(names)], False
 
     def is_type(self, name: str) -> bool:
+        """Whether a name is written as types are."""
         return name[:1].isupper() and not name.isupper()
 
     def type_name(self, written: str) -> str:
+        """The name of a type without what is around it."""
         found = _TYPE.match(written)
         if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):
             return ""

@@ -58,12 +58,15 @@ class Jsx(Grammar):
         self._fetches = Fetches(tree)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """What a statement or member defines."""
         return self._declarations.of(node, outer)
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """What an import statement imports."""
         return imported(self.tree, node)
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Names that a node binds, each with its declared type."""
         if node.type == "variable_declarator":
             if not required(self.tree, node):
                 yield from self._bound(node.child_by_field_name("name"), node)
@@ -90,6 +93,7 @@ class Jsx(Grammar):
             yield name, ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """The names that a call calls."""
         if node.type == "new_expression":
             chain = self._chain(node.child_by_field_name("constructor"))
             return None if chain is None else (chain, True)
@@ -110,6 +114,7 @@ class Jsx(Grammar):
         return [self.tree.of(node), *reversed(names)]
 
     def type_name(self, written: str) -> str:
+        """The name of a type without what is around it."""
         parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
         found = _TYPE.match(parts[0]) if len(parts) == 1 else None
         if found is None or written.rstrip().endswith("]"):
@@ -117,6 +122,7 @@ class Jsx(Grammar):
         return found[1]
 
     def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
+        """The names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             start = self.tree.start(node)
