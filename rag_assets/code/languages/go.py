@@ -19,31 +19,8 @@ _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
 _TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
 _VERSION = re.compile(r"v\d+")
 _LONG: Final = 200
-_PREDECLARED: Final = frozenset(
-    [
-        "any",
-        "bool",
-        "byte",
-        "comparable",
-        "complex64",
-        "complex128",
-        "error",
-        "float32",
-        "float64",
-        "int",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "rune",
-        "string",
-        "uint",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "uintptr",
-    ]
+_PREDECLARED: Final = re.compile(
+    r"any|bool|byte|comparable|complex\d+|error|float\d+|u?int\d*|uintptr|rune|string"
 )
 
 
@@ -245,7 +222,7 @@ class Go(Grammar):
 
     def beside(self, name: str) -> str:
         """A type's name within its package."""
-        return name if name in _PREDECLARED else self._qualified(name)
+        return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
 
     def type_name(self, written: str) -> str:
         """The name of a type without what is around it."""

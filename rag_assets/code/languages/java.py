@@ -1,4 +1,4 @@
-"""Java: classes, interfaces, enums and records with their methods; symbols begin with the package."""
+"""Java: classes, interfaces, enums and records; symbols begin with the package."""
 
 from __future__ import annotations
 
@@ -199,9 +199,9 @@ class Java(Grammar):
             for one in node.named_children:
                 yield self.tree.of(one), ""
         elif node.type == "lambda_expression":
-            one = node.child_by_field_name("parameters")
-            if one is not None and one.type == "identifier":
-                yield self.tree.of(one), ""
+            single = node.child_by_field_name("parameters")
+            if single is not None and single.type == "identifier":
+                yield self.tree.of(single), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
         """The names that a call calls."""
@@ -211,7 +211,7 @@ class Java(Grammar):
         if node.type != "method_invocation":
             return None
         names = [self.tree.of(node.child_by_field_name("name"))]
-        target = node.child_by_field_name("object")
+        target: Node | None = node.child_by_field_name("object")
         if target is None:
             return names, False
         while target is not None and target.type == "field_access":

@@ -80,7 +80,7 @@ class Swift(Grammar):
         inherited = list(self._inherited(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
-        extends = ()
+        extends: tuple[str, ...] = ()
         if kind == "class" and inherited and not _is_protocol(inherited[0]):
             extends = (inherited.pop(0),)
         body = node.child_by_field_name("body")

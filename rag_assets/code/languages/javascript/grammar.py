@@ -67,9 +67,8 @@ class Jsx(Grammar):
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
         """Names that a node binds, each with its declared type."""
-        if node.type == "variable_declarator":
-            if not required(self.tree, node):
-                yield from self._bound(node.child_by_field_name("name"), node)
+        if node.type == "variable_declarator" and not required(self.tree, node):
+            yield from self._bound(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
             yield from self._bound(node.child_by_field_name("pattern"), node)
         elif node.type == "formal_parameters":
@@ -79,9 +78,13 @@ class Jsx(Grammar):
         elif node.type in {"arrow_function", "catch_clause"}:
             yield from self._bound(node.child_by_field_name("parameter"), None)
         elif node.type == "statement_block":
-            for child in node.named_children:
-                if child.type in _DECLARATIONS:
-                    yield self.tree.of(child.child_by_field_name("name")), ""
+            yield from self._local(node)
+
+    def _local(self, block: Node) -> Iterator[tuple[str, str]]:
+        """Functions and classes of a block: they may be called before they are defined."""
+        for child in block.named_children:
+            if child.type in _DECLARATIONS:
+                yield self.tree.of(child.child_by_field_name("name")), ""
 
     def _bound(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
         if pattern is None:

@@ -1,5 +1,7 @@
 """A sample of each language with most of its forms."""
 
+# ruff: noqa: E501
+
 SAMPLES = {
     "typescript": """\
 // license
