@@ -19,9 +19,8 @@ _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
 _TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
 _VERSION = re.compile(r"v\d+")
 _LONG: Final = 200
-_PREDECLARED: Final = frozenset(
-    "any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64"
-    " rune string uint uint8 uint16 uint32 uint64 uintptr".split()
+_PREDECLARED: Final = re.compile(
+    r"any|bool|byte|comparable|complex\d+|error|float\d+|u?int\d*|uintptr|rune|string"
 )
 
 
@@ -60,6 +59,7 @@ class Go(Grammar):
         return ".".join(name for name in (self._package, *names) if name)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """What a statement or member defines."""
         if node.type == "function_declaration":
             name = self.tree.of(node.child_by_field_name("name"))
             return [self._function(node, name, "")]
@@ -173,6 +173,7 @@ class Go(Grammar):
                     )
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """What an import statement imports."""
         if node.type == "import_declaration":
             for spec in node.named_children:
                 for one in spec.named_children if spec.type == "import_spec_list" else [spec]:
@@ -189,6 +190,7 @@ class Go(Grammar):
         return fact, bound
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Names that a node binds, each with its declared type."""
         if node.type in {"var_spec", "parameter_declaration"}:
             written = self.tree.of(node.child_by_field_name("type"))[:_LONG]
             for one in node.named_children:
@@ -201,6 +203,7 @@ class Go(Grammar):
                     yield self.tree.of(one), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """The names that a call calls."""
         if node.type == "composite_literal":
             type_ = node.child_by_field_name("type")
             if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
@@ -218,9 +221,11 @@ class Go(Grammar):
         return [self.tree.of(target), *reversed(names)], False
 
     def beside(self, name: str) -> str:
-        return name if name in _PREDECLARED else self._qualified(name)
+        """A type's name within its package."""
+        return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
 
     def type_name(self, written: str) -> str:
+        """The name of a type without what is around it."""
         found = _TYPE.match(written)
         if found is None or written.startswith(("func", "map", "chan", "struct", "interface")):
             return ""

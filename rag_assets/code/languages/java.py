@@ -1,4 +1,4 @@
-"""Java: classes, interfaces, enums and records with their methods; symbols begin with the package."""
+"""Java: classes, interfaces, enums and records; symbols begin with the package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _METHODS: Final = frozenset(
         "annotation_type_element_declaration",
     }
 )
-_VARIABLES: Final = frozenset({"field_declaration", "local_variable_declaration"})
 _PARAMETERS: Final = frozenset({"formal_parameter", "spread_parameter", "resource"})
 _PRIMITIVE: Final = frozenset(
     {"boolean", "byte", "char", "double", "float", "int", "long", "short", "void", "var"}
@@ -75,9 +74,11 @@ class Java(Grammar):
                 self._package = "".join(name.split())
 
     def inside(self, node: Node) -> Node | None:
+        """A node whose children stand on the level of its own statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """What a statement or member defines."""
         if node.type in _TYPES:
             return [self._type(node, outer)]
         if node.type in _METHODS and outer is not None:
@@ -178,6 +179,7 @@ class Java(Grammar):
                     yield name
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """What an import statement imports."""
         if node.type != "import_declaration":
             return
         words = self.tree.of(node).rstrip(" ;").split()
@@ -188,6 +190,7 @@ class Java(Grammar):
         yield Fact("imports", self.tree.start(node), self.tree.end(node), "", values), bound
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Names that a node binds, each with its declared type."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
             yield from self._variables(node)
         elif node.type == "enhanced_for_statement":
@@ -196,18 +199,19 @@ class Java(Grammar):
             for one in node.named_children:
                 yield self.tree.of(one), ""
         elif node.type == "lambda_expression":
-            one = node.child_by_field_name("parameters")
-            if one is not None and one.type == "identifier":
-                yield self.tree.of(one), ""
+            single = node.child_by_field_name("parameters")
+            if single is not None and single.type == "identifier":
+                yield self.tree.of(single), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """The names that a call calls."""
         if node.type == "object_creation_expression":
             name = self.type_name(self.tree.of(node.child_by_field_name("type")))
             return (name.split("."), True) if name else None
         if node.type != "method_invocation":
             return None
         names = [self.tree.of(node.child_by_field_name("name"))]
-        target = node.child_by_field_name("object")
+        target: Node | None = node.child_by_field_name("object")
         if target is None:
             return names, False
         while target is not None and target.type == "field_access":
@@ -215,15 +219,14 @@ class Java(Grammar):
             target = target.child_by_field_name("object")
         if target is None or target.type not in {"identifier", "this"}:
             return None
-        return self._fielded([self.tree.of(target), *reversed(names)]), False
-
-    def _fielded(self, chain: list[str]) -> list[str]:
-        return chain
+        return [self.tree.of(target), *reversed(names)], False
 
     def is_type(self, name: str) -> bool:
+        """Whether a name is written as types are."""
         return name[:1].isupper() and not name.isupper()
 
     def type_name(self, written: str) -> str:
+        """The name of a type without what is around it."""
         found = _TYPE.match(written)
         if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):
             return ""

@@ -64,15 +64,18 @@ class Rust(Grammar):
     own_types = frozenset({"Self"})
 
     def inside(self, node: Node) -> Node | None:
+        """A node whose children stand on the level of its own statement."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
 
     def belongs(self, node: Node) -> bool:
+        """Whether a statement belongs to the definition after it."""
         inner = node.child_by_field_name("inner") is not None  # `//!` belongs to what is around it
         return super().belongs(node) and not inner
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """What a statement or member defines."""
         if node.type in _FUNCTIONS:
             return [self._function(node, outer)]
         if node.type not in _ITEMS:
@@ -151,6 +154,7 @@ class Rust(Grammar):
                 yield self.tree.of(one.child_by_field_name("name")), written
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """What an import statement imports."""
         if node.type == "use_declaration":
             names = list(self._used(node.child_by_field_name("argument")))
             bound = {
@@ -198,6 +202,7 @@ class Rust(Grammar):
         return _PATH.sub("", self.tree.of(node))
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Names that a node binds, each with its declared type."""
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
@@ -209,6 +214,7 @@ class Rust(Grammar):
                     yield self.tree.of(one), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """The names that a call calls."""
         if node.type == "struct_expression":
             return self.tree.of(node.child_by_field_name("name")).split("::"), True
         if node.type != "call_expression":
@@ -228,9 +234,11 @@ class Rust(Grammar):
         return [*path.split("::"), *reversed(names)], False
 
     def is_type(self, name: str) -> bool:
+        """Whether a name is written as types are."""
         return name in {"crate", "super"} or (name[:1].isupper() and len(name) > 1)
 
     def type_name(self, written: str) -> str:
+        """The name of a type without what is around it."""
         found = _TYPE.match(written)
         return "" if found is None else found[1]
 

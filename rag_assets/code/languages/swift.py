@@ -59,6 +59,7 @@ class Swift(Grammar):
     implicit = True
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """What a statement or member defines."""
         if node.type == "class_declaration":
             return [self._type(node, outer)]
         if node.type == "protocol_declaration":
@@ -79,7 +80,7 @@ class Swift(Grammar):
         inherited = list(self._inherited(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
-        extends = ()
+        extends: tuple[str, ...] = ()
         if kind == "class" and inherited and not _is_protocol(inherited[0]):
             extends = (inherited.pop(0),)
         body = node.child_by_field_name("body")
@@ -210,6 +211,7 @@ class Swift(Grammar):
         return True
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """What an import statement imports."""
         if node.type != "import_declaration":
             return ()
         words = self.tree.of(node).split()
@@ -220,6 +222,7 @@ class Swift(Grammar):
         return [(Fact("imports", self.tree.start(node), self.tree.end(node), "", values), {})]
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Names that a node binds, each with its declared type."""
         if node.type == "property_declaration":
             yield from self._typed(node)
         elif node.type == "lambda_parameter":
@@ -230,6 +233,7 @@ class Swift(Grammar):
                 yield self.tree.of(item.child_by_field_name("bound_identifier")), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """The names that a call calls."""
         if node.type != "call_expression" or not node.named_child_count:
             return None
         names: list[str] = []
@@ -245,9 +249,11 @@ class Swift(Grammar):
         return chain, chain[-1][:1].isupper()
 
     def is_type(self, name: str) -> bool:
+        """Whether a name is written as types are."""
         return name[:1].isupper()
 
     def type_name(self, written: str) -> str:
+        """The name of a type without what is around it."""
         found = _TYPE.match(written)
         if found is None or "->" in written or "&" in written:
             return ""

@@ -25,7 +25,7 @@ class SyntaxTree:
     Attributes:
         text: the text.
         root: its outermost node; an empty one, if the parser gave up.
-        gave_up: whether the parser was stopped: some grammars need quadratic time for hostile input.
+        gave_up: whether the parser was stopped: hostile input takes some of them quadratic time.
 
     Args:
         text: without lone surrogates.

@@ -36,7 +36,7 @@ def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
         if not placed.first or inner or placed.start < at or placed.end <= placed.start:
             split.discard(index)
             continue
-        end = split[index] if index in split else placed.end
+        end = split.get(index, placed.end)
         made.append(_unit(tree, placed, found, index, end))
         at = end
     return made

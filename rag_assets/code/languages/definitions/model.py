@@ -177,7 +177,7 @@ class Grammar:
         return written
 
     def beside(self, name: str) -> str:
-        """A type's name that nothing in the file binds: one of the same package, where that shows."""
+        """A type's name that nothing in the file binds: of the same package, if that shows."""
         return name
 
     def is_type(self, name: str) -> bool:

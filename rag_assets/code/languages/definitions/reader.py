@@ -16,6 +16,9 @@ from rag_assets.code.model import CodeText, Fact, Unit
 BROKEN_SHARE: Final = 0.5
 """Share of a text in places that do not parse, over which it is cut at blank lines."""
 
+LONGEST: Final = 4_000_000
+"""Characters of a text that is parsed: dense code of that length takes 15 seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -55,6 +58,9 @@ def reading_of(text: str, grammar: type[Grammar]) -> Reading:
         text: of a file, or of a part of one.
         grammar: of its language.
     """
+    if len(text) > LONGEST:
+        note = f"{len(text)} characters of {grammar.language} are more than are parsed"
+        return Reading((), (), (), (f"{note}: cut at blank lines",))
     tree = SyntaxTree(text, grammar.module, grammar.function)
     if tree.gave_up:
         note = f"the parser gave up on {len(text)} characters of {grammar.language}"

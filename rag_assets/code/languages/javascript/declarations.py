@@ -78,9 +78,9 @@ class Declarations:
             yield from self._declaration(node, _unwrapped(node), outer, False)
 
     def _expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
-        inner = node.named_child(0)
-        if inner is None:
+        if not node.named_child_count:
             return
+        inner = node.named_child(0)
         if inner.type in _SPACES:
             yield from self._declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
@@ -109,7 +109,7 @@ class Declarations:
         if inner.type in _CLASSES:
             yield self._class(node, inner, symbol, exported)
         elif inner.type in FUNCTIONS:
-            yield self._function(node, inner, symbol, "function", exported)
+            yield self._function(node, inner, symbol, exported)
         elif inner.type in _TYPES:
             yield self._type(node, inner, symbol, exported)
         elif inner.type in _SPACES:
@@ -149,20 +149,20 @@ class Declarations:
         )
 
     def _function(
-        self, node: Node, inner: Node, symbol: str, what: str, exported: bool, type_: str = ""
+        self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
     ) -> Definition:
         return Definition(
             node,
             symbol,
-            "method" if what == "method" else "function",
-            what,
+            "function" if of is None else "method",
+            "function" if of is None else "method",
             inner.child_by_field_name("body"),
             False,
             exported,
             exported,
             parameters(self._tree, inner),
             type_of(self._tree, inner, "return_type"),
-            type=type_,
+            type=of or "",
         )
 
     def _values(
@@ -183,7 +183,7 @@ class Declarations:
         symbol = _joined(outer, name)
         inner = _made(value)
         if inner is not None and inner.type in FUNCTIONS:
-            return self._function(node, inner, symbol, "function", exported)
+            return self._function(node, inner, symbol, exported)
         if inner is not None and inner.type in _CLASSES:
             return self._class(node, inner, symbol, exported)
         if inner is not None and inner.type == "object":
@@ -207,17 +207,17 @@ class Declarations:
         symbol = f"{outer.symbol}.{name}"
         exported = outer.exported and not name.startswith("#") and not _private(node)
         if node.type in _METHODS:
-            found = self._function(node, node, symbol, "method", exported, outer.type)
+            found = self._function(node, node, symbol, exported, of=outer.type)
             yield found
         elif node.type in _FIELDS:
             value = node.child_by_field_name("value")
             if value is not None and value.type in FUNCTIONS:
-                yield self._function(node, value, symbol, "method", exported, outer.type)
+                yield self._function(node, value, symbol, exported, of=outer.type)
 
     def _entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
         if node.type == "method_definition":
             name = self._tree.of(node.child_by_field_name("name"))
-            yield self._function(node, node, f"{outer.symbol}.{name}", "method", outer.exported)
+            yield self._function(node, node, f"{outer.symbol}.{name}", outer.exported, of="")
         elif node.type == "pair":
             key = node.child_by_field_name("key")
             name = string_of(self._tree, key) or self._tree.of(key)
@@ -226,7 +226,7 @@ class Declarations:
             if value is None:
                 return
             if value.type in FUNCTIONS:
-                yield self._function(node, value, symbol, "method", outer.exported)
+                yield self._function(node, value, symbol, outer.exported, of="")
             elif value.type == "object" and name in _SECTIONS:
                 yield self._object(node, value, symbol, outer.exported)
 
@@ -264,7 +264,7 @@ def _joined(outer: Definition | None, name: str) -> str:
 def _private(node: Node) -> bool:
     for child in node.children:
         if child.type == "accessibility_modifier":
-            return child.child(0) is not None and child.child(0).type != "public"  # type: ignore[union-attr]
+            return all(word.type != "public" for word in child.children)
     return False
 
 

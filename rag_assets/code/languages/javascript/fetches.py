@@ -73,21 +73,24 @@ class Fetches:
             return None
         if function.type == "identifier":
             name = self._tree.of(function)
-            if name in _CALLED or name in self._bases:
-                return self._called(name, arguments)
-            return None
-        if function.type != "member_expression":
-            return None
-        verb = self._tree.of(function.child_by_field_name("property"))
-        client = self._receiver(function.child_by_field_name("object"))
-        if verb in _METHODS and (client in _CLIENTS or client in self._bases):
+            known = name in _CALLED or name in self._bases
+            return self._called(name, arguments) if known else None
+        if function.type == "member_expression":
+            verb = self._tree.of(function.child_by_field_name("property"))
+            client = self._receiver(function.child_by_field_name("object"))
+            return self._of_client(client, verb, arguments)
+        return None
+
+    def _of_client(
+        self, client: str, verb: str, arguments: Sequence[Node]
+    ) -> tuple[str, str, str] | None:
+        known = client in _CLIENTS or client in self._bases
+        if verb in _METHODS and known:
             path = self._path(arguments[0])
             return None if path is None else (verb.upper(), self._whole(client, path), client)
-        if verb in {"fetch", "$fetch", "$http", "$axios"} and client in {"window", "this", "self"}:
+        if verb in _CALLED and client in {"window", "self", "this"}:
             return self._called(verb, arguments)
-        if verb == "request" and (client in _CLIENTS or client in self._bases):
-            return self._called(client, arguments)
-        return None
+        return self._called(client, arguments) if verb == "request" and known else None
 
     def _receiver(self, node: Node | None) -> str:
         """The last name of `axios`, `this.$http`, `this.http`, `Vue.prototype.$http`."""
@@ -95,7 +98,7 @@ class Fetches:
             return ""
         if node.type == "member_expression":
             return self._tree.of(node.child_by_field_name("property"))
-        return self._tree.of(node) if node.type == "identifier" else ""
+        return self._tree.of(node) if node.type in {"identifier", "this"} else ""
 
     def _called(self, name: str, arguments: Sequence[Node]) -> tuple[str, str, str] | None:
         first = arguments[0]

@@ -11,7 +11,7 @@ from rag_assets.code.languages.javascript.declarations import FUNCTIONS, Declara
 from rag_assets.code.languages.javascript.exports import exports_of
 from rag_assets.code.languages.javascript.fetches import Fetches
 from rag_assets.code.languages.javascript.imports import imported, required
-from rag_assets.code.languages.javascript.parameters import parameters, pattern_names, type_of
+from rag_assets.code.languages.javascript.parameters import pattern_names, type_of
 from rag_assets.code.languages.tree import SyntaxTree
 from rag_assets.code.model import Fact
 
@@ -58,15 +58,17 @@ class Jsx(Grammar):
         self._fetches = Fetches(tree)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """What a statement or member defines."""
         return self._declarations.of(node, outer)
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """What an import statement imports."""
         return imported(self.tree, node)
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
-        if node.type == "variable_declarator":
-            if not required(self.tree, node):
-                yield from self._bound(node.child_by_field_name("name"), node)
+        """Names that a node binds, each with its declared type."""
+        if node.type == "variable_declarator" and not required(self.tree, node):
+            yield from self._bound(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
             yield from self._bound(node.child_by_field_name("pattern"), node)
         elif node.type == "formal_parameters":
@@ -76,9 +78,13 @@ class Jsx(Grammar):
         elif node.type in {"arrow_function", "catch_clause"}:
             yield from self._bound(node.child_by_field_name("parameter"), None)
         elif node.type == "statement_block":
-            for child in node.named_children:
-                if child.type in _DECLARATIONS:
-                    yield self.tree.of(child.child_by_field_name("name")), ""
+            yield from self._local(node)
+
+    def _local(self, block: Node) -> Iterator[tuple[str, str]]:
+        """Functions and classes of a block: they may be called before they are defined."""
+        for child in block.named_children:
+            if child.type in _DECLARATIONS:
+                yield self.tree.of(child.child_by_field_name("name")), ""
 
     def _bound(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
         if pattern is None:
@@ -90,6 +96,7 @@ class Jsx(Grammar):
             yield name, ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """The names that a call calls."""
         if node.type == "new_expression":
             chain = self._chain(node.child_by_field_name("constructor"))
             return None if chain is None else (chain, True)
@@ -110,6 +117,7 @@ class Jsx(Grammar):
         return [self.tree.of(node), *reversed(names)]
 
     def type_name(self, written: str) -> str:
+        """The name of a type without what is around it."""
         parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
         found = _TYPE.match(parts[0]) if len(parts) == 1 else None
         if found is None or written.rstrip().endswith("]"):
@@ -117,6 +125,7 @@ class Jsx(Grammar):
         return found[1]
 
     def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
+        """The names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             start = self.tree.start(node)
@@ -136,6 +145,3 @@ class Tsx(TypeScript):
     """TypeScript with JSX."""
 
     function = "language_tsx"
-
-
-__all__ = ["Jsx", "Tsx", "TypeScript", "parameters"]

@@ -44,7 +44,7 @@ def _names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
 
 
 def fields_of(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
-    """The fields of a class with their declared types, those of its constructor's parameters too."""
+    """The fields of a class with their declared types, also those of its constructor."""
     body = node.child_by_field_name("body")
     return () if body is None else tuple(_fields(tree, body))
 
