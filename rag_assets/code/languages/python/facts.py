@@ -31,11 +31,12 @@ def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     yield from (_imported(source, one, "") for one in source.imports)
     yield from _calls(source, scopes, None, _top_level(source))
     for one in source.definitions:
-        yield fact(source, "declares", one.node, one.symbol, _declared(source, scopes, one))
+        values = _declared(source, scopes, one)
+        yield Fact("declares", *_lines_of(source, one), one.symbol, values)
         yield from (_imported(source, each, one.symbol) for each in one.imports)
         if one.sort == "class":
             for parent in scopes.parents(one):
-                yield fact(source, "extends", one.node, one.symbol, {"name": parent})
+                yield Fact("extends", *_lines_of(source, one), one.symbol, {"name": parent})
         yield from _calls(source, scopes, one, inside(one))
 
 
@@ -44,6 +45,10 @@ def fact(
 ) -> Fact:
     """A fact whose evidence is a node."""
     return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)
+
+
+def _lines_of(source: PythonSource, one: Definition) -> tuple[int, int]:
+    return source.tree.start(one.node), source.tree.end(one.last)
 
 
 def _imported(source: PythonSource, one: Import, symbol: str) -> Fact:

@@ -49,6 +49,16 @@ class Definition:
         return above if self.decorators and above is not None else self.node
 
     @property
+    def last(self) -> Node:
+        """The last token of its code: a block may go on with comments."""
+        at = self.node
+        while True:
+            code = [child for child in at.children if not is_comment(child) and child.end_byte]
+            if not code:
+                return at
+            at = code[-1]
+
+    @property
     def public(self) -> bool:
         """Whether its name has no leading underscore, or two on both sides."""
         special = self.name.startswith("__") and self.name.endswith("__")
