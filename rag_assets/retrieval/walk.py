@@ -186,8 +186,9 @@ class _View:
 
     def named(self, name: str) -> list[FoundSymbol]:
         """Definitions by a qualified name, or else by what people call them."""
+        exactly = self.defined([name])
         wanted = name.lstrip("\\").replace("@", "::")
-        exactly = self.defined([wanted])
+        exactly = exactly or self.defined([wanted])
         return exactly or self._permitted(self.query.called(self.readable, [short_name(wanted)]))
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
