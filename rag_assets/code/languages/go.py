@@ -19,6 +19,7 @@ _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
 _TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
 _VERSION = re.compile(r"v\d+")
 _LONG: Final = 200
+_LITERAL: Final = frozenset({"func", "map", "chan", "struct", "interface"})
 _PREDECLARED: Final = re.compile(
     r"any|bool|byte|comparable|complex\d+|error|float\d+|u?int\d*|uintptr|rune|string"
 )
@@ -227,9 +228,7 @@ class Go(Grammar):
     def type_name(self, written: str) -> str:
         """The name of a type without what is around it."""
         found = _TYPE.match(written)
-        if found is None or written.startswith(("func", "map", "chan", "struct", "interface")):
-            return ""
-        return found[1]
+        return "" if found is None or found[1] in _LITERAL else found[1]
 
 
 def _package(path: str) -> str:

@@ -111,3 +111,10 @@ def test_a_comment_belongs_to_the_definition_after_it() -> None:
     text = "// licence\n\n/** doc */\nexport const a = 1 // note\nexport const b = 2\n"
     found = [text[unit.start : unit.end] for unit in read_typescript(text).units]
     assert found == ["// licence", "/** doc */\nexport const a = 1 // note", "export const b = 2"]
+
+
+def test_a_receiver_whose_name_begins_as_a_keyword_is_a_type() -> None:
+    text = "package p\n\nfunc (m mapEncoder) Encode(f func(), g map[string]T) { f(); g.h() }\n"
+    code = READERS["go"](text)
+    assert [unit.symbol for unit in code.units if unit.symbol] == ["p.mapEncoder.Encode"]
+    assert not named(code, "calls")
