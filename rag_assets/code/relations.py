@@ -8,6 +8,7 @@ people use when it is asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -23,6 +24,7 @@ PACKAGE: Final = "package:"
 MEMBER: Final = "member_of"
 """The kind of the edge from a method to its class."""
 
+_SEPARATORS: Final = re.compile(r"::|[.#:]")
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
 
 
@@ -104,22 +106,29 @@ UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
 
 def short_name(name: str) -> str:
     """A qualified name without its namespace or module, in lower case; methods keep their class."""
-    owner, separator, member = name.partition("::")
-    short = owner.rpartition("\\")[2]
-    return (short + separator + member).lower()
+    parts = _SEPARATORS.split(name.rpartition("\\")[2])
+    # By convention, classes begin with a capital in all of these languages, and modules do not.
+    kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
+    return ".".join(kept).lower()
 
 
-def relations_of(facts: Iterable[Fact]) -> Relations:
-    """The symbols and edges of one file, each edge once."""
+def relations_of(facts: Iterable[Fact], *, namespaced: bool = True) -> Relations:
+    """The symbols and edges of one file, each edge once.
+
+    Args:
+        facts: of the file.
+        namespaced: whether its names mean the same in every file of the repository; otherwise it
+            has no edges.
+    """
     symbols: dict[tuple[str, int], Symbol] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
     for fact in facts:
         if fact.kind == "declares" and fact.symbol:
-            public = bool(fact.values.get("public", True))
+            public = bool(fact.values.get("public", fact.values.get("exported", True)))
             role = str(fact.values.get("role", ""))
             lines = fact.line_start, fact.line_end
             symbols.setdefault((fact.symbol, lines[0]), Symbol(fact.symbol, role, public, *lines))
-        for edge in _edges(fact):
+        for edge in _edges(fact) if namespaced else ():
             edges.setdefault((edge.kind, edge.source, edge.target), edge)
     return Relations(tuple(symbols.values()), tuple(edges.values()))
 

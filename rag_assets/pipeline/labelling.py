@@ -20,6 +20,8 @@ from rag_assets.pipeline.versions import Version
 from rag_assets.storage.catalog.document_kinds import CodeDocument
 
 _BATCH = 2_000
+_NAMESPACED = frozenset({"php"})
+"""Languages whose files state their namespace; in others it follows from the path."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
@@ -44,8 +46,11 @@ def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> di
     """What the texts of versions define and state, by chunk_set_key, read from the lake."""
     if not ctx.tenant.reads_code:
         return {}
-    keys = {version.chunk_set_key for version in versions}
-    return {key: relations_of(facts) for key, facts in ctx.lake.facts(keys).items()}
+    languages = {version.chunk_set_key: _language(version.media_type) for version in versions}
+    return {
+        key: relations_of(facts, namespaced=languages[key] in _NAMESPACED)
+        for key, facts in ctx.lake.facts(languages).items()
+    }
 
 
 def _documents(ctx: TenantContext, work: Work) -> list[CodeDocument]:

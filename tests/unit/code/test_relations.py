@@ -1,5 +1,7 @@
 """Relations of one file: what its facts make of it before any name is resolved."""
 
+import pytest
+
 from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.model import Fact
 from rag_assets.code.relations import Edge, relations_of, short_name
@@ -60,8 +62,33 @@ def test_symbols_have_their_lines_and_what_people_call_them() -> None:
     [symbol] = relations_of(facts).symbols
     assert (symbol.name, symbol.role, symbol.public) == (STORE, "method", True)
     assert (symbol.line_start, symbol.line_end) == (5, 10)
-    assert symbol.short == "invoicecontroller::store"
-    assert short_name("App\\Models\\Invoice") == "invoice"
+    assert symbol.short == "invoicecontroller.store"
+
+
+SHORT = {
+    "App\\Models\\Invoice": "invoice",
+    "App\\Models\\Invoice::lines": "invoice.lines",
+    "billing.models.Invoice.total": "invoice.total",
+    "billing.models.total": "total",
+    "shop::cart::Cart::add": "cart.add",
+    "InvoiceController": "invoicecontroller",
+    "main": "main",
+}
+
+
+@pytest.mark.parametrize(("name", "short"), SHORT.items(), ids=list(SHORT))
+def test_people_leave_namespaces_and_modules_out(name: str, short: str) -> None:
+    assert short_name(name) == short
+
+
+def test_names_of_other_languages_have_no_edges_yet() -> None:
+    facts = [
+        Fact("declares", 0, 9, "f", {"role": "function"}),
+        Fact("calls", 2, 4, "f", {"name": "g"}),
+    ]
+    found = relations_of(facts, namespaced=False)
+    assert [one.name for one in found.symbols] == ["f"]
+    assert found.edges == ()
 
 
 def test_other_nodes_have_a_prefix() -> None:

@@ -6,7 +6,7 @@ from rag_assets.code.languages.definitions.reader import read_code
 from rag_assets.code.languages.javascript.grammar import Jsx, Tsx, TypeScript
 from rag_assets.code.model import CodeText
 
-__all__ = ["read_javascript", "read_tsx", "read_typescript"]
+__all__ = ["read_any_typescript", "read_javascript", "read_tsx", "read_typescript"]
 
 
 def read_javascript(text: str) -> CodeText:
@@ -22,3 +22,15 @@ def read_typescript(text: str) -> CodeText:
 def read_tsx(text: str) -> CodeText:
     """Units and facts of a .tsx file."""
     return read_code(text, Tsx)
+
+
+def read_any_typescript(text: str) -> CodeText:
+    """Units and facts of a file of TypeScript, with or without JSX.
+
+    The two exclude each other: `<T>x` is a cast in one and opens an element in the other.
+    """
+    plain = read_typescript(text)
+    if not plain.notes:
+        return plain
+    with_elements = read_tsx(text)
+    return plain if with_elements.notes else with_elements
