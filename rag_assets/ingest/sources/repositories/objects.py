@@ -1,23 +1,23 @@
 """The objects of a repository: commits, trees and blobs, by id.
 
-libgit2's database of objects is given folders one by one, as opposed to a repository: it then
-reads packs and loose objects, verifies each by its id, and neither configuration nor alternates.
+libgit2's database of objects is given the folder of packs, as opposed to a repository: it then
+reads packs alone, verifies each object by its id, and knows neither configuration nor alternates.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.repositories.folders import RepositoryFolders, read_small
+from rag_assets.ingest.sources.repositories.loose import LooseObjects, ObjectKind
 
 if TYPE_CHECKING:
     from pygit2 import Odb
 
-ObjectKind: TypeAlias = Literal["commit", "tree", "blob", "tag"]
-
+_Read = TypeVar("_Read")
 _KINDS: Final[dict[int, ObjectKind]] = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _MAX_META_BYTES = 64 << 20
 _MAX_ALTERNATES_BYTES = 64 * 1024
@@ -37,8 +37,9 @@ class Objects:
 
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folder = folders.common / "objects"
-        self._database: Odb | None = None
-        self._require_own(folders.common)
+        self._packs: Odb | None = None
+        _require_own(folders.common)
+        self._loose = LooseObjects(self._folder)
 
     def size(self, oid: str, kind: ObjectKind) -> int:
         """Bytes of an object, without unpacking it.
@@ -46,13 +47,10 @@ class Objects:
         Raises:
             ListingFailed: it is missing, damaged or of another kind.
         """
-        try:
-            found, size = self._odb().read_header(oid)
-        except Exception as error:
-            raise self._damaged(oid, kind, error) from error
-        if _KINDS.get(int(found)) != kind:
+        found, size = self._header(oid, kind)
+        if found != kind:
             raise ListingFailed(f"the object {oid} is no {kind}", hint=_HINT)
-        return int(size)
+        return size
 
     def read(self, oid: str, kind: ObjectKind) -> bytes:
         """The content of an object, verified by its id.
@@ -63,10 +61,13 @@ class Objects:
         size = self.size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
             raise ListingFailed(f"the {kind} {oid} is larger than {_MAX_META_BYTES} bytes")
-        try:
+
+        def content() -> bytes:
+            if self._loose.holds(oid):
+                return self._loose.read(oid).content
             return self._odb().read(oid)[1]
-        except Exception as error:
-            raise self._damaged(oid, kind, error) from error
+
+        return self._tried_twice(oid, kind, content)
 
     def commit(self, oid: str) -> str:
         """The id of the commit that an id names: its own, or that of the tag's.
@@ -89,66 +90,66 @@ class Objects:
 
     def expanded(self, prefix: str) -> str | None:
         """The id that begins so; None if there is none, or more than one."""
+        found = set(self._loose.beginning_with(prefix))
         for backend in self._odb().backends:
             try:
-                return str(backend.exists_prefix(prefix))
-            except (KeyError, ValueError, OSError):
+                found.add(str(backend.exists_prefix(prefix)))
+            except KeyError:
                 continue
-        return None
+            except ValueError:
+                return None
+        return found.pop() if len(found) == 1 else None
 
     def _kind(self, oid: str) -> ObjectKind | None:
+        return self._header(oid, "commit")[0]
+
+    def _header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
+        """An object's kind and size."""
+
+        def header() -> tuple[ObjectKind | None, int]:
+            if self._loose.holds(oid):
+                loose = self._loose.header(oid)
+                return loose.kind, loose.size
+            found, size = self._odb().read_header(oid)
+            return _KINDS.get(int(found)), int(size)
+
+        return self._tried_twice(oid, kind, header)
+
+    def _tried_twice(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
+        """What reading an object gives; tried anew if it was written or packed meanwhile."""
         try:
-            return _KINDS.get(int(self._odb().read_header(oid)[0]))
+            return reading()
+        except (KeyError, FileNotFoundError):
+            self._loose.look_again()
         except Exception as error:
-            raise self._damaged(oid, "commit", error) from error
+            raise _damaged(oid, kind, error) from error
+        try:
+            return reading()
+        except Exception as error:
+            raise _damaged(oid, kind, error) from error
 
     def _odb(self) -> Odb:
-        if self._database is None:
+        if self._packs is None:
             import pygit2
 
-            database = pygit2.Odb()
-            path = str(self._folder)
-            database.add_backend(pygit2.OdbBackendPack(path), 1)
-            database.add_backend(pygit2.OdbBackendLoose(path, 0, False), 2)
-            self._database = database
-        return self._database
-
-    def _damaged(self, oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
-        reason = "missing" if isinstance(error, KeyError) else "damaged"
-        return ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT)
-
-    def _require_own(self, common: Path) -> None:
-        """Refuse objects elsewhere: those of another repository, which others may read."""
-        if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
-            raise ListingFailed(
-                f"the repository in {str(common)!r} borrows objects of another one (alternates)",
-                hint="`git repack -a -d`, then remove objects/info/alternates",
-            )
-        if _holds_links(self._folder):
-            raise ListingFailed(
-                f"a link is among the objects in {str(self._folder)!r}",
-                hint="copy what it leads to in its place",
-            )
+            packs = pygit2.Odb()
+            packs.add_backend(pygit2.OdbBackendPack(str(self._folder)), 1)
+            self._packs = packs
+        return self._packs
 
 
-def _holds_links(folder: Path) -> bool:
-    """Whether a folder of objects is, or holds, a link."""
-    waiting = [os.fspath(folder)]
-    if folder.is_symlink():
-        return True
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_symlink():
-                        return True
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-        except FileNotFoundError:
-            continue  # `git gc` removed it meanwhile.
-        except OSError as error:
-            raise ListingFailed(f"{str(folder)!r} cannot be listed: {error.strerror}") from error
-    return False
+def _damaged(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
+    reason = "missing" if isinstance(error, (KeyError, FileNotFoundError)) else "damaged"
+    return ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT)
+
+
+def _require_own(common: Path) -> None:
+    """Refuse objects elsewhere: those of another repository, which others may read."""
+    if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
+        raise ListingFailed(
+            f"the repository in {str(common)!r} borrows objects of another one (alternates)",
+            hint="`git repack -a -d`, then remove objects/info/alternates",
+        )
 
 
 def _header(content: bytes, name: bytes) -> str:
