@@ -97,6 +97,8 @@ documents = Table(
     Column("inode", Numeric(20, 0), nullable=False),
     # The revision of the pushed record that was listed; null for other documents.
     Column("revision", BigInteger),
+    # The version of its content that its source told, a blob id of Git; null where it tells none.
+    Column("version", Text),
     Column("listed_at_ns", BigInteger, nullable=False),
     Column("content_sha256", Text),
     # The content that was embedded last, and when: a new build or title does not change it.
