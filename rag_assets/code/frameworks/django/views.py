@@ -85,10 +85,22 @@ def view_of(program: Program, value: Any, module: Module) -> View:
             if called.endswith(".as_view"):
                 name = program.absolute(called.removesuffix(".as_view"), module)
                 return _class(program, name, value)
+            made = _instance(program, called, module)
+            if made:
+                return View(made)
             value = value["arguments"][0] if value["arguments"] else None
         else:
             return View("")
     return View("")
+
+
+def _instance(program: Program, called: str, module: Module) -> str:
+    """The class of a view that is an object, as a feed."""
+    place = program.place(program.absolute(called, module)) if called else None
+    fact = None if place is None else place.module.declared.get(place.symbol)
+    if place is None or fact is None or fact.values["role"] != "class":
+        return ""
+    return place.name
 
 
 def _held(place: Place) -> Any:
