@@ -90,7 +90,9 @@ def _changes(program: Program, name: str) -> bool:
     if place is None:
         return False
     names = {one.values["name"] for one in place.module.assigned.get(place.symbol, ())}
-    methods = {s.rpartition(".")[2] for s in place.module.declared if s.startswith(f"{place.symbol}.")}
+    methods = {
+        s.rpartition(".")[2] for s in place.module.declared if s.startswith(f"{place.symbol}.")
+    }
     return bool((names | methods) & {"routes", "get_urls", "get_routes", "get_lookup_regex"})
 
 

@@ -33,6 +33,7 @@ Expression: TypeAlias = Any
 References: TypeAlias = Callable[[str], str]
 """The reference that a name stands for; the name itself where that is not known."""
 
+_LONGEST_NUMBER = 40
 _DEEPEST = 40
 _ITEMS = {"list": "list", "tuple": "tuple", "set": "set", "expression_list": "tuple"}
 _CONSTANTS = {"true": True, "false": False, "none": None}
@@ -128,7 +129,7 @@ class _Reader:
             return {"of": _ITEMS[kind], "items": items, "at": self._at(node)}
         return self._compound(node)
 
-    def _compound(self, node: Node) -> Expression:
+    def _compound(self, node: Node) -> Expression:  # noqa: PLR0911 - a line for each kind
         kind = node.type
         if kind == "call":
             return self._call(node)
@@ -151,7 +152,7 @@ class _Reader:
     def _number(self, node: Node) -> Expression:
         text = self._tree.of(node)
         try:
-            value = ast.literal_eval(text) if len(text) < 40 else None
+            value = ast.literal_eval(text) if len(text) < _LONGEST_NUMBER else None
         except (ValueError, SyntaxError):
             value = None
         return value if isinstance(value, int | float) else self._computed(node)

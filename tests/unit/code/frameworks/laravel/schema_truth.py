@@ -1,4 +1,4 @@
-"""Laravel itself, run on words and on migrations: what this project's own reading is compared with."""
+"""Laravel itself, run on words and on migrations: what our own reading is compared with."""
 
 from __future__ import annotations
 
