@@ -21,6 +21,7 @@ _MIXINS: Final = {
     "ReadOnlyModelViewSet": "list retrieve",
     "ModelViewSet": "list create retrieve update partial_update destroy",
 }
+_MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "all_objects"})
 _LIST: Final = (("GET", "list"), ("POST", "create"))
 _DETAIL: Final = (
     ("GET", "retrieve"),
@@ -81,8 +82,17 @@ def routes_of_router(
         else:
             yield from _registered(program, module, call, slash)
     if kind.endswith("DefaultRouter") and made["named"].get("include_root_view") is not False:
-        root = View("rest_framework.routers.APIRootView", (), ("GET",))
+        root = View(_root_view(program, lineage), (), ("GET",))
         yield RouterRoute("", "api-root", root, place.module.evidence(made))
+
+
+def _root_view(program: Program, lineage: list[str]) -> str:
+    for one in lineage:
+        place = program.place(one)
+        value = None if place is None else place.module.constant(place.symbol, "APIRootView")
+        if place is not None and isinstance(value, dict) and value["of"] == "name":
+            return program.absolute(value["name"], place.module)
+    return "rest_framework.routers.APIRootView"
 
 
 def _changes(program: Program, name: str) -> bool:
@@ -163,9 +173,8 @@ class _Viewset:
         if not isinstance(value, dict) or value["of"] != "name":
             return ""
         written = value["name"].split(".")
-        before = written[: written.index("objects")] if "objects" in written else []
-        model = next((p for p in reversed(before or written) if p.lstrip(":")[:1].isupper()), "")
-        return model.lstrip(":").lower()
+        at = next((index for index, part in enumerate(written) if part in _MANAGERS), 0)
+        return written[at - 1].lstrip(":").lower() if at else ""
 
     def _known(self) -> set[str]:
         known: set[str] = set()
