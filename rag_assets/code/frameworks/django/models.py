@@ -129,9 +129,7 @@ class _Reading:
         lineage = self._lineages[name]
         abstract = self._meta(place, "abstract") is True
         proxy = self._meta(place, "proxy") is True
-        parents = tuple(
-            one for one in lineage[1:] if one in found and not found[one].abstract
-        )
+        parents = tuple(one for one in lineage[1:] if one in found and not found[one].abstract)
         app = self._app(name)
         table = "" if abstract else self._table(place, lineage, app)
         if proxy and parents:
@@ -196,9 +194,11 @@ class _Reading:
                 fields: Iterable[Field] = () if place else _known(one, lineage[0], self._program)
             else:
                 fields = self._own_fields(one, place)
-            hidden = set() if place is None else {
-                f.values["name"] for f in place.module.assigned.get(place.symbol, ())
-            }
+            hidden = (
+                set()
+                if place is None
+                else {f.values["name"] for f in place.module.assigned.get(place.symbol, ())}
+            )
             for field in fields:
                 if field.name not in seen:
                     yield field
@@ -228,7 +228,9 @@ class _Reading:
         if is_relation(base) and base != "GenericForeignKey":
             target = self._target(value, place, evidence)
             through = self._model_name(value["named"].get("through"), place)
-        return Field(name, kind, target, through, _column(name, base, value), _options(value), evidence)
+        return Field(
+            name, kind, target, through, _column(name, base, value), _options(value), evidence
+        )
 
     def _kind(self, called: str, place: Place) -> str:
         """The last name of a class of fields; "" for what is none."""
@@ -257,7 +259,9 @@ class _Reading:
         """A model: a class, "Invoice", "billing.Invoice", "self" or a setting."""
         if isinstance(value, dict) and value.get("of") == "call":
             name = value["call"].get("name", "") if isinstance(value["call"], dict) else ""
-            return self._setting("AUTH_USER_MODEL", place) if name.endswith("get_user_model") else ""
+            return (
+                self._setting("AUTH_USER_MODEL", place) if name.endswith("get_user_model") else ""
+            )
         if isinstance(value, dict) and value.get("of") == "name":
             if value["name"].rpartition(".")[2] == "AUTH_USER_MODEL":
                 return self._setting("AUTH_USER_MODEL", place)

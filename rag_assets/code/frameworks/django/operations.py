@@ -132,7 +132,9 @@ class Operations:
         keyed = any(f.options.get("primary_key") is True for f in model.fields.values())
         if not keyed and not inherited and not model.proxy:
             options = {"primary_key": True}
-            key = StatedField("id", "AutoField", "AutoField", "", False, "", options, self._evidence(call))
+            key = StatedField(
+                "id", "AutoField", "AutoField", "", False, "", options, self._evidence(call)
+            )
             model.fields = {"id": key, **model.fields}
 
     def _delete_model(self, call: _Call) -> None:

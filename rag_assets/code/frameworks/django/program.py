@@ -194,7 +194,9 @@ class Program:
             found.pop(at, None)
             found[at] = None
             if place is not None and len(todo) < 1_000:
-                bases = [self._base(b, place.module) for b in place.module.bases.get(place.symbol, [])]
+                bases = [
+                    self._base(b, place.module) for b in place.module.bases.get(place.symbol, [])
+                ]
                 todo.extend(b for b in reversed(bases) if b != at and not self._cycles(b, found))
         return list(found)
 

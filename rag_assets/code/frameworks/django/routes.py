@@ -20,9 +20,7 @@ INCLUDES: Final = frozenset(
     {"django.urls.include", "django.urls.conf.include", "django.conf.urls.include"}
 )
 _TRANSLATED: Final = "django.conf.urls.i18n.i18n_patterns"
-_PASSING: Final = frozenset(
-    {"rest_framework.urlpatterns.format_suffix_patterns", "list", "tuple"}
-)
+_PASSING: Final = frozenset({"rest_framework.urlpatterns.format_suffix_patterns", "list", "tuple"})
 _DEEPEST: Final = 30
 _MOST: Final = 50_000
 
@@ -131,7 +129,10 @@ class _Walk:
         held = module.values("", name)
         for fact in _since_last(held, name):
             if fact.values["under"]:
-                self._miss(f"depends on `{fact.values['under']}`", Evidence(module.path, fact.start, fact.end))
+                self._miss(
+                    f"depends on `{fact.values['under']}`",
+                    Evidence(module.path, fact.start, fact.end),
+                )
             else:
                 self._list(fact.values["value"], module, prefix, name)
         for fact in module.invoked:
@@ -192,11 +193,16 @@ class _Walk:
             inner = replace(prefix, pattern=prefix.pattern + LANGUAGE)
             if default is not True:
                 self._miss("the default language may have no prefix", module.evidence(value))
-            self._list({"of": "list", "items": value["arguments"], "at": value["at"]}, module, inner)
+            self._list(
+                {"of": "list", "items": value["arguments"], "at": value["at"]}, module, inner
+            )
         elif called in _PASSING and value["arguments"]:
             self._list(value["arguments"][0], module, prefix)
         else:
-            self._miss(f"a list that a call makes: {called.rpartition('.')[2]}"[:80], module.evidence(value))
+            self._miss(
+                f"a list that a call makes: {called.rpartition('.')[2]}"[:80],
+                module.evidence(value),
+            )
 
     def _entry(self, value: Any, module: Module, prefix: _Prefix) -> None:
         called = self._called(value, module) if _is(value, "call") else ""
@@ -261,7 +267,9 @@ class _Walk:
         target = _argument(call, 0, "arg")
         self._included(target, module, prefix, namespace)
 
-    def _included(self, target: Any, module: Module, prefix: _Prefix, namespace: str | None) -> None:
+    def _included(
+        self, target: Any, module: Module, prefix: _Prefix, namespace: str | None
+    ) -> None:
         app: str | None = None
         if _is(target, "tuple") and target["items"]:
             items = target["items"]
@@ -363,7 +371,9 @@ def _since_last(held: list[Any], name: str) -> list[Any]:
 
 def _uses(fact: Any, name: str) -> bool:
     value = fact.values["value"]
-    items = value["items"] if _is(value, "sum") else value["arguments"] if _is(value, "call") else []
+    items = (
+        value["items"] if _is(value, "sum") else value["arguments"] if _is(value, "call") else []
+    )
     items = [*items, *(i["value"] for i in _spreads(value))]
     return any(_is(item, "name") and item["name"].lstrip(":") == name for item in items)
 
@@ -395,4 +405,8 @@ def _argument(call: Any, position: int, name: str) -> Any:
 def _reason(value: Any) -> str:
     if _is(value, "computed"):
         return f"computed: {value['why']}"
-    return f"no pattern that the text states: {value['of']}" if isinstance(value, dict) else "no pattern"
+    return (
+        f"no pattern that the text states: {value['of']}"
+        if isinstance(value, dict)
+        else "no pattern"
+    )

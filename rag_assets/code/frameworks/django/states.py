@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from rag_assets.code.frameworks.django.program import Evidence, Unresolved
 
-
 VIRTUAL: Final = frozenset({"GenericForeignKey", "GenericRelation"})
 """Relations without a column."""
 

@@ -81,9 +81,7 @@ def _named(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     return "".join(tree.of(node).split()), ""
 
 
-def module_of(
-    path: str, packages: Collection[str] = (), roots: Collection[str] = ()
-) -> str:
+def module_of(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:
     """The dotted name of the module that a file is.
 
     Args:
