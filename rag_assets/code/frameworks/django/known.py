@@ -27,6 +27,7 @@ _SESSION: Final = {
     "session_data": ("TextField", ""),
     "expire_date": ("DateTimeField", ""),
 }
+_TREE: Final = dict.fromkeys(("lft", "rght", "tree_id", "level"), ("PositiveIntegerField", ""))
 _NODE: Final = {
     "path": ("CharField", ""),
     "depth": ("PositiveIntegerField", ""),
@@ -57,7 +58,7 @@ KNOWN_BASES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "django.contrib.auth.base_user.AbstractBaseUser": _LOGIN,
     "django.contrib.auth.models.PermissionsMixin": _RIGHTS,
     "django.contrib.sessions.base_session.AbstractBaseSession": _SESSION,
-    "mptt.models.MPTTModel": dict.fromkeys(("lft", "rght", "tree_id", "level"), ("PositiveIntegerField", "")),
+    "mptt.models.MPTTModel": _TREE,
     "tree_queries.models.TreeNode": {"parent": ("TreeNodeForeignKey", "self")},
     "treebeard.mp_tree.MP_Node": _NODE,
     "polymorphic.models.PolymorphicModel": {

@@ -9,6 +9,7 @@ from typing import Any
 from rag_assets.code.frameworks.django.apps import Apps
 from rag_assets.code.frameworks.django.program import Module, Program
 
+_PAIR = 2
 _MIGRATION = "django.db.migrations"
 
 
@@ -68,7 +69,7 @@ def in_order(migrations: Iterable[Migration]) -> list[Migration]:
                 needs[found].append(key)
     # What a replaced migration needed, the one that replaces it needs.
     for one in held:
-        key = gone.get((one.app, one.name))
+        key = gone.get((one.app, one.name), ("", ""))
         if key in needs:
             inner = (found for pair in one.needs for found in _meant(pair, gone, kept))
             needs[key] += [found for found in inner if found != key]
@@ -116,7 +117,7 @@ def _pairs(value: Any, user: str) -> Iterator[tuple[str, str]]:
         if not isinstance(item, dict):
             continue
         parts = item.get("items", [])
-        if len(parts) == 2 and all(isinstance(part, str) for part in parts):
+        if len(parts) == _PAIR and all(isinstance(part, str) for part in parts):
             yield parts[0], parts[1]
         elif item["of"] == "call":
             first = item["arguments"][0] if item["arguments"] else None

@@ -17,6 +17,7 @@ _SQL: Final = re.compile(
     r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:ONLY\s+)?[\"`]?(\w{1,100})[\"`]?",
     re.IGNORECASE,
 )
+_PAIR: Final = 2
 _DATA_ONLY: Final = frozenset(
     {"RunPython", "AlterModelOptions", "AlterModelManagers", "AlterModelTableComment"}
     | {"AlterOrderWithRespectTo", "CreateExtension", "TrigramExtension", "UnaccentExtension"}
@@ -97,8 +98,7 @@ class Operations:
         name = self._program.absolute(call.called, self._module)
         lineage = self._program.ancestry(name)
         found = (one for one in lineage if one.startswith(_PREFIXES))
-        last = next(found, lineage[0]).rpartition(".")[2]
-        return last
+        return next(found, lineage[0]).rpartition(".")[2]
 
     def _create_model(self, call: _Call) -> None:
         name = call.text("name", 0)
@@ -124,7 +124,7 @@ class Operations:
             model.reasons.append("computed fields")
         for item in _items(fields):
             pair = _items(item)
-            if len(pair) == 2 and isinstance(pair[0], str):
+            if len(pair) == _PAIR and isinstance(pair[0], str):
                 self._state_field(model, pair[0], pair[1], self._evidence(call))
             else:
                 model.reasons.append("a computed field")

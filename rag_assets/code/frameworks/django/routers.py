@@ -121,7 +121,7 @@ def _registrations(program: Program, place: Place) -> Iterator[tuple[Module, Any
                 continue
             router = written.removesuffix(".register")
             name = program.absolute(router, module)
-            if name == place.name or f"{module.name}.{name}" == place.name:
+            if place.name in {name, f"{module.name}.{name}"}:
                 yield module, call, fact.values["under"]
 
 

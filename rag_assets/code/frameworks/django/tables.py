@@ -144,7 +144,9 @@ def _tables(state: State) -> Iterator[Table]:
 
 
 def _table(model: ModelState, state: State) -> Table:
-    columns, indexes, keys = [], [], []
+    columns: list[Column] = []
+    indexes: list[Index] = []
+    keys: list[ForeignKey] = []
     for field in model.fields.values():
         if field.virtual:
             continue

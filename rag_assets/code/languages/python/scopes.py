@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEEPEST = 20
+_LONGEST = 200
 _OPTIONAL = frozenset({"Optional", "Annotated", "Final", "ClassVar"})
 _TARGETS = {
     "for_statement": "left",
@@ -171,7 +172,8 @@ class Scopes:
 
     def _bound(self, one: Definition) -> dict[str, Meaning]:
         if one not in self._local:
-            self._local[one] = found = {}
+            found: dict[str, Meaning] = {}
+            self._local[one] = found
             self._bind(one, found)
         return self._local[one]
 
@@ -183,9 +185,8 @@ class Scopes:
         if one.sort == "class":
             return
         for name, meaning in [*self._parameters(one), *self._assigned(one)]:
-            if name in found and found[name] != meaning:
-                meaning = _UNKNOWN
-            found[name] = meaning
+            same = found.get(name, meaning) == meaning
+            found[name] = meaning if same else _UNKNOWN
 
     def _parameters(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
@@ -256,4 +257,4 @@ def _identifiers(node: Node) -> Iterator[Node]:
 
 
 def _dotted(text: str) -> bool:
-    return len(text) < 200 and all(part.isidentifier() for part in text.split("."))
+    return len(text) < _LONGEST and all(part.isidentifier() for part in text.split("."))

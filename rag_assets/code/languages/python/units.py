@@ -30,6 +30,7 @@ _OPERATIONS = re.compile(
 )
 _SETTINGS = frozenset({"INSTALLED_APPS", "MIDDLEWARE", "ROOT_URLCONF", "DATABASES", "SECRET_KEY"})
 _LEVELS = 3
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ def _are_settings(source: PythonSource, names: list[str]) -> bool:
     if not _SETTINGS.isdisjoint(names):
         return True
     upper = sum(name.isupper() for name in names)
-    return upper >= 3 and upper == len(names) and not source.definitions
+    return upper >= _FEW and upper == len(names) and not source.definitions
 
 
 def _unit(
@@ -249,9 +250,9 @@ def _after(source: PythonSource, node: Node) -> int:
     last, following = node, node.next_sibling
     if following is not None and following.type == ",":
         last, following = following, following.next_sibling
-    if following is not None and is_comment(following):
-        if following.start_point.row == last.end_point.row:
-            last = following
+    comment = following is not None and is_comment(following)
+    if comment and following is not None and following.start_point.row == last.end_point.row:
+        last = following
     return source.tree.end(last)
 
 
