@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_assets.code.frameworks.django.apps import Apps
 from rag_assets.code.frameworks.django.program import Module, Program
+from rag_assets.code.model import Fact
 
 _PAIR = 2
 _MIGRATION = "django.db.migrations"
@@ -23,7 +24,7 @@ class Migration:
         needs: those that run before it, as (label, name).
         precedes: those that run after it.
         replaces: those that it stands for.
-        operations: its list of operations.
+        operations: assignments to its list of operations.
     """
 
     app: str
@@ -32,7 +33,7 @@ class Migration:
     needs: tuple[tuple[str, str], ...]
     precedes: tuple[tuple[str, str], ...]
     replaces: tuple[tuple[str, str], ...]
-    operations: Any
+    operations: tuple[Fact, ...]
 
 
 def migrations_of(program: Program, apps: Apps) -> Iterator[Migration]:
@@ -52,7 +53,7 @@ def migrations_of(program: Program, apps: Apps) -> Iterator[Migration]:
             tuple(_pairs(module.constant("Migration", "dependencies"), user)),
             tuple(_pairs(module.constant("Migration", "run_before"), user)),
             tuple(_pairs(module.constant("Migration", "replaces"), user)),
-            module.constant("Migration", "operations"),
+            tuple(module.values("Migration", "operations")),
         )
 
 

@@ -64,7 +64,12 @@ class Operations:
 
     def run(self) -> None:
         """Applies all of them."""
-        self._all(self._migration.operations)
+        for fact in self._migration.operations:
+            if fact.values["under"]:
+                at = {"at": [fact.start, fact.end]}
+                self._miss(f"depends on `{fact.values['under']}`", at)
+            else:
+                self._all(fact.values["value"])
 
     def _all(self, value: Any) -> None:
         todo = [value]

@@ -74,8 +74,9 @@ class Module:
         return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
 
     def constant(self, symbol: str, name: str) -> Any:
-        """The last value of a name; None where it has none."""
-        found = self.values(symbol, name)
+        """The last value of a name that depends on nothing; None where it has none."""
+        held = self.values(symbol, name)
+        found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
         return found[-1].values["value"] if found else None
 
     def evidence(self, expression: Any) -> Evidence:
