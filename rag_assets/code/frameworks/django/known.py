@@ -27,6 +27,7 @@ _SESSION: Final = {
     "session_data": ("TextField", ""),
     "expire_date": ("DateTimeField", ""),
 }
+_TREE: Final = dict.fromkeys(("lft", "rght", "tree_id", "level"), ("PositiveIntegerField", ""))
 _NODE: Final = {
     "path": ("CharField", ""),
     "depth": ("PositiveIntegerField", ""),
@@ -38,14 +39,27 @@ MODEL_BASES: Final = frozenset(
 )
 """What every model descends from."""
 
+_MODELS: Final = tuple(
+    f"django.contrib.{name}"
+    for name in (
+        "auth.models.User",
+        "auth.models.Group",
+        "auth.models.Permission",
+        "contenttypes.models.ContentType",
+        "sites.models.Site",
+        "sessions.models.Session",
+        "flatpages.models.FlatPage",
+    )
+)
 KNOWN_BASES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
-    **{name: {} for name in MODEL_BASES},
+    **{name: {} for name in (*MODEL_BASES, *_MODELS)},
     "django.contrib.auth.models.AbstractUser": _USER,
     "django.contrib.auth.models.AbstractBaseUser": _LOGIN,
     "django.contrib.auth.base_user.AbstractBaseUser": _LOGIN,
     "django.contrib.auth.models.PermissionsMixin": _RIGHTS,
     "django.contrib.sessions.base_session.AbstractBaseSession": _SESSION,
-    "mptt.models.MPTTModel": {},
+    "mptt.models.MPTTModel": _TREE,
+    "tree_queries.models.TreeNode": {"parent": ("TreeNodeForeignKey", "self")},
     "treebeard.mp_tree.MP_Node": _NODE,
     "polymorphic.models.PolymorphicModel": {
         "polymorphic_ctype": ("ForeignKey", "django.contrib.contenttypes.models.ContentType")

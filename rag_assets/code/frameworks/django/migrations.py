@@ -8,7 +8,9 @@ from typing import Any
 
 from rag_assets.code.frameworks.django.apps import Apps
 from rag_assets.code.frameworks.django.program import Module, Program
+from rag_assets.code.model import Fact
 
+_PAIR = 2
 _MIGRATION = "django.db.migrations"
 
 
@@ -22,7 +24,7 @@ class Migration:
         needs: those that run before it, as (label, name).
         precedes: those that run after it.
         replaces: those that it stands for.
-        operations: its list of operations.
+        operations: assignments to its list of operations.
     """
 
     app: str
@@ -31,7 +33,7 @@ class Migration:
     needs: tuple[tuple[str, str], ...]
     precedes: tuple[tuple[str, str], ...]
     replaces: tuple[tuple[str, str], ...]
-    operations: Any
+    operations: tuple[Fact, ...]
 
 
 def migrations_of(program: Program, apps: Apps) -> Iterator[Migration]:
@@ -51,7 +53,7 @@ def migrations_of(program: Program, apps: Apps) -> Iterator[Migration]:
             tuple(_pairs(module.constant("Migration", "dependencies"), user)),
             tuple(_pairs(module.constant("Migration", "run_before"), user)),
             tuple(_pairs(module.constant("Migration", "replaces"), user)),
-            module.constant("Migration", "operations"),
+            tuple(module.values("Migration", "operations")),
         )
 
 
@@ -68,7 +70,7 @@ def in_order(migrations: Iterable[Migration]) -> list[Migration]:
                 needs[found].append(key)
     # What a replaced migration needed, the one that replaces it needs.
     for one in held:
-        key = gone.get((one.app, one.name))
+        key = gone.get((one.app, one.name), ("", ""))
         if key in needs:
             inner = (found for pair in one.needs for found in _meant(pair, gone, kept))
             needs[key] += [found for found in inner if found != key]
@@ -116,7 +118,7 @@ def _pairs(value: Any, user: str) -> Iterator[tuple[str, str]]:
         if not isinstance(item, dict):
             continue
         parts = item.get("items", [])
-        if len(parts) == 2 and all(isinstance(part, str) for part in parts):
+        if len(parts) == _PAIR and all(isinstance(part, str) for part in parts):
             yield parts[0], parts[1]
         elif item["of"] == "call":
             first = item["arguments"][0] if item["arguments"] else None

@@ -163,8 +163,10 @@ class _Reading:
             place = self._program.place(one)
             if place is None:
                 continue
-            if index == 0 or self._meta(place, "abstract") is True:
-                yield place
+            # Heirs of a model with a table of its own do not see its Meta.
+            if index and self._meta(place, "abstract") is not True:
+                continue
+            yield place
             if f"{place.symbol}.Meta" in place.module.declared:
                 inner = place.module.bases.get(f"{place.symbol}.Meta", [])
                 if not any(base.rpartition(".")[2].endswith("Meta") for base in inner):
@@ -186,23 +188,25 @@ class _Reading:
 
     def _all_fields(self, lineage: list[str], found: Mapping[str, Model]) -> Iterator[Field]:
         seen: set[str] = set()
-        for index, one in enumerate(lineage):
+        # What a model with a table has, with its ancestors, is in that table.
+        elsewhere = {
+            one
+            for parent in lineage[1:]
+            if parent in found and not found[parent].abstract
+            for one in self._lineages[parent]
+        }
+        for one in lineage:
             place = self._program.place(one)
-            known = found.get(one)
-            # What a concrete ancestor has is in its own table.
-            if place is None or (index and known is not None and not known.abstract):
-                fields: Iterable[Field] = () if place else _known(one, lineage[0], self._program)
+            if place is None:
+                fields = tuple(_known(one, lineage[0], self._program))
             else:
                 fields = self._own_fields(one, place)
-            hidden = (
-                set()
-                if place is None
-                else {f.values["name"] for f in place.module.assigned.get(place.symbol, ())}
-            )
             for field in fields:
-                if field.name not in seen:
+                shared = one not in elsewhere or field.type in _VIRTUAL
+                if shared and field.name not in seen:
                     yield field
-            seen |= hidden | {field.name for field in fields}
+            held = () if place is None else place.module.assigned.get(place.symbol, ())
+            seen |= {fact.values["name"] for fact in held} | {field.name for field in fields}
 
     def _own_fields(self, name: str, place: Place) -> tuple[Field, ...]:
         if name not in self._fields_of:

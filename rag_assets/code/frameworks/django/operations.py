@@ -10,13 +10,14 @@ from typing import Any, Final
 from rag_assets.code.frameworks.django.migrations import Migration
 from rag_assets.code.frameworks.django.models import is_relation
 from rag_assets.code.frameworks.django.program import Evidence, Program, Unresolved
-from rag_assets.code.frameworks.django.states import ModelState, State, StatedField
+from rag_assets.code.frameworks.django.states import VIRTUAL, ModelState, State, StatedField
 
 _SQL: Final = re.compile(
-    r"\b(?:CREATE|ALTER|DROP)\s+(?:UNLOGGED\s+|TEMPORARY\s+)?TABLE\s+"
+    r"\b(CREATE|ALTER|DROP)\s+(?:UNLOGGED\s+|TEMPORARY\s+)?TABLE\s+"
     r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:ONLY\s+)?[\"`]?(\w{1,100})[\"`]?",
     re.IGNORECASE,
 )
+_PAIR: Final = 2
 _DATA_ONLY: Final = frozenset(
     {"RunPython", "AlterModelOptions", "AlterModelManagers", "AlterModelTableComment"}
     | {"AlterOrderWithRespectTo", "CreateExtension", "TrigramExtension", "UnaccentExtension"}
@@ -63,7 +64,12 @@ class Operations:
 
     def run(self) -> None:
         """Applies all of them."""
-        self._all(self._migration.operations)
+        for fact in self._migration.operations:
+            if fact.values["under"]:
+                at = {"at": [fact.start, fact.end]}
+                self._miss(f"depends on `{fact.values['under']}`", at)
+            else:
+                self._all(fact.values["value"])
 
     def _all(self, value: Any) -> None:
         todo = [value]
@@ -97,8 +103,7 @@ class Operations:
         name = self._program.absolute(call.called, self._module)
         lineage = self._program.ancestry(name)
         found = (one for one in lineage if one.startswith(_PREFIXES))
-        last = next(found, lineage[0]).rpartition(".")[2]
-        return last
+        return next(found, lineage[0]).rpartition(".")[2]
 
     def _create_model(self, call: _Call) -> None:
         name = call.text("name", 0)
@@ -124,7 +129,7 @@ class Operations:
             model.reasons.append("computed fields")
         for item in _items(fields):
             pair = _items(item)
-            if len(pair) == 2 and isinstance(pair[0], str):
+            if len(pair) == _PAIR and isinstance(pair[0], str):
                 self._state_field(model, pair[0], pair[1], self._evidence(call))
             else:
                 model.reasons.append("a computed field")
@@ -132,7 +137,9 @@ class Operations:
         keyed = any(f.options.get("primary_key") is True for f in model.fields.values())
         if not keyed and not inherited and not model.proxy:
             options = {"primary_key": True}
-            key = StatedField("id", "AutoField", "", False, "", options, self._evidence(call))
+            key = StatedField(
+                "id", "AutoField", "AutoField", "", False, "", options, self._evidence(call)
+            )
             model.fields = {"id": key, **model.fields}
 
     def _delete_model(self, call: _Call) -> None:
@@ -240,8 +247,12 @@ class Operations:
         while texts:
             at = texts.pop()
             if isinstance(at, str):
-                for name in dict.fromkeys(_SQL.findall(at)):
+                for verb, name in dict.fromkeys(_SQL.findall(at)):
                     self._state.written.setdefault(name, []).append(self._evidence(call))
+                    if verb.upper() == "CREATE":
+                        self._state.created.add(name)
+                    elif verb.upper() == "DROP":
+                        self._state.created.discard(name)
             elif isinstance(at, dict) and at["of"] in {"list", "tuple"}:
                 texts.extend(reversed(at["items"]))
             elif at is not None:
@@ -253,8 +264,8 @@ class Operations:
             return
         call = _Call(value)
         kind = call.called.rpartition(".")[2]
-        target = ""
-        if is_relation(kind) and kind not in {"GenericForeignKey", "GenericRelation"}:
+        base, target = self._base(call, kind), ""
+        if is_relation(base) and base not in VIRTUAL:
             target = self._target(model, call.get("to", 0))
         deletes = call.get("on_delete", 1)
         written = deletes.get("name", "") if isinstance(deletes, dict) else ""
@@ -262,12 +273,22 @@ class Operations:
         model.fields[name] = StatedField(
             name,
             kind,
+            base,
             target,
             call.get("through", 99) is not None,
             written.rpartition(".")[2].lower(),
             {key: v for key, v in call.value["named"].items() if isinstance(v, plain)},
             at,
         )
+
+    def _base(self, call: _Call, kind: str) -> str:
+        """The class of relations that a class of fields extends, also one of another package."""
+        lineage = self._program.ancestry(self._program.absolute(call.called, self._module))
+        names = (one.rpartition(".")[2] for one in lineage)
+        found = next((one for one in names if is_relation(one)), "")
+        if found or not isinstance(call.get("to", 99), str):
+            return found or kind
+        return "ManyToManyField" if call.get("on_delete", 99) is None else "ForeignKey"
 
     def _target(self, model: ModelState, value: Any) -> str:
         if isinstance(value, dict) and value["of"] == "name":

@@ -10,6 +10,8 @@ from rag_assets.code.languages.python.names import absolute, module_of
 from rag_assets.code.model import Fact, FileFacts
 
 _STEPS: Final = 30
+_PARTS: Final = 60
+_ANCESTORS: Final = 500
 _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setup.cfg"})
 
 
@@ -72,8 +74,9 @@ class Module:
         return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
 
     def constant(self, symbol: str, name: str) -> Any:
-        """The last value of a name; None where it has none."""
-        found = self.values(symbol, name)
+        """The last value of a name that depends on nothing; None where it has none."""
+        held = self.values(symbol, name)
+        found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
         return found[-1].values["value"] if found else None
 
     def evidence(self, expression: Any) -> Evidence:
@@ -184,27 +187,35 @@ class Program:
 
     def ancestry(self, name: str) -> list[str]:
         """A class and its ancestors, nearest first; those from outside are names only."""
-        found: dict[str, None] = {}
-        todo = [name]
-        while todo and len(found) < 1_000:
-            at = self.external(todo.pop())
-            place = self.place(at)
-            at = at if place is None else place.name
-            # What several descend from comes after all of them.
-            found.pop(at, None)
-            found[at] = None
-            if place is not None and len(todo) < 1_000:
-                bases = [
-                    self._base(b, place.module) for b in place.module.bases.get(place.symbol, [])
-                ]
-                todo.extend(b for b in reversed(bases) if b != at and not self._cycles(b, found))
-        return list(found)
+        found: list[str] = []
+        entered: set[str] = set()
+        todo = [(self._defined(name), False)]
+        while todo and len(entered) < _ANCESTORS:
+            at, left = todo.pop()
+            if left:
+                found.append(at)
+            elif at not in entered:
+                entered.add(at)
+                todo.append((at, True))
+                # What several descend from comes after all of them: the reverse of leaving.
+                todo.extend((base, False) for base in self._bases(at))
+        # Where there are too many, those that were entered last are left out.
+        return [*(at for at, left in todo if left), *reversed(found)]
 
-    def _cycles(self, name: str, found: Mapping[str, None]) -> bool:
-        return len(found) > 200 and name in found
+    def _defined(self, name: str) -> str:
+        outside = self.external(name)
+        place = self.place(outside)
+        return outside if place is None else place.name
+
+    def _bases(self, name: str) -> list[str]:
+        place = self.place(name)
+        if place is None:
+            return []
+        held = place.module.bases.get(place.symbol, [])
+        return [self._base(one, place.module) for one in held]
 
     def _base(self, reference: str, module: Module) -> str:
-        return self.external(self.absolute(reference, module))
+        return self._defined(self.absolute(reference, module))
 
     def _passed(self, module: Module, symbol: str) -> str:
         """What a module imports under a name, with what follows that name."""
@@ -223,7 +234,7 @@ class Program:
 
     def _split(self, name: str) -> tuple[Module | None, str]:
         parts = name.split(".")
-        if len(parts) > 60:
+        if len(parts) > _PARTS:
             return None, ""
         for end in range(len(parts), 0, -1):
             module = self.module(".".join(parts[:end]))

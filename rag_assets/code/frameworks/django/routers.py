@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rag_assets.code.frameworks.django.program import Evidence, Module, Place, Program, Unresolved
@@ -21,6 +21,8 @@ _MIXINS: Final = {
     "ReadOnlyModelViewSet": "list retrieve",
     "ModelViewSet": "list create retrieve update partial_update destroy",
 }
+_RULES: Final = frozenset({"routes", "get_urls", "get_routes", "get_lookup_regex"})
+_MANAGERS: Final = frozenset({"objects", "_default_manager", "_base_manager", "all_objects"})
 _LIST: Final = (("GET", "list"), ("POST", "create"))
 _DETAIL: Final = (
     ("GET", "retrieve"),
@@ -56,6 +58,7 @@ class _Action:
     methods: tuple[str, ...]
     path: str
     url_name: str
+    more: tuple[tuple[str, str], ...] = ()
 
 
 def routes_of_router(
@@ -71,9 +74,11 @@ def routes_of_router(
         lineage: the class of the router with its ancestors.
     """
     own = [one for one in lineage if program.place(one) is not None]
-    if any(_changes(program, one) for one in own):
+    if any(_defines(program, one, _RULES) for one in own):
         yield Unresolved("a router with rules of its own", place.module.evidence(made))
         return
+    if any(_defines(program, one, {"__init__"}) for one in own):
+        yield Unresolved("a router that may change its rules", place.module.evidence(made))
     slash = "" if made["named"].get("trailing_slash") is False else "/"
     for module, call, under in _registrations(program, place):
         if under:
@@ -81,11 +86,20 @@ def routes_of_router(
         else:
             yield from _registered(program, module, call, slash)
     if kind.endswith("DefaultRouter") and made["named"].get("include_root_view") is not False:
-        root = View("rest_framework.routers.APIRootView", (), ("GET",))
+        root = View(_root_view(program, lineage), (), ("GET",))
         yield RouterRoute("", "api-root", root, place.module.evidence(made))
 
 
-def _changes(program: Program, name: str) -> bool:
+def _root_view(program: Program, lineage: list[str]) -> str:
+    for one in lineage:
+        place = program.place(one)
+        value = None if place is None else place.module.constant(place.symbol, "APIRootView")
+        if place is not None and isinstance(value, dict) and value["of"] == "name":
+            return program.absolute(value["name"], place.module)
+    return "rest_framework.routers.APIRootView"
+
+
+def _defines(program: Program, name: str, wanted: Set[str]) -> bool:
     place = program.place(name)
     if place is None:
         return False
@@ -93,7 +107,7 @@ def _changes(program: Program, name: str) -> bool:
     methods = {
         s.rpartition(".")[2] for s in place.module.declared if s.startswith(f"{place.symbol}.")
     }
-    return bool((names | methods) & {"routes", "get_urls", "get_routes", "get_lookup_regex"})
+    return not wanted.isdisjoint(names | methods)
 
 
 def _registrations(program: Program, place: Place) -> Iterator[tuple[Module, Any, str]]:
@@ -107,7 +121,7 @@ def _registrations(program: Program, place: Place) -> Iterator[tuple[Module, Any
                 continue
             router = written.removesuffix(".register")
             name = program.absolute(router, module)
-            if name == place.name or f"{module.name}.{name}" == place.name:
+            if place.name in {name, f"{module.name}.{name}"}:
                 yield module, call, fact.values["under"]
 
 
@@ -165,9 +179,8 @@ class _Viewset:
         if not isinstance(value, dict) or value["of"] != "name":
             return ""
         written = value["name"].split(".")
-        before = written[: written.index("objects")] if "objects" in written else []
-        model = next((p for p in reversed(before or written) if p.lstrip(":")[:1].isupper()), "")
-        return model.lstrip(":").lower()
+        at = next((index for index, part in enumerate(written) if part in _MANAGERS), 0)
+        return written[at - 1].lstrip(":").lower() if at else ""
 
     def _known(self) -> set[str]:
         known: set[str] = set()
@@ -187,11 +200,16 @@ class _Viewset:
             place = self._program.place(one)
             for symbol, fact in [] if place is None else place.module.declared.items():
                 owner, _, name = symbol.rpartition(".")
-                if place is not None and owner == place.symbol:
-                    action = _action(name, fact.values["decorators"])
-                    found.pop(name, None)
-                    if action is not None:
-                        found[name] = action
+                if place is None or owner != place.symbol:
+                    continue
+                action = _action(name, fact.values["decorators"])
+                found.pop(name, None)
+                if action is not None:
+                    found[name] = action
+                for of, verb in _mapped(fact.values["decorators"]):
+                    if of in found:
+                        more = (*found[of].more, (verb, name))
+                        found[of] = replace(found[of], more=more)
         return [found[name] for name in sorted(found)]
 
     def _lookup(self) -> str:
@@ -232,7 +250,16 @@ def _action(name: str, decorators: list[Any]) -> _Action | None:
 
 
 def _of(one: _Action) -> tuple[tuple[str, str], ...]:
-    return tuple((method, one.name) for method in one.methods)
+    return (*((method, one.name) for method in one.methods), *one.more)
+
+
+def _mapped(decorators: list[Any]) -> Iterator[tuple[str, str]]:
+    """`@other.mapping.delete`: the action and the method that another method answers."""
+    for value in decorators:
+        written = value.get("name", "") if isinstance(value, dict) else ""
+        owner, mark, verb = written.rpartition(".mapping.")
+        if mark:
+            yield owner.rpartition(".")[2].lstrip(":"), verb.upper()
 
 
 def _argument(call: Any, position: int, name: str) -> Any:

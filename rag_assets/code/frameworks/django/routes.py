@@ -274,8 +274,7 @@ class _Walk:
         if _is(target, "tuple") and target["items"]:
             items = target["items"]
             app = self._text(items[1], module) if len(items) > 1 else None
-            if len(items) > 2:
-                namespace = self._text(items[2], module)
+            namespace = self._text(items[2], module) if items[2:] else namespace
             target = items[0]
         if _admin(target):
             self._miss("the admin's own routes", module.evidence(target))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from rag_assets.code.frameworks.django.program import Evidence, Unresolved
+
+VIRTUAL: Final = frozenset({"GenericForeignKey", "GenericRelation"})
+"""Relations without a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,7 @@ class StatedField:
     Attributes:
         name: of it.
         type: the last name of its class.
+        base: that of the class of relations which it is or extends; its own for any other.
         target: label and lower name of the model that it refers to; "" for none.
         through: whether many relate to many by a model of their own.
         on_delete: in lower case.
@@ -25,6 +29,7 @@ class StatedField:
 
     name: str
     type: str
+    base: str
     target: str
     through: bool
     on_delete: str
@@ -34,17 +39,17 @@ class StatedField:
     @property
     def many(self) -> bool:
         """Whether it relates many to many, so that it has no column."""
-        return self.type.endswith("ManyToManyField") or self.type.endswith("TaggableManager")
+        return self.base.endswith(("ManyToManyField", "TaggableManager"))
 
     @property
     def single(self) -> bool:
         """Whether it relates one to one."""
-        return self.type.endswith("OneToOneField")
+        return self.base.endswith("OneToOneField")
 
     @property
     def virtual(self) -> bool:
         """Whether it has no column."""
-        return self.many or self.type in {"GenericForeignKey", "GenericRelation"}
+        return self.many or self.base in VIRTUAL
 
     @property
     def nullable(self) -> bool:
@@ -106,12 +111,14 @@ class State:
         user: the model of users (`auth.User`).
         models: by label and lower name with a dot between.
         written: operations of SQL by the table that they make or alter.
+        created: tables that SQL made.
         unresolved: operations that the text does not state.
     """
 
     user: str
     models: dict[str, ModelState] = field(default_factory=dict)
     written: dict[str, list[Evidence]] = field(default_factory=dict)
+    created: set[str] = field(default_factory=set)
     unresolved: list[Unresolved] = field(default_factory=list)
 
     def find(self, name: str) -> ModelState | None:

@@ -134,9 +134,9 @@ def _apply(program: Program, migration: Migration, state: State) -> None:
 
 
 def _tables(state: State) -> Iterator[Table]:
-    for name, evidence in state.written.items():
+    for name in sorted(state.created):
         reasons = ("SQL made or changed it",)
-        yield Table(name, "", (), (), (), tuple(evidence), False, reasons)
+        yield Table(name, "", (), (), (), tuple(state.written[name]), False, reasons)
     for model in state.models.values():
         if not model.proxy and model.managed:
             yield _table(model, state)
@@ -144,7 +144,9 @@ def _tables(state: State) -> Iterator[Table]:
 
 
 def _table(model: ModelState, state: State) -> Table:
-    columns, indexes, keys = [], [], []
+    columns: list[Column] = []
+    indexes: list[Index] = []
+    keys: list[ForeignKey] = []
     for field in model.fields.values():
         if field.virtual:
             continue

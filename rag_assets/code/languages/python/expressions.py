@@ -33,8 +33,8 @@ Expression: TypeAlias = Any
 References: TypeAlias = Callable[[str], str]
 """The reference that a name stands for; the name itself where that is not known."""
 
-_LONGEST_NUMBER = 40
 _DEEPEST = 40
+_DIGITS = 40
 _ITEMS = {"list": "list", "tuple": "tuple", "set": "set", "expression_list": "tuple"}
 _CONSTANTS = {"true": True, "false": False, "none": None}
 _WHY = {
@@ -112,6 +112,13 @@ class _Reader:
         self._tree = tree
         self._references = references
         self._depth = depth
+        self._special: dict[str, Callable[[Node], Expression]] = {
+            "identifier": self._name,
+            "attribute": self._name,
+            "call": self._call,
+            "dictionary": self._dictionary,
+            "binary_operator": self._sum,
+        }
 
     def read(self, node: Node) -> Expression:
         kind = node.type
@@ -122,24 +129,19 @@ class _Reader:
             return computed(self._tree, node, "text") if text is None else text
         if kind in {"integer", "float", "unary_operator"}:
             return self._number(node)
-        if kind in {"identifier", "attribute"}:
-            return self._name(node)
+        return self._compound(node)
+
+    def _compound(self, node: Node) -> Expression:
+        kind = node.type
+        special = self._special.get(kind)
+        if special is not None:
+            return special(node)
         if kind in _ITEMS:
             items = [self._inner(child) for child in _inside(node)]
             return {"of": _ITEMS[kind], "items": items, "at": self._at(node)}
-        return self._compound(node)
-
-    def _compound(self, node: Node) -> Expression:  # noqa: PLR0911 - a line for each kind
-        kind = node.type
-        if kind == "call":
-            return self._call(node)
-        if kind == "dictionary":
-            return self._dictionary(node)
         if kind == "parenthesized_expression":
             inside = _inside(node)
             return self._inner(inside[0]) if len(inside) == 1 else self._computed(node)
-        if kind == "binary_operator":
-            return self._sum(node)
         if kind in {"list_splat", "dictionary_splat"}:
             value = self._inner(_inside(node)[0])
             return {"of": "spread", "value": value, "at": self._at(node)}
@@ -152,7 +154,7 @@ class _Reader:
     def _number(self, node: Node) -> Expression:
         text = self._tree.of(node)
         try:
-            value = ast.literal_eval(text) if len(text) < _LONGEST_NUMBER else None
+            value = ast.literal_eval(text) if len(text) < _DIGITS else None
         except (ValueError, SyntaxError):
             value = None
         return value if isinstance(value, int | float) else self._computed(node)

@@ -12,8 +12,8 @@ from rag_assets.code.languages.python.source import Definition, PythonSource
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LONGEST_NAME = 200
 _DEEPEST = 20
+_LONGEST = 200
 _OPTIONAL = frozenset({"Optional", "Annotated", "Final", "ClassVar"})
 _TARGETS = {
     "for_statement": "left",
@@ -185,7 +185,8 @@ class Scopes:
         if one.sort == "class":
             return
         for name, meaning in [*self._parameters(one), *self._assigned(one)]:
-            found[name] = meaning if found.get(name, meaning) == meaning else _UNKNOWN
+            same = found.get(name, meaning) == meaning
+            found[name] = meaning if same else _UNKNOWN
 
     def _parameters(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
@@ -256,4 +257,4 @@ def _identifiers(node: Node) -> Iterator[Node]:
 
 
 def _dotted(text: str) -> bool:
-    return len(text) < _LONGEST_NAME and all(part.isidentifier() for part in text.split("."))
+    return len(text) < _LONGEST and all(part.isidentifier() for part in text.split("."))

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _SPEAKS = re.compile(
-    r"\b(?:django|rest_framework|celery|urlpatterns|class Meta|models\.Model|wagtail|"
-    r"INSTALLED_APPS|MIDDLEWARE)"
+    r"\b(?:django|rest_framework|celery|urlpatterns|app_name|as_view|queryset|http_method_names"
+    r"|class Meta|models|migrations|db_table|ForeignKey|AppConfig"
+    r"|INSTALLED_APPS|MIDDLEWARE|ROOT_URLCONF|AUTH_USER_MODEL)\b"
 )
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 SMALL = 2_500
 """Characters of a class that stays in one piece, as far as its framework lets it."""
 
-_CONSTANTS = 3
-"""Names in capitals from which on a module counts as one of constants."""
 _VIEWS = re.compile(r"(?:View|ViewSet|Viewset|APIView)$")
 _RELATIONS = re.compile(
     r"(?:^|\.)(?:\w*ForeignKey|\w*OneToOneField|\w*ManyToManyField|ParentalKey|GenericRelation)$"
@@ -32,6 +30,7 @@ _OPERATIONS = re.compile(
 )
 _SETTINGS = frozenset({"INSTALLED_APPS", "MIDDLEWARE", "ROOT_URLCONF", "DATABASES", "SECRET_KEY"})
 _LEVELS = 3
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +210,7 @@ def _are_settings(source: PythonSource, names: list[str]) -> bool:
     if not _SETTINGS.isdisjoint(names):
         return True
     upper = sum(name.isupper() for name in names)
-    return upper >= _CONSTANTS and upper == len(names) and not source.definitions
+    return upper >= _FEW and upper == len(names) and not source.definitions
 
 
 def _unit(
@@ -251,8 +250,8 @@ def _after(source: PythonSource, node: Node) -> int:
     last, following = node, node.next_sibling
     if following is not None and following.type == ",":
         last, following = following, following.next_sibling
-    on_line = following is not None and following.start_point.row == last.end_point.row
-    if following is not None and on_line and is_comment(following):
+    comment = following is not None and is_comment(following)
+    if comment and following is not None and following.start_point.row == last.end_point.row:
         last = following
     return source.tree.end(last)
 
