@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rag_assets.code.frameworks.django import kinds as django
 from rag_assets.code.frameworks.laravel import kinds as laravel
 from rag_assets.code.model import FileFacts
 from rag_assets.code.source_types import SourceType
@@ -16,4 +17,15 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
         files: of one repository.
     """
     php = [one for one in files if one.language == "php"]
-    return laravel.kinds_of(php) if php else {}
+    python = [one for one in files if one.language == "python"]
+    found = dict(laravel.kinds_of(php)) if php else {}
+    if any(map(_speaks_of_django, python)):
+        found |= django.kinds_of(python)
+    return found
+
+
+def _speaks_of_django(one: FileFacts) -> bool:
+    return any(
+        fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] == "django"
+        for fact in one.facts
+    )

@@ -55,13 +55,13 @@ def truth(root: Path, settings: str) -> Any:
 
 
 def own_apps() -> list[FileFacts]:
-    folders = [PACKAGE / "contrib" / name for name in os.listdir(PACKAGE / "contrib")]
+    folders = list((PACKAGE / "contrib").iterdir())
     folders += [PACKAGE / "conf" / "urls", PACKAGE / "apps", PACKAGE / "db" / "migrations"]
     paths = [PACKAGE / "__init__.py", PACKAGE / "contrib" / "__init__.py"]
     paths += [PACKAGE / "conf" / "__init__.py", PACKAGE / "db" / "__init__.py"]
     paths += [path for folder in sorted(folders) for path in sorted(folder.rglob("*.py"))]
     texts = {str(path.relative_to(PACKAGE.parent)): path.read_text("utf-8") for path in paths}
-    return facts({**texts, **{path: text for path, text in OWN.items()}})
+    return facts({**texts, **OWN})
 
 
 @pytest.fixture(scope="module")
