@@ -166,8 +166,8 @@ def test_names_that_lead_elsewhere_are_left_out(made: MadeRepository) -> None:
 def test_a_damaged_repository_is_never_an_empty_one(
     made: MadeRepository, kind: str, damage: str
 ) -> None:
-    oid = str(made.git.revparse_single({"commit": "HEAD", "tree": "HEAD^{tree}"}.get(kind, "")
-                                       or "HEAD:src/app.py").id)  # fmt: skip
+    revision = {"commit": "HEAD", "tree": "HEAD^{tree}", "blob": "HEAD:src/app.py"}[kind]
+    oid = str(made.git.revparse_single(revision).id)
     source = made.source("HEAD")
     path = made.folder / "objects" / oid[:2] / oid[2:]
     path.chmod(0o644)
@@ -180,10 +180,6 @@ def test_a_damaged_repository_is_never_an_empty_one(
         path.write_bytes((made.folder / "objects" / other[:2] / other[2:]).read_bytes())
     error = failure(source)
     assert oid in error.message
-    with pytest.raises(ListingFailed):
-        if kind != "blob":
-            source.state()
-        list(source.list())
 
 
 @pytest.mark.parametrize("part", ["HEAD", "objects"])
