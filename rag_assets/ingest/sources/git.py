@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator
 
+from rag_assets.code.places import type_of_place
 from rag_assets.common.errors import (
     ConfigurationError,
     DocumentTooLarge,
@@ -276,6 +277,7 @@ class GitSource:
             document_id=document_id(self.name, path),
             uri=uri_of(self.name, path),
             media_type=repository_type_of(path),
+            source_type=type_of_place(path),
             size=size if facts is None else facts.st_size,
             mtime_ns=0 if facts is None else storable_time(facts.st_mtime_ns),
             ctime_ns=0 if facts is None else storable_time(facts.st_ctime_ns),

@@ -202,6 +202,7 @@ document_index = Table(
         ["generations.tenant", "generations.generation"],
         ondelete="CASCADE",
     ),
+    Index(None, "tenant", "chunk_set_key"),
     Index("ix_document_index_dirty", "tenant", "generation", postgresql_where=text("dirty")),
     Index(
         "ix_document_index_waiting",

@@ -27,6 +27,7 @@ ExclusionRule: TypeAlias = Literal[
     "vendored",
     "generated",
     "undetectable",
+    "empty",
     "lfs",
     "binary",
     "too-large",
@@ -78,6 +79,8 @@ class Exclusion:
             path: of the file.
             content: the whole of it.
         """
+        if not content.strip():
+            return "empty"
         if len(content) < _LFS_BYTES and content.startswith(_LFS):
             return "lfs"
         if is_binary(content):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,11 +68,11 @@ def test_ignored_files_stay_out_unless_they_are_tracked(made: MadeRepository) ->
         {
             ".gitignore": "logs/\n*.tmp.py\n!keep.tmp.py\n",
             "src/.gitignore": "!again.tmp.py\n",
-            "logs/new.py": "",
-            "a.tmp.py": "",
-            "keep.tmp.py": "",
-            "src/again.tmp.py": "",
-            "mine.py": "",
+            "logs/new.py": "x = 1\n",
+            "a.tmp.py": "x = 1\n",
+            "keep.tmp.py": "x = 1\n",
+            "src/again.tmp.py": "x = 1\n",
+            "mine.py": "x = 1\n",
         }
     )
     new = listed(made.source()).keys() - FILES.keys()
@@ -201,24 +200,23 @@ def test_state_is_equal_until_anything_counts(made: MadeRepository) -> None:
     made.git.index.read()
     made.git.index.write()
     assert source.state() == before
-    steps: list[Callable[[], object]] = [
-        lambda: made.write({"src/app.py": "print(2)\n"}, at=OLD + 1),
-        lambda: made.write({"src/new.py": ""}),
-        (made.root / "README.md").unlink,
-        lambda: made.write({".gitattributes": "*.py linguist-vendored\n"}),
-        lambda: made.write({".gitignore": ""}),
-        made.commit,
-    ]
-    seen = {before}
-    for step in steps:
-        step()
-        state = made.source().state()
-        assert state not in seen
-        seen.add(state)
+    made.write({"src/app.py": "print(2)\n"}, at=OLD + 1)
+    edited = made.source().state()
+    made.write({"src/new.py": "x = 1\n"})
+    added = made.source().state()
+    (made.root / "src/new.py").unlink()
+    assert made.source().state() == edited
+    made.write({".gitattributes": "*.py linguist-vendored\n"})
+    attributed = made.source().state()
+    made.write({".gitignore": ""})
+    unignored = made.source().state()
+    made.commit()
+    committed = made.source().state()
+    assert len({before, edited, added, attributed, unignored, committed}) == 6
 
 
 def test_differing_files_are_told(made: MadeRepository) -> None:
-    made.write({"src/app.py": "print(2)\n", "new.py": ""})
+    made.write({"src/app.py": "print(2)\n", "new.py": "x = 1\n"})
     (made.root / "README.md").unlink()
     described = made.source().describe(["src/app.py", "src/other.py", "new.py", "README.md"])
     assert described.repository == "shop"
@@ -227,7 +225,7 @@ def test_differing_files_are_told(made: MadeRepository) -> None:
 
 
 PATHS = ("a.py", "A.py", "src/b.py", "src/deep/c.md", "logs/d.py", "e.tmp.py")
-TEXTS = ("", "one\n", "two\n", "two\r\n")
+TEXTS = ("zero\n", "one\n", "two\n", "two\r\n")
 STEPS = st.one_of(
     st.tuples(st.just("write"), st.sampled_from(PATHS), st.sampled_from(TEXTS)),
     st.tuples(st.just("delete"), st.sampled_from(PATHS), st.none()),
@@ -328,3 +326,10 @@ def test_any_edits_are_listed_as_a_recount_has_them(
         assert states.setdefault(state, expected) == expected
         for name, (content, _) in expected.items():
             assert made.source().read(name, max_bytes=99).decode() == content
+
+
+def test_empty_files_stay_out_and_are_counted(made: MadeRepository) -> None:
+    made.write({"src/__init__.py": "", "src/blank.py": " \n\n"})
+    source = made.source()
+    assert {"src/__init__.py", "src/blank.py"}.isdisjoint(listed(source))
+    assert source.left_out["empty"] == 2
