@@ -373,4 +373,11 @@ def _build(config: GitConfig, context: SourceContext) -> GitSource:
     return GitSource(absolute, Roots(context.allowed_roots, context.forbidden_roots))
 
 
-GIT = SourceKind("git", GitConfig, _build, path_fields=("root",), folder="root")
+def _in_folder(config: GitConfig) -> bool:
+    # Commits and refs change below `.git`, which is not watched.
+    return config.ref == WORKTREE
+
+
+GIT = SourceKind(
+    "git", GitConfig, _build, path_fields=("root",), folder="root", in_folder=_in_folder
+)

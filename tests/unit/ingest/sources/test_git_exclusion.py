@@ -71,7 +71,7 @@ def test_each_file_that_stays_out_is_counted_by_its_rule(tmp_path: Path, ref: st
 
 def test_attributes_of_the_repository_override_those_of_files(tmp_path: Path) -> None:
     made = MadeRepository(tmp_path / "shop")
-    made.commit({"a/a.py": "", "a/b.py": "", "a/.gitattributes": "*.py linguist-generated\n"})
+    made.commit({"a/a.py": "x", "a/b.py": "x", "a/.gitattributes": "*.py linguist-generated\n"})
     assert set(listed(made.source("HEAD"))) == set()
     (made.folder / "info").mkdir(exist_ok=True)
     (made.folder / "info/attributes").write_text("a/b.py !linguist-generated\n")
