@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.model import Fact
@@ -37,6 +38,7 @@ class Symbol:
         role: class, interface, trait, enum, function, method and the like.
         public: whether others may use it.
         line_start, line_end: in the file, counted from 1.
+        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Symbol:
     public: bool
     line_start: int
     line_end: int
+    content_hash: str | None = None
 
     @property
     def short(self) -> str:
@@ -112,11 +115,17 @@ def short_name(name: str) -> str:
     return ".".join(kept).lower()
 
 
-def relations_of(facts: Iterable[Fact], *, namespaced: bool = True) -> Relations:
+def relations_of(
+    facts: Iterable[Fact],
+    hashes: Mapping[str, str] = MappingProxyType({}),
+    *,
+    namespaced: bool = True,
+) -> Relations:
     """The symbols and edges of one file, each edge once.
 
     Args:
         facts: of the file.
+        hashes: of what is embedded for its definitions, by their names.
         namespaced: whether its names mean the same in every file of the repository; otherwise it
             has no edges.
     """
@@ -127,7 +136,9 @@ def relations_of(facts: Iterable[Fact], *, namespaced: bool = True) -> Relations
             public = bool(fact.values.get("public", fact.values.get("exported", True)))
             role = str(fact.values.get("role", ""))
             lines = fact.line_start, fact.line_end
-            symbols.setdefault((fact.symbol, lines[0]), Symbol(fact.symbol, role, public, *lines))
+            held = hashes.get(fact.symbol)
+            found = Symbol(fact.symbol, role, public, *lines, content_hash=held)
+            symbols.setdefault((fact.symbol, lines[0]), found)
         for edge in _edges(fact) if namespaced else ():
             edges.setdefault((edge.kind, edge.source, edge.target), edge)
     return Relations(tuple(symbols.values()), tuple(edges.values()))

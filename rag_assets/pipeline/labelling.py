@@ -47,8 +47,9 @@ def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> di
     if not ctx.tenant.reads_code:
         return {}
     languages = {version.chunk_set_key: _language(version.media_type) for version in versions}
+    hashes = ctx.lake.definition_hashes(languages)
     return {
-        key: relations_of(facts, namespaced=languages[key] in _NAMESPACED)
+        key: relations_of(facts, hashes.get(key, {}), namespaced=languages[key] in _NAMESPACED)
         for key, facts in ctx.lake.facts(languages).items()
     }
 

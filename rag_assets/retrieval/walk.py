@@ -48,6 +48,7 @@ class Node:
         repository: the source that it is in: names mean something within theirs only.
         uri: of the document that defines it; None for what is no definition.
         line_start, line_end: there.
+        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Node:
     uri: str | None = None
     line_start: int | None = None
     line_end: int | None = None
+    content_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,8 @@ def _node(one: FoundSymbol) -> Node:
     # A class without a name has that of its document before its own.
     own = one.name.removeprefix(f"{one.uri}#")
     kind = source_type_of(role, own, one.kinds, one.document_type)
-    return Node(one.name, kind, one.source, one.uri, one.line_start, one.line_end)
+    lines = one.line_start, one.line_end
+    return Node(one.name, kind, one.source, one.uri, *lines, one.content_hash)
 
 
 def _other(name: str, repository: str) -> Node:

@@ -33,6 +33,8 @@ symbols = Table(
     Column("short", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("public", Boolean, nullable=False),
+    # Of the text that is embedded for it; null where it has no chunk of its own.
+    Column("content_hash", Text),
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),
     Index(None, "tenant", "symbol"),

@@ -47,6 +47,7 @@ def _symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dic
                 "short": one.short,
                 "role": one.role,
                 "public": one.public,
+                "content_hash": one.content_hash,
                 "line_start": one.line_start,
                 "line_end": one.line_end,
             }

@@ -37,7 +37,7 @@ class FoundSymbol:
 
     Attributes:
         name: qualified.
-        role, public, line_start, line_end: see rag_assets.code.relations.Symbol.
+        role, public, line_start, line_end, content_hash: see rag_assets.code.relations.Symbol.
         document_id, uri, source, access_scope: of the document; source is its repository.
         document_type: the document's source type.
         kinds: what the definitions of the document are.
@@ -48,6 +48,7 @@ class FoundSymbol:
     public: bool
     line_start: int
     line_end: int
+    content_hash: str | None
     document_id: str
     uri: str
     source: str
@@ -147,7 +148,8 @@ class RelationQuery:
                 readable,
                 symbols,
                 *(symbols.c.symbol, symbols.c.role, symbols.c.public, symbols.c.line_start),
-                *(symbols.c.line_end, documents.c.document_id, documents.c.uri),
+                *(symbols.c.line_end, symbols.c.content_hash),
+                *(documents.c.document_id, documents.c.uri),
                 *(documents.c.source, documents.c.access_scope, documents.c.source_type),
                 document_kinds.c.kinds,
             )

@@ -74,6 +74,21 @@ def facts_by_key(frame: pl.DataFrame) -> dict[str, tuple[Fact, ...]]:
     return {key: facts_of(orjson.loads(facts)) for key, facts in stated.iter_rows()}
 
 
+def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """Hashes of embedded texts by chunk set and the symbol that the chunk defines.
+
+    Of what was cut into several chunks the first one counts.
+    """
+    found: dict[str, dict[str, str]] = {}
+    columns = ("key", "definitions", "text_sha256")
+    for key, definitions, hashes in frame.select(columns).iter_rows():
+        of_text = found.setdefault(key, {})
+        for definition, text_sha256 in zip(definitions or (), hashes, strict=False):
+            if definition["symbol"]:
+                of_text.setdefault(definition["symbol"], text_sha256)
+    return found
+
+
 def vectors_frame(
     hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
 ) -> pl.DataFrame:

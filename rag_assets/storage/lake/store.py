@@ -164,6 +164,15 @@ class TenantLake:
 
         return rows.facts_by_key(self._tables.chunks().read(keys, ("key", "facts")))
 
+    def definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
+        """The text_sha256 of the chunks that define something, by chunk_set_key and symbol."""
+        if not keys:
+            return {}
+        from rag_assets.storage.lake import rows
+
+        columns = ("key", "definitions", "text_sha256")
+        return rows.hashes_by_symbol(self._tables.chunks().read(keys, columns))
+
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
         """Rows of chunk sets (schemas.CHUNKS) including duplicates, for checks."""
         return self._tables.chunks().stored(keys)

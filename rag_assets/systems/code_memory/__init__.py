@@ -15,5 +15,6 @@ SYSTEM = System(
         thresholds={"openai/text-embedding-3-large": 0.25},
         requires_project=True,
     ),
+    routers={"/api/projects/{id}/relations": "rag_assets.systems.code_memory.routes:router"},
     commands={"code": "rag_assets.systems.code_memory.commands:app"},
 )

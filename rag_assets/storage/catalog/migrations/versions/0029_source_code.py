@@ -47,6 +47,7 @@ def upgrade() -> None:
         sa.Column("short", sa.Text(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("public", sa.Boolean(), nullable=False),
+        sa.Column("content_hash", sa.Text(), nullable=True),
     )
     _create(
         "edges",
