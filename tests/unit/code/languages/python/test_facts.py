@@ -101,9 +101,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("path", "packages", "roots", "name"), PLACES.values(), ids=list(PLACES))
-def test_paths_are_modules(
-    path: str, packages: set[str], roots: set[str], name: str
-) -> None:
+def test_paths_are_modules(path: str, packages: set[str], roots: set[str], name: str) -> None:
     assert module_of(path, packages, roots) == name
 
 
@@ -120,7 +118,5 @@ REFERENCES = {
 @pytest.mark.parametrize(
     ("reference", "module", "package", "name"), REFERENCES.values(), ids=list(REFERENCES)
 )
-def test_references_become_absolute(
-    reference: str, module: str, package: bool, name: str
-) -> None:
+def test_references_become_absolute(reference: str, module: str, package: bool, name: str) -> None:
     assert absolute(reference, module, package=package) == name

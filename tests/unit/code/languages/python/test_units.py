@@ -36,7 +36,7 @@ class InvoiceView(View):
 async def total(rows: list[int], *, tax: bool = False) -> int:
     return sum(rows)
 '''
-MODEL = '''from django.db import models
+MODEL = """from django.db import models
 
 
 class Invoice(models.Model):
@@ -49,8 +49,8 @@ class Invoice(models.Model):
 
     class Meta:
         db_table = "invoices"
-'''
-MIGRATION = '''from django.db import migrations, models
+"""
+MIGRATION = """from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
         migrations.RunPython(fill),
         migrations.DeleteModel("Draft"),
     ]
-'''
+"""
 
 
 def units(text: str) -> list[tuple[str, str, bool, str]]:
