@@ -3,7 +3,8 @@
 import pytest
 
 from rag_assets.code.frameworks.django.patterns import parameters_of, template_of
-from rag_assets.code.frameworks.django.routes import Route, routes_of
+from rag_assets.code.frameworks.django.routes import routes_of
+from rag_assets.code.frameworks.django.routing import Route
 from tests.unit.code.frameworks.django.project import PROJECT, facts
 
 API = {

@@ -11,8 +11,10 @@ from typing import Any
 import django
 import pytest
 
-from rag_assets.code.frameworks.django.models import Models, models_of
-from rag_assets.code.frameworks.django.routes import Routes, routes_of
+from rag_assets.code.frameworks.django.fields import Models
+from rag_assets.code.frameworks.django.models import models_of
+from rag_assets.code.frameworks.django.routes import routes_of
+from rag_assets.code.frameworks.django.routing import Routes
 from rag_assets.code.frameworks.django.tables import Tables, tables_of
 from rag_assets.code.model import FileFacts
 from tests.unit.code.frameworks.django.project import PROJECT, facts, written
@@ -55,13 +57,13 @@ def truth(root: Path, settings: str) -> Any:
 
 
 def own_apps() -> list[FileFacts]:
-    folders = [PACKAGE / "contrib" / name for name in os.listdir(PACKAGE / "contrib")]
+    folders = list((PACKAGE / "contrib").iterdir())
     folders += [PACKAGE / "conf" / "urls", PACKAGE / "apps", PACKAGE / "db" / "migrations"]
     paths = [PACKAGE / "__init__.py", PACKAGE / "contrib" / "__init__.py"]
     paths += [PACKAGE / "conf" / "__init__.py", PACKAGE / "db" / "__init__.py"]
     paths += [path for folder in sorted(folders) for path in sorted(folder.rglob("*.py"))]
     texts = {str(path.relative_to(PACKAGE.parent)): path.read_text("utf-8") for path in paths}
-    return facts({**texts, **{path: text for path, text in OWN.items()}})
+    return facts({**texts, **OWN})
 
 
 @pytest.fixture(scope="module")
