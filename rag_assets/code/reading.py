@@ -12,7 +12,21 @@ from rag_assets.code.model import CodeText
 
 Reader: TypeAlias = Callable[[str], CodeText]
 
-READERS: Mapping[str, str] = MappingProxyType({"text/x-php": "languages.php.reader:read"})
+READERS: Mapping[str, str] = MappingProxyType(
+    {
+        "text/x-go": "languages.go:read_go",
+        "text/x-java": "languages.java:read_java",
+        "text/x-javascript": "languages.javascript:read_javascript",
+        "text/x-php": "frameworks.laravel.reader:read",
+        "text/x-python": "languages.python.reader:read",
+        "text/x-rust": "languages.rust:read_rust",
+        "text/x-sql": "languages.sql:read_sql",
+        "text/x-svelte": "languages.components:read_svelte",
+        "text/x-swift": "languages.swift:read_swift",
+        "text/x-typescript": "languages.javascript:read_any_typescript",
+        "text/x-vue": "languages.components:read_vue",
+    }
+)
 """What reads texts of a media type, as "module:function" below rag_assets.code."""
 
 READING_VERSION = 1

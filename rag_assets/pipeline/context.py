@@ -113,12 +113,6 @@ class TenantContext:
         return self.tenant.parser.options
 
     @property
-    def reads_code(self) -> bool:
-        """Whether a chunker of the tenant reads source code."""
-        chosen = (self.tenant.chunker, *self.tenant.chunkers)
-        return any(one.parameters.kind.read is not None for one in chosen)
-
-    @property
     def blobs(self) -> BlobStore:
         """The installation's uploaded files."""
         return open_blobs(self.settings)

@@ -11,13 +11,17 @@ from itertools import groupby
 
 from rag_assets.code.frameworks.labels import kinds_of
 from rag_assets.code.model import FileFacts
+from rag_assets.code.relations import Relations, relations_of
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, parsed_documents
+from rag_assets.pipeline.versions import Version
 from rag_assets.storage.catalog.document_kinds import CodeDocument
 
 _BATCH = 2_000
+_NAMESPACED = frozenset({"php"})
+"""Languages whose files state their namespace; in others it follows from the path."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
@@ -27,7 +31,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         ctx: of the build that the slice is for.
         work: the slice.
     """
-    if not ctx.reads_code or not work.documents:
+    if not ctx.tenant.reads_code or not work.documents:
         return 0
     changed: dict[str, Mapping[str, str]] = {}
     for files in _repositories(_documents(ctx, work)):
@@ -36,6 +40,17 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         ctx.guard()
         ctx.catalog.kinds.record(ctx.ref, changed)
     return len(changed)
+
+
+def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> dict[str, Relations]:
+    """What the texts of versions define and state, by chunk_set_key, read from the lake."""
+    if not ctx.tenant.reads_code:
+        return {}
+    languages = {version.chunk_set_key: _language(version.media_type) for version in versions}
+    return {
+        key: relations_of(facts, namespaced=languages[key] in _NAMESPACED)
+        for key, facts in ctx.lake.facts(languages).items()
+    }
 
 
 def _documents(ctx: TenantContext, work: Work) -> list[CodeDocument]:

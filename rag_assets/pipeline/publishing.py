@@ -24,7 +24,7 @@ from rag_assets.pipeline.catalog_mark import keep_mark, may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
-from rag_assets.pipeline.labelling import label_documents
+from rag_assets.pipeline.labelling import label_documents, relations_of_versions
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.publication import publish_when_complete
@@ -94,6 +94,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         [version.indexed(work.config_key) for version in unchanged],
         ahead=ctx.clock.ahead,
         beside=work.beside,
+        relations=relations_of_versions(ctx, unchanged),
     )
     if mark is not None:
         keep_mark(ctx, mark)
@@ -213,7 +214,10 @@ def _publish_batch(
         ]
         ahead, beside = ctx.clock.ahead, work.beside
         mark = ctx.catalog.index.commit(
-            ctx.ref, generation.number, versions, ahead=ahead, beside=beside
+            *(ctx.ref, generation.number, versions),
+            ahead=ahead,
+            beside=beside,
+            relations=relations_of_versions(ctx, batch),
         )
         may_replace = keep_mark(ctx, mark)
     except (TenantGone, TenantLocked):

@@ -62,7 +62,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     """The slice's documents of which every chunk has a vector, each in one version."""
     parsed = documents_of(ctx, work)
     ids = [item.document.document_id for item in parsed]
-    kinds = ctx.catalog.kinds.of(ctx.ref.id, ids) if ctx.reads_code else {}
+    kinds = ctx.catalog.kinds.of(ctx.ref.id, ids) if ctx.tenant.reads_code else {}
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +15,9 @@ from rag_assets.ingest.chunking.model import Chunk, chunk_record
 from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.parsing.languages import language_identity, language_of
 from rag_assets.ingest.parsing.model import ParsedText
+
+_SHOWN = 200
+"""Characters of a fact's evidence that are kept."""
 
 CHUNKER_VERSION = 1
 """Increased whenever the same text and parameters would give other chunks."""
@@ -45,7 +50,7 @@ class ChunkSet:
         chunks: those kept, numbered from 0 without gaps.
         language: of the document; see language_of.
         dropped: the dropped ones, in order.
-        facts: what the text states; none that touches a credential.
+        facts: what the text, with its credentials masked, states.
     """
 
     key: str
@@ -102,16 +107,21 @@ def chunk_document(
         chunks=tuple(kept),
         language=language,
         dropped=tuple(dropped),
-        facts=tuple(_clean(cut.facts, parsed)),
+        facts=tuple(_located(cut.facts, parsed.text)),
     )
 
 
-def _clean(facts: Sequence[Fact], parsed: ParsedText) -> Iterator[Fact]:
-    """The facts whose evidence holds no credential."""
-    ordered = sorted(facts, key=lambda fact: (fact.start, fact.end))
-    for fact, masks in zip(ordered, touching(parsed.masked, ordered), strict=True):
-        if not masks:
-            yield fact
+def _located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
+    """The facts in order, with their lines and the text of their evidence."""
+    line_ends = [found.start() for found in re.finditer("\n", text)]
+    for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):
+        shown = " ".join(text[fact.start : min(fact.end, fact.start + _SHOWN)].split())
+        yield replace(
+            fact,
+            line_start=bisect_left(line_ends, fact.start) + 1,
+            line_end=bisect_left(line_ends, max(fact.start, fact.end - 1)) + 1,
+            evidence=shown,
+        )
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:

@@ -56,7 +56,10 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
 
 def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
     """Facts as JSON can hold them."""
-    return [[f.kind, f.start, f.end, f.symbol, dict(f.values)] for f in facts]
+    return [
+        [f.kind, f.start, f.end, f.symbol, dict(f.values), f.line_start, f.line_end, f.evidence]
+        for f in facts
+    ]
 
 
 def facts_of(records: Iterable[Sequence[Any]]) -> tuple[Fact, ...]:

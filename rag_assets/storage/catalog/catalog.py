@@ -37,6 +37,7 @@ from rag_assets.storage.catalog.receipts import ReceiptTable
 from rag_assets.storage.catalog.record_drift import RecordDriftQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
+from rag_assets.storage.catalog.relations import RelationQuery
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
@@ -60,6 +61,7 @@ class Catalog:
         self.access = AccessTable(database)
         self.documents = DocumentTable(database)
         self.kinds = KindTable(database)
+        self.relations = RelationQuery(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
         self.uploads = UploadTable(database)

@@ -9,9 +9,10 @@ from sqlalchemy import and_, delete, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.code_tables import document_kinds
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.index_rows import of_generation, same_document
-from rag_assets.storage.catalog.tables import document_index, document_kinds, documents
+from rag_assets.storage.catalog.tables import document_index, documents
 
 _BATCH = 2_000
 

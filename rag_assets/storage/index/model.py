@@ -15,6 +15,8 @@ from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 
 SCHEMA_VERSION = 5
+SYMBOL, SIGNATURE = "code_symbol", "code_signature"
+"""Keys in the metadata of entries of source code."""
 _LONGEST_NAME = 1_000
 """Characters of a symbol or a signature that an entry keeps."""
 
@@ -127,7 +129,7 @@ class Entry:
         named = self.chunk.definition
         if named is None:
             return dict(self.document.metadata)
-        names = {"symbol": named.symbol, "signature": named.signature}
+        names = {SYMBOL: named.symbol, SIGNATURE: named.signature}
         told = {name: value[:_LONGEST_NAME] for name, value in names.items() if value}
         return {**self.document.metadata, **told}
 

@@ -15,4 +15,5 @@ SYSTEM = System(
         thresholds={"openai/text-embedding-3-large": 0.25},
         requires_project=True,
     ),
+    commands={"code": "rag_assets.systems.code_memory.commands:app"},
 )

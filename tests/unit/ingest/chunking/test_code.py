@@ -10,7 +10,6 @@ from rag_assets.ingest.chunking import code
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
 from rag_assets.ingest.chunking.model import Definition, embedding_text, normalised
-from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.ingest.parsing.text.markdown import parse_markdown
 
@@ -118,14 +117,19 @@ def test_what_was_not_read_says_so_and_loses_nothing() -> None:
     assert [chunk.text for chunk in made.chunks] == ["<?php\n\nfoo();"]
 
 
-def test_facts_that_touch_a_credential_are_left_out() -> None:
-    text = "a(1)\n\nb(****)\n\nc(3)"
-    facts = tuple(Fact("calls", text.index(n), text.index(n) + 4) for n in "cab")
-    passages = [Passage(0, 0, 4, (), 3, definition=Definition("rest"))]
-    reading = replace(code.CODE, read=lambda _: CutText(passages, facts))
-    parsed = ParsedText(text, (), masked=(MaskedSpan(8, 12, "x"),), media_type="text/x-php")
+def test_facts_have_their_lines_and_the_masked_text_of_their_evidence() -> None:
+    text = "a(\n  1)\n\nb(****)\n\n" + "c" * 500
+    facts = tuple(Fact("calls", text.index(n), text.index(n) + 7) for n in "ba")
+    facts += (Fact("calls", text.index("c"), len(text)), Fact("declares", 0, len(text)))
+    reading = replace(code.CODE, read=lambda _: CutText([], facts))
+    parsed = ParsedText(text, (), masked=(MaskedSpan(12, 16, "x"),), media_type="text/x-php")
     made = chunk_document(parsed, ChunkParameters(reading, 1200, 200), parsed_digest="d")
-    assert [text[f.start : f.end] for f in made.facts] == ["a(1)", "c(3)"]
+    assert [(f.line_start, f.line_end, f.evidence) for f in made.facts] == [
+        (1, 2, "a( 1)"),
+        (1, 6, " ".join(text[:200].split())),
+        (4, 4, "b(****)"),
+        (6, 6, "c" * 200),
+    ]
 
 
 def test_layout_that_means_nothing_costs_no_vector() -> None:

@@ -236,9 +236,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             "Product", [("sku", models.CharField(max_length=9, primary_key=True))],
         ),
-        migrations.CreateModel(
-            name="Temporary", fields=[("id", models.AutoField(primary_key=True))],
-        ),
+        migrations.CreateModel("Temporary", fields=[("id", models.AutoField(primary_key=True))]),
         migrations.RunSQL("CREATE TABLE IF NOT EXISTS raw_rows (id int)"),
     ]
 """,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.code.languages.php.reader import read
+from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.values import COMPUTED, is_static
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.code.languages.php.reader import read
+from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.model import Unit
 
 CLASS = """<?php

@@ -74,7 +74,8 @@ def test_real_code_is_read_as_ast_reads_it(folder: Path) -> None:
 
 
 def test_a_file_with_errors_keeps_its_definitions() -> None:
-    text = "import os\n\nclass A:\n    def f(self):\n        return (1,\n\ndef g(:\n    pass\n"
+    text = "import os\n\nclass A:\n    def f(self):\n        return (1,\n"
+    text += "\ndef g(:\n    pass\n\ndef h(): ...\n"
     found = read(text)
     assert found.notes == ("parts of it are no Python that could be parsed",)
     assert "A" in {one.symbol for one in found.facts if one.kind == "declares"}

@@ -1,0 +1,9 @@
+<?php
+
+namespace App\Http\Resources;
+
+use Illuminate\Http\Resources\Json\JsonResource;
+
+class WebhookResource extends JsonResource
+{
+}

@@ -1,0 +1,8 @@
+<?php
+
+namespace App\Models;
+
+class ExchangeRate extends Record
+{
+    public $timestamps = false;
+}

@@ -1,0 +1,13 @@
+<?php
+
+namespace App\Models;
+
+class Role extends Record
+{
+    public $timestamps = false;
+
+    public function users()
+    {
+        return $this->belongsToMany(User::class);
+    }
+}

@@ -1,0 +1,11 @@
+CREATE TABLE IF NOT EXISTS "migrations" ("id" integer not null primary key autoincrement, "migration" varchar not null, "batch" integer not null);
+CREATE TABLE IF NOT EXISTS "jobs" ("id" integer not null primary key autoincrement, "queue" varchar not null, "payload" text not null, "attempts" integer not null, "reserved_at" integer, "available_at" integer not null, "created_at" integer not null);
+CREATE INDEX "jobs_queue_index" on "jobs" ("queue");
+CREATE TABLE IF NOT EXISTS "failed_jobs" ("id" integer not null primary key autoincrement, "uuid" varchar not null, "connection" text not null, "queue" text not null, "payload" text not null, "exception" text not null, "failed_at" datetime default CURRENT_TIMESTAMP not null);
+CREATE UNIQUE INDEX "failed_jobs_uuid_unique" on "failed_jobs" ("uuid");
+CREATE TABLE IF NOT EXISTS "password_resets" ("email" varchar not null, "token" varchar not null, "created_at" datetime);
+CREATE INDEX "password_resets_email_index" on "password_resets" ("email");
+CREATE TABLE IF NOT EXISTS "legacy_exports" ("id" integer not null primary key autoincrement, "path" varchar not null);
+CREATE TABLE IF NOT EXISTS "import_batches" ("id" integer not null primary key autoincrement, "source" varchar not null, "rows" integer default '0');
+INSERT INTO migrations VALUES(1,'2021_06_01_000000_create_jobs_table',1);
+INSERT INTO migrations VALUES(2,'2021_06_01_000100_create_password_resets_table',1);

@@ -1,0 +1,45 @@
+"""Laravel itself, run on words and on migrations: what our own reading is compared with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+EXAMPLE = Path(__file__).parents[5] / "examples" / "laravel"
+
+
+def words_by_laravel(words: Sequence[str]) -> list[list[str]]:
+    """Plural, singular, snake, studly, camel and table name of each word."""
+    return _php("words.php", list(words))
+
+
+def schema_by_laravel(
+    migrations: Sequence[Path], dumps: Sequence[Path] = (), connections: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The tables that migrations make on SQLite, and the statements that Laravel saw."""
+    plan = {"dumps": list(map(str, dumps)), "migrations": list(map(str, migrations))}
+    return _php("schema.php", plan, ",".join(connections))
+
+
+def _php(script: str, given: object, *arguments: str) -> Any:
+    named = os.environ.get("RAG_ASSETS_TEST_PHP")
+    php = named or shutil.which("php")
+    if php is None:
+        pytest.skip("no PHP is installed: `make php`, or name one in RAG_ASSETS_TEST_PHP")
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "given.json"
+        path.write_text(json.dumps(given), encoding="utf-8")
+        done = subprocess.run(
+            [php, HERE / script, path, *arguments], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return json.loads(done.stdout)
