@@ -15,7 +15,7 @@ from rag_assets.code.frameworks.django.fields import (
     Models,
     is_relation,
 )
-from rag_assets.code.frameworks.django.known import KNOWN_BASES, MODEL_BASES
+from rag_assets.code.frameworks.django.known import KNOWN_BASES, KNOWN_MODELS, MODEL_BASES
 from rag_assets.code.frameworks.django.program import Evidence, Place, Program, Unresolved
 from rag_assets.code.model import FileFacts
 
@@ -68,6 +68,8 @@ class _Reading:
         table = "" if abstract else self._table(place, lineage, app)
         if proxy and parents:
             table = found[parents[0]].table
+        elif proxy:
+            table = next((_outside(one) for one in lineage if one in KNOWN_MODELS), table)
         fact = place.module.declared[place.symbol]
         return Model(
             name,
@@ -225,6 +227,12 @@ class _Reading:
 SELF: Final = "self"
 _Labels: TypeAlias = Mapping[tuple[str, str], str]
 """Names of models by the label of their app and their lower name."""
+
+
+def _outside(name: str) -> str:
+    """The table of a model that Django itself brings."""
+    app, _, last = name.replace(".models.", ".").rpartition(".")
+    return f"{app.rpartition('.')[2]}_{last.lower()}"
 
 
 def is_model(lineage: Iterable[str]) -> bool:
