@@ -267,8 +267,10 @@ class UrlWalk:
         if _is(value, "name"):
             place = self._place(value["name"], module)
             if place is not None:
-                held = place.module.constant("", place.symbol)
-                return held if isinstance(held, str) else None
+                held = place.module.values("", place.symbol)
+                sole = held[0].values if len(held) == 1 else {"value": None, "under": ""}
+                text = isinstance(sole["value"], str) and not sole["under"]
+                return sole["value"] if text else None
         return None
 
     def _called(self, value: Any, module: Module) -> str:
