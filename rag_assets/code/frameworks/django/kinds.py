@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from rag_assets.code.frameworks.django.known import KNOWN_BASES, MODEL_BASES
 from rag_assets.code.frameworks.django.program import Module, Program
-from rag_assets.code.frameworks.django.routes import Routes, routes_of
+from rag_assets.code.frameworks.django.routes import routes_of
+from rag_assets.code.frameworks.django.routing import Routes
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.source_types import SourceType
 

@@ -39,7 +39,7 @@ MODEL_BASES: Final = frozenset(
 )
 """What every model descends from."""
 
-_MODELS: Final = tuple(
+KNOWN_MODELS: Final = tuple(
     f"django.contrib.{name}"
     for name in (
         "auth.models.User",
@@ -51,8 +51,10 @@ _MODELS: Final = tuple(
         "flatpages.models.FlatPage",
     )
 )
+"""Models that Django itself brings."""
+
 KNOWN_BASES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
-    **{name: {} for name in (*MODEL_BASES, *_MODELS)},
+    **{name: {} for name in (*MODEL_BASES, *KNOWN_MODELS)},
     "django.contrib.auth.models.AbstractUser": _USER,
     "django.contrib.auth.models.AbstractBaseUser": _LOGIN,
     "django.contrib.auth.base_user.AbstractBaseUser": _LOGIN,

@@ -21,14 +21,15 @@ def is_django(manifests: Mapping[str, str]) -> bool:
         manifests: texts by path: `manage.py`, requirements files, `pyproject.toml`, `setup.py`,
             `setup.cfg`, `Pipfile`; others are passed over.
     """
-    return any(_tells(path.rpartition("/")[2].lower(), text) for path, text in manifests.items())
+    return any(_tells(path.lower(), text) for path, text in manifests.items())
 
 
-def _tells(name: str, text: str) -> bool:
+def _tells(path: str, text: str) -> bool:
+    name = path.rpartition("/")[2]
     if name == "manage.py":
         return _SETTINGS.search(text) is not None
     if name in _LISTS:
         return _IN_LIST.search(text) is not None or _REQUIREMENT.search(text) is not None
-    if name.endswith((".txt", ".in")) and "require" in name:
+    if name.endswith((".txt", ".in")) and "require" in path:
         return _REQUIREMENT.search(text) is not None
     return False

@@ -2,94 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from rag_assets.code.frameworks.django.apps import Apps
-from rag_assets.code.frameworks.django.known import KNOWN_BASES, MODEL_BASES
+from rag_assets.code.frameworks.django.fields import (
+    OTHER_FIELDS,
+    VIRTUAL,
+    Field,
+    Model,
+    Models,
+    is_relation,
+)
+from rag_assets.code.frameworks.django.known import KNOWN_BASES, KNOWN_MODELS, MODEL_BASES
 from rag_assets.code.frameworks.django.program import Evidence, Place, Program, Unresolved
 from rag_assets.code.model import FileFacts
-
-RELATIONS: Final = ("ForeignKey", "OneToOneField", "ManyToManyField", "ParentalKey")
-_VIRTUAL: Final = frozenset({"GenericForeignKey", "GenericRelation"})
-_OTHER_FIELDS: Final = frozenset({"TaggableManager", "ClusterTaggableManager", *_VIRTUAL})
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a model.
-
-    Attributes:
-        name: of it.
-        type: the last name of its class (`ForeignKey`).
-        relates_to: absolute name of the model that it refers to; "" for a field that refers to
-            none, or to any (GenericForeignKey).
-        through: absolute name of the model between both; "" for none.
-        column: of the table; "" for none.
-        options: what was stated: arguments that are strings, numbers or truth values.
-        evidence: the assignment.
-    """
-
-    name: str
-    type: str
-    relates_to: str
-    through: str
-    column: str
-    options: Mapping[str, Any]
-    evidence: Evidence
-
-    @property
-    def relates(self) -> bool:
-        """Whether it refers to other models."""
-        return is_relation(self.type)
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A model.
-
-    Attributes:
-        name: absolute, of the class.
-        path, symbol: where the class is.
-        app: label of its app.
-        table: that it is kept in; of another model for a proxy; "" for an abstract one.
-        abstract, proxy: by its Meta.
-        fields: own ones, then those of abstract ancestors.
-        parents: absolute names of the models whose tables it extends.
-        evidence: the class.
-        complete: whether no ancestor lies outside of the repository and what is known.
-    """
-
-    name: str
-    path: str
-    symbol: str
-    app: str
-    table: str
-    abstract: bool
-    proxy: bool
-    fields: tuple[Field, ...]
-    parents: tuple[str, ...]
-    evidence: Evidence
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Models:
-    """The models of a repository.
-
-    Attributes:
-        models: by absolute name, abstract ones too.
-        unresolved: fields and tables that are computed.
-    """
-
-    models: Mapping[str, Model]
-    unresolved: tuple[Unresolved, ...]
-
-
-def is_relation(kind: str) -> bool:
-    """Whether a class of fields relates models, by its name."""
-    return kind in _OTHER_FIELDS or kind.endswith(RELATIONS)
 
 
 def models_of(files: Iterable[FileFacts]) -> Models:
@@ -123,7 +51,13 @@ class _Reading:
             place = self._program.place(name)
             if place is not None and "." not in place.symbol:
                 found[name] = self._model(name, place, found)
-        return Models({n: _named(m, found) for n, m in found.items()}, tuple(self._unresolved))
+        labels = {
+            (one.app, one.symbol.lower()): name
+            for name, one in reversed(found.items())
+            if not one.abstract
+        }
+        named = {name: _named(one, found, labels) for name, one in found.items()}
+        return Models(named, tuple(self._unresolved))
 
     def _model(self, name: str, place: Place, found: Mapping[str, Model]) -> Model:
         lineage = self._lineages[name]
@@ -134,6 +68,8 @@ class _Reading:
         table = "" if abstract else self._table(place, lineage, app)
         if proxy and parents:
             table = found[parents[0]].table
+        elif proxy:
+            table = next((_outside(one) for one in lineage if one in KNOWN_MODELS), table)
         fact = place.module.declared[place.symbol]
         return Model(
             name,
@@ -202,7 +138,7 @@ class _Reading:
             else:
                 fields = self._own_fields(one, place)
             for field in fields:
-                shared = one not in elsewhere or field.type in _VIRTUAL
+                shared = one not in elsewhere or field.type in VIRTUAL
                 if shared and field.name not in seen:
                     yield field
             held = () if place is None else place.module.assigned.get(place.symbol, ())
@@ -289,6 +225,14 @@ class _Reading:
 
 
 SELF: Final = "self"
+_Labels: TypeAlias = Mapping[tuple[str, str], str]
+"""Names of models by the label of their app and their lower name."""
+
+
+def _outside(name: str) -> str:
+    """The table of a model that Django itself brings."""
+    app, _, last = name.replace(".models.", ".").rpartition(".")
+    return f"{app.rpartition('.')[2]}_{last.lower()}"
 
 
 def is_model(lineage: Iterable[str]) -> bool:
@@ -296,41 +240,37 @@ def is_model(lineage: Iterable[str]) -> bool:
     return any(one in MODEL_BASES or one in KNOWN_BASES for one in lineage)
 
 
-def _named(model: Model, models: Mapping[str, Model]) -> Model:
+def _named(model: Model, models: Collection[str], labels: _Labels) -> Model:
     """A model whose relations name models by their absolute names."""
     fields = tuple(
         replace(
             one,
-            relates_to=_absolute(one.relates_to, model, models),
-            through=_absolute(one.through, model, models),
+            relates_to=_absolute(one.relates_to, model, models, labels),
+            through=_absolute(one.through, model, models, labels),
         )
         for one in model.fields
     )
     return replace(model, fields=fields)
 
 
-def _absolute(name: str, model: Model, models: Mapping[str, Model]) -> str:
+def _absolute(name: str, model: Model, models: Collection[str], labels: _Labels) -> str:
     if name == SELF:
         return model.name
     if not name or name in models:
         return name
     app, _, last = name.rpartition(".")
-    wanted = (app or model.app, last.lower())
-    for one in models.values():
-        if (one.app, one.symbol.lower()) == wanted and not one.abstract:
-            return one.name
-    return name
+    return labels.get((app or model.app, last.lower()), name)
 
 
 def _is_field(name: str) -> bool:
     last = name.rpartition(".")[2]
     if name.startswith(("django.forms.", "rest_framework.", "django_filters.", "graphene.")):
         return False
-    return last.endswith(("Field", "ForeignKey", "ParentalKey")) or last in _OTHER_FIELDS
+    return last.endswith(("Field", "ForeignKey", "ParentalKey")) or last in OTHER_FIELDS
 
 
 def _column(name: str, kind: str, call: Any) -> str:
-    if kind in _OTHER_FIELDS or kind.endswith("ManyToManyField"):
+    if kind in OTHER_FIELDS or kind.endswith("ManyToManyField"):
         return ""
     stated = call["named"].get("db_column")
     if isinstance(stated, str):

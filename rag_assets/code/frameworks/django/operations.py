@@ -7,8 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from rag_assets.code.frameworks.django.calls import (
+    Call,
+    dictionary_of,
+    groups_of,
+    items_of,
+    text_of,
+)
+from rag_assets.code.frameworks.django.fields import is_relation
 from rag_assets.code.frameworks.django.migrations import Migration
-from rag_assets.code.frameworks.django.models import is_relation
 from rag_assets.code.frameworks.django.program import Evidence, Program, Unresolved
 from rag_assets.code.frameworks.django.states import VIRTUAL, ModelState, State, StatedField
 
@@ -40,7 +47,7 @@ class Operations:
         self._migration = migration
         self._module = migration.module
         self._state = state
-        self._known: Mapping[str, Callable[[_Call], None]] = {
+        self._known: Mapping[str, Callable[[Call], None]] = {
             "CreateModel": self._create_model,
             "DeleteModel": self._delete_model,
             "RenameModel": self._rename_model,
@@ -79,11 +86,11 @@ class Operations:
             if kind in {"list", "tuple", "sum"} and isinstance(at, dict):
                 todo.extend(reversed(at["items"]))
             elif kind == "call":
-                todo.extend(reversed(self._one(_Call(at))))
+                todo.extend(reversed(self._one(Call(at))))
             elif at is not None:
                 self._miss("a computed operation", at)
 
-    def _one(self, call: _Call) -> list[Any]:
+    def _one(self, call: Call) -> list[Any]:
         """Applies an operation; the operations within it are returned."""
         name = self._name(call)
         if name == "SeparateDatabaseAndState":
@@ -98,42 +105,42 @@ class Operations:
             self._miss(f"an operation of its own: {name}"[:80], call.value)
         return []
 
-    def _name(self, call: _Call) -> str:
+    def _name(self, call: Call) -> str:
         """The last name of an operation of Django's, also where an own class extends it."""
         name = self._program.absolute(call.called, self._module)
         lineage = self._program.ancestry(name)
         found = (one for one in lineage if one.startswith(_PREFIXES))
         return next(found, lineage[0]).rpartition(".")[2]
 
-    def _create_model(self, call: _Call) -> None:
+    def _create_model(self, call: Call) -> None:
         name = call.text("name", 0)
         if not name:
             self._miss("a model with a computed name", call.value)
             return
         model = ModelState(self._migration.app, name)
-        options = _dictionary(call.get("options", 2))
-        model.stated = _text(options.get("db_table")).strip('"')
+        options = dictionary_of(call.get("options", 2))
+        model.stated = text_of(options.get("db_table")).strip('"')
         model.proxy = options.get("proxy") is True
         model.managed = options.get("managed", True) is not False
-        model.together = _together(options.get("unique_together"))
+        model.together = groups_of(options.get("unique_together"))
         model.evidence.append(self._evidence(call))
         self._fields(model, call)
         for key in ("indexes", "constraints"):
-            for item in _items(options.get(key)):
+            for item in items_of(options.get(key)):
                 self._index(model, item)
         self._state.models[f"{model.app}.{name}".lower()] = model
 
-    def _fields(self, model: ModelState, call: _Call) -> None:
+    def _fields(self, model: ModelState, call: Call) -> None:
         fields = call.get("fields", 1)
         if not isinstance(fields, dict) or fields["of"] not in {"list", "tuple"}:
             model.reasons.append("computed fields")
-        for item in _items(fields):
-            pair = _items(item)
+        for item in items_of(fields):
+            pair = items_of(item)
             if len(pair) == _PAIR and isinstance(pair[0], str):
                 self._state_field(model, pair[0], pair[1], self._evidence(call))
             else:
                 model.reasons.append("a computed field")
-        inherited = [base for base in _items(call.get("bases", 3)) if isinstance(base, str)]
+        inherited = [base for base in items_of(call.get("bases", 3)) if isinstance(base, str)]
         keyed = any(f.options.get("primary_key") is True for f in model.fields.values())
         if not keyed and not inherited and not model.proxy:
             options = {"primary_key": True}
@@ -142,10 +149,10 @@ class Operations:
             )
             model.fields = {"id": key, **model.fields}
 
-    def _delete_model(self, call: _Call) -> None:
+    def _delete_model(self, call: Call) -> None:
         self._state.models.pop(self._label(call.text("name", 0)), None)
 
-    def _rename_model(self, call: _Call) -> None:
+    def _rename_model(self, call: Call) -> None:
         old, new = call.text("old_name", 0), call.text("new_name", 1)
         model = self._state.models.pop(self._label(old), None)
         if model is None or not new:
@@ -158,26 +165,26 @@ class Operations:
                 if one.target == self._label(old):
                     other.fields[name] = replace(one, target=self._label(new))
 
-    def _alter_table(self, call: _Call) -> None:
+    def _alter_table(self, call: Call) -> None:
         model = self._model(call, "name")
         table = call.get("table", 1)
         if model is None:
             return
         if table is not None and not isinstance(table, str):
             model.reasons.append("a computed name")
-        model.stated = _text(table)
+        model.stated = text_of(table)
 
-    def _set_field(self, call: _Call) -> None:
+    def _set_field(self, call: Call) -> None:
         model, name = self._model(call), call.text("name", 1)
         if model is not None and name:
             self._state_field(model, name, call.get("field", 2), self._evidence(call))
 
-    def _remove_field(self, call: _Call) -> None:
+    def _remove_field(self, call: Call) -> None:
         model = self._model(call)
         if model is not None:
             model.fields.pop(call.text("name", 1), None)
 
-    def _rename_field(self, call: _Call) -> None:
+    def _rename_field(self, call: Call) -> None:
         model = self._model(call)
         old, new = call.text("old_name", 1), call.text("new_name", 2)
         if model is None or old not in model.fields or not new:
@@ -193,7 +200,7 @@ class Operations:
         model.indexes = {n: (kind, renamed(f)) for n, (kind, f) in model.indexes.items()}
         model.together = [renamed(names) for names in model.together]
 
-    def _add_index(self, call: _Call) -> None:
+    def _add_index(self, call: Call) -> None:
         model = self._model(call)
         item = call.get("index", 1) or call.get("constraint", 1)
         if model is not None:
@@ -203,46 +210,46 @@ class Operations:
         if not isinstance(value, dict) or value["of"] != "call":
             model.reasons.append("a computed index")
             return
-        call = _Call(value)
+        call = Call(value)
         name = call.text("name", 99)
         last = call.called.rpartition(".")[2]
         kind = {"UniqueConstraint": "unique", "CheckConstraint": "check"}.get(last, "index")
-        fields = tuple(item for item in _items(call.get("fields", 99)) if isinstance(item, str))
+        fields = tuple(item for item in items_of(call.get("fields", 99)) if isinstance(item, str))
         model.indexes[name or f"({','.join(fields)})"] = (kind, fields)
 
-    def _remove_index(self, call: _Call) -> None:
+    def _remove_index(self, call: Call) -> None:
         model = self._model(call)
         if model is not None:
             model.indexes.pop(call.text("name", 1), None)
 
-    def _rename_index(self, call: _Call) -> None:
+    def _rename_index(self, call: Call) -> None:
         model = self._model(call)
         new, old = call.text("new_name", 1), call.text("old_name", 2)
         if model is not None and old in model.indexes and new:
             model.indexes[new] = model.indexes.pop(old)
 
-    def _together(self, call: _Call) -> None:
+    def _together(self, call: Call) -> None:
         model = self._model(call, "name")
         if model is not None:
-            model.together = _together(call.get("unique_together", 1))
+            model.together = groups_of(call.get("unique_together", 1))
 
-    def _touched(self, call: _Call) -> None:
+    def _touched(self, call: Call) -> None:
         self._model(call, "name")
 
-    def _options(self, call: _Call) -> None:
+    def _options(self, call: Call) -> None:
         model = self._state.models.get(self._label(call.text("name", 0)))
-        managed = _dictionary(call.get("options", 1)).get("managed")
+        managed = dictionary_of(call.get("options", 1)).get("managed")
         if model is not None and isinstance(managed, bool):
             model.managed = managed
 
     def _sql_within(self, value: Any) -> None:
-        for item in _items(value):
+        for item in items_of(value):
             if isinstance(item, dict) and item["of"] == "call":
-                call = _Call(item)
+                call = Call(item)
                 if self._name(call) == "RunSQL":
                     self._sql(call)
 
-    def _sql(self, call: _Call) -> None:
+    def _sql(self, call: Call) -> None:
         texts = [call.get("sql", 0)]
         while texts:
             at = texts.pop()
@@ -262,7 +269,7 @@ class Operations:
         if not isinstance(value, dict) or value["of"] != "call":
             model.reasons.append("a computed field")
             return
-        call = _Call(value)
+        call = Call(value)
         kind = call.called.rpartition(".")[2]
         base, target = self._base(call, kind), ""
         if is_relation(base) and base not in VIRTUAL:
@@ -281,7 +288,7 @@ class Operations:
             at,
         )
 
-    def _base(self, call: _Call, kind: str) -> str:
+    def _base(self, call: Call, kind: str) -> str:
         """The class of relations that a class of fields extends, also one of another package."""
         lineage = self._program.ancestry(self._program.absolute(call.called, self._module))
         names = (one.rpartition(".")[2] for one in lineage)
@@ -298,7 +305,7 @@ class Operations:
         name = f"{model.app}.{model.name}" if value == "self" else value
         return (name if "." in name else f"{self._migration.app}.{name}").lower()
 
-    def _model(self, call: _Call, key: str = "model_name") -> ModelState | None:
+    def _model(self, call: Call, key: str = "model_name") -> ModelState | None:
         """The model of an operation, with the operation as evidence."""
         model = self._state.models.get(self._label(call.text(key, 0)))
         if model is None:
@@ -310,51 +317,8 @@ class Operations:
     def _label(self, name: str) -> str:
         return f"{self._migration.app}.{name}".lower()
 
-    def _evidence(self, call: _Call) -> Evidence:
+    def _evidence(self, call: Call) -> Evidence:
         return self._module.evidence(call.value)
 
     def _miss(self, reason: str, value: Any) -> None:
         self._state.unresolved.append(Unresolved(reason, self._module.evidence(value)))
-
-
-class _Call:
-    """A call with its arguments by name or place."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        call = value["call"]
-        self.called: str = call.get("name", "") if isinstance(call, dict) else ""
-
-    def get(self, name: str, position: int) -> Any:
-        """An argument; None for none."""
-        if name in self.value["named"]:
-            return self.value["named"][name]
-        arguments = self.value["arguments"]
-        return arguments[position] if position < len(arguments) else None
-
-    def text(self, name: str, position: int) -> str:
-        """An argument that is a string; "" for any other."""
-        return _text(self.get(name, position))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _items(value: Any) -> list[Any]:
-    found: list[Any] = value.get("items", []) if isinstance(value, dict) else []
-    return found if not isinstance(value, dict) or value["of"] != "dict" else []
-
-
-def _dictionary(value: Any) -> dict[str, Any]:
-    pairs = value["items"] if isinstance(value, dict) and value["of"] == "dict" else []
-    return {key: held for key, held in pairs if isinstance(key, str)}
-
-
-def _together(value: Any) -> list[tuple[str, ...]]:
-    if isinstance(value, dict) and value["of"] == "call" and value["arguments"]:
-        value = value["arguments"][0]
-    items = _items(value)
-    if items and all(isinstance(item, str) for item in items):
-        return [tuple(items)]
-    return [tuple(i for i in _items(item) if isinstance(i, str)) for item in items]

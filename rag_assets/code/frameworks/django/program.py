@@ -11,7 +11,7 @@ from rag_assets.code.model import Fact, FileFacts
 
 _STEPS: Final = 30
 _PARTS: Final = 60
-_ANCESTORS: Final = 500
+_ANCESTORS: Final = 200
 _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setup.cfg"})
 
 
@@ -120,6 +120,7 @@ class Program:
                 module = _module(one, module_of(one.path, packages, roots))
                 self.modules.setdefault(module.name, module)
                 self._by_path[one.path] = module
+        self._parents: dict[str, list[str]] = {}
         self._ends = _by_ends(self.modules.values())
 
     def __iter__(self) -> Iterator[Module]:
@@ -208,11 +209,12 @@ class Program:
         return outside if place is None else place.name
 
     def _bases(self, name: str) -> list[str]:
-        place = self.place(name)
-        if place is None:
-            return []
-        held = place.module.bases.get(place.symbol, [])
-        return [self._base(one, place.module) for one in held]
+        if name not in self._parents:
+            place = self.place(name)
+            held = [] if place is None else place.module.bases.get(place.symbol, [])
+            found = [self._base(one, place.module) for one in held if place is not None]
+            self._parents[name] = found
+        return self._parents[name]
 
     def _base(self, reference: str, module: Module) -> str:
         return self._defined(self.absolute(reference, module))

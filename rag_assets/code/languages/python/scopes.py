@@ -49,7 +49,7 @@ class Scopes:
 
     def __init__(self, source: PythonSource) -> None:
         self._source = source
-        self._classes = {one.symbol for one in source.definitions if one.sort == "class"}
+        self._own = {f":{one.symbol}": one for one in source.definitions if one.sort == "class"}
         self._top = {name: Meaning(ref) for name, ref in source.names.items()}
         self._local: dict[Definition, dict[str, Meaning]] = {}
         self._fields: dict[Definition, dict[str, str]] = {}
@@ -129,7 +129,7 @@ class Scopes:
         """The reference of a name that is a class: the file's own, or written as one."""
         found = self._named(written, near)
         if found.startswith(":"):
-            return found if found[1:] in self._classes else ""
+            return found if found in self._own else ""
         last = found.rpartition(".")[2]
         return found if last[:1].isupper() and not last.isupper() else ""
 
@@ -156,12 +156,12 @@ class Scopes:
 
     def _field(self, owner: str, name: str) -> str:
         """The class of an attribute that the body of an own class annotates."""
-        for one in self._source.definitions:
-            if one.sort == "class" and f":{one.symbol}" == owner:
-                if one not in self._fields:
-                    self._fields[one] = dict(self._annotations(one))
-                return self._fields[one].get(name, "")
-        return ""
+        one = self._own.get(owner)
+        if one is None:
+            return ""
+        if one not in self._fields:
+            self._fields[one] = dict(self._annotations(one))
+        return self._fields[one].get(name, "")
 
     def _annotations(self, one: Definition) -> Iterator[tuple[str, str]]:
         for statement, _ in self._source.statements(one.body):

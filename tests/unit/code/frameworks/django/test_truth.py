@@ -11,8 +11,10 @@ from typing import Any
 import django
 import pytest
 
-from rag_assets.code.frameworks.django.models import Models, models_of
-from rag_assets.code.frameworks.django.routes import Routes, routes_of
+from rag_assets.code.frameworks.django.fields import Models
+from rag_assets.code.frameworks.django.models import models_of
+from rag_assets.code.frameworks.django.routes import routes_of
+from rag_assets.code.frameworks.django.routing import Routes
 from rag_assets.code.frameworks.django.tables import Tables, tables_of
 from rag_assets.code.model import FileFacts
 from tests.unit.code.frameworks.django.project import PROJECT, facts, written
