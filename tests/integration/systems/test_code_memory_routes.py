@@ -30,7 +30,7 @@ SETTINGS = ServiceSettings(
 FILES = {
     "Invoice.php": "<?php\nnamespace App\\Models;\n"
     "class Invoice extends \\Illuminate\\Database\\Eloquent\\Model\n{\n}\n",
-    "InvoiceController.php": "<?php\nnamespace App\\Http\\Controllers;\n"
+    "Http/Controllers/InvoiceController.php": "<?php\nnamespace App\\Http\\Controllers;\n"
     "use App\\Models\\Invoice;\nclass InvoiceController\n{\n"
     "    public function show(Invoice $invoice) { return $invoice; }\n}\n",
 }
@@ -46,17 +46,18 @@ class Door:
         self._client = client
         self._headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
 
-    def get(self, path: str, **parameters: Any) -> Any:
-        return self._client.get(f"/api/projects/{path}", params=parameters, headers=self._headers)
+    def get(self, address: str, **parameters: Any) -> Any:
+        url = f"/api/projects/{address}"
+        return self._client.get(url, params=parameters, headers=self._headers)
 
 
 @pytest.fixture(scope="module")
 def client(shared_installation: Installation, driver: Driver) -> Iterator[TestClient]:
     folder = shared_installation.home.parent / "sources" / TENANT
-    folder.mkdir(parents=True)
+    (folder / "Http" / "Controllers").mkdir(parents=True)
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    source = {"name": "repo", "root": str(folder), "include": ["*.php"]}
+    source = {"name": "repo", "root": str(folder), "include": ["**/*.php"]}
     shared_installation.add_tenant(
         TENANT,
         **FAST,
@@ -91,7 +92,7 @@ def test_relations_are_answered_with_their_evidence(client: TestClient) -> None:
         SHOW,
         "App\\Models\\Invoice",
     )
-    assert (edge["path"], edge["line_start"]) == ("repo/InvoiceController.php", 6)
+    assert (edge["path"], edge["line_start"]) == ("repo/Http/Controllers/InvoiceController.php", 6)
     assert edge["evidence"].startswith("public function show(Invoice $invoice)")
 
 
@@ -100,13 +101,15 @@ def test_symbols_are_answered_with_lines_and_hashes(client: TestClient) -> None:
     [found] = door.get("shop/symbols", name="InvoiceController@show").json()["symbols"]
     assert (found["name"], found["path"], found["line_start"]) == (
         SHOW,
-        "repo/InvoiceController.php",
+        "repo/Http/Controllers/InvoiceController.php",
         6,
     )
     assert len(found["content_hash"]) == 64
     outline = door.get("shop/symbols", path="repo/Invoice.php").json()["symbols"]
     assert [node["name"] for node in outline] == ["App\\Models\\Invoice"]
-    both = door.get("shop/symbols", name="Invoice", path="repo/InvoiceController.php")
+    both = door.get(
+        "shop/symbols", name="Invoice", path="repo/Http/Controllers/InvoiceController.php"
+    )
     assert both.json() == {"symbols": []}
 
 
@@ -139,12 +142,13 @@ def test_bad_questions_name_the_field(
 
 
 def test_a_disabled_tenant_tells_nothing(
-    client: TestClient, shared_installation: Installation, driver: Driver
+    client: TestClient, shared_installation: Installation
 ) -> None:
-    door = Door(client, TENANT)
-    shared_installation.configure(TENANT, enabled=False)
-    with driver.session.catalog.database.begin():
-        pass
-    answer = door.get("shop/relations", name=SHOW)
-    assert answer.status_code == 200
-    shared_installation.configure(TENANT, enabled=True)
+    door, catalog = Door(client, TENANT), shared_installation.session().catalog
+    catalog.tenants.set_state(TENANT, "DISABLED")
+    try:
+        assert door.get("shop/relations", name=SHOW).json()["nodes"] == []
+        assert door.get("shop/symbols", name="Invoice").json() == {"symbols": []}
+    finally:
+        catalog.tenants.set_state(TENANT, "ACTIVE")
+    assert door.get("shop/relations", name=SHOW).json()["nodes"]
