@@ -36,6 +36,9 @@ SAMPLES = "SELECT tablename, attname, s::text FROM pg_stats s WHERE schemaname =
 UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "check_results": ("description", "error"),
     "document_index": ("error_message",),
+    "document_kinds": ("kinds",),
+    "edges": ("stated_of", "target", "evidence"),
+    "symbols": ("symbol", "short"),
     "documents": (
         *("path", "uri", "title", "said_title", "tags", "metadata", "error_message"),
         "source_type",
@@ -94,8 +97,11 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "documents": (
         *("tenant", "document_id", "source", "media_type", "content_sha256", "access_scope"),
         *("document_key", "status", "failed_document_key", "failed_config_key"),
-        *("embedded_sha256", "error_kind"),
+        *("embedded_sha256", "error_kind", "version"),
     ),
+    "document_kinds": ("tenant", "document_id"),
+    "edges": ("tenant", "chunk_set_key", "kind", "how"),
+    "symbols": ("tenant", "chunk_set_key", "role", "content_hash"),
     "embedder_probes": ("tenant", "embedder_id", "probes_key", "vectors", "distances"),
     "embedding_batches": (
         *("tenant", "tag", "batch_id", "embedder_id", "embedder", "hashes", "state"),
