@@ -7,6 +7,7 @@
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
 # make docs   writes the documentation as a site into .local/site
 # make browser installs a Chromium for the tests that need one (Debian's, as root)
+# make php    installs PHP and Laravel for the tests that compare with it (Debian's, as root)
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test php browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -37,6 +38,10 @@ demo: setup
 
 test: setup
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
+
+php:
+	@php -m 2> /dev/null | grep -q sqlite3 && test -d /usr/share/php/Illuminate \
+		|| { apt-get update -qq && apt-get install -y -qq php-cli php-sqlite3 php-laravel-framework > /dev/null; }
 
 browser:
 	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium > /dev/null; }

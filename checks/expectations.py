@@ -55,6 +55,7 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
         key, hashes = row["key"], row["text_sha256"]
         user = users[key]
         in_tokens = user.parameters.kind.unit == "tokens"
+        is_code = row["definitions"] is not None
         for position, chunk in enumerate(row["chunks"]):
             headings, text = tuple(chunk["heading_path"] or ()), chunk["text"] or ""
             yield (
@@ -66,7 +67,7 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
                 user.parameters.limit,
                 len(text.strip()),
                 hashes[position] if position < len(hashes) else None,
-                text_hash(user.title, headings, text),
+                text_hash(user.title, headings, text, is_code=is_code),
             )
 
 

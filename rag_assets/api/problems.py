@@ -38,6 +38,7 @@ from rag_assets.common.errors import (
     KeyUnreadable,
     MalformedResponse,
     NoChatModel,
+    NoCodeMemory,
     NoExperience,
     NoProviderKey,
     NoRecordsSource,
@@ -124,6 +125,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     UnknownExperience: Kind(404, "unknown-experience", "There is nothing of that id"),
     EntryDiffers: Kind(409, "entry-differs", "Another entry has this external id"),
     NoExperience: Kind(409, "no-experience", "The tenant keeps no experience of projects"),
+    NoCodeMemory: Kind(409, "no-code-memory", "The project has no code memory"),
     NotVerified: Kind(422, "not-verified", "The entry holds no verified solution"),
     UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
     ConfiguredByOperator: Kind(

@@ -24,6 +24,7 @@ many vanish, nothing is deleted until a person allows it. The run's slice is cho
         "held": "disappeared in suspicious number, and kept: `sync --allow-deletes` deletes them",
         "pruned": "older than the tenant's retention",
         "failed": "cannot be read, now or permanently; first failures shows why",
+        "left out": "files that stay out by a rule of their source: vendored ones, say",
         "slice": "documents that this run processes; the rest waits for the next run",
     },
 )

@@ -70,6 +70,7 @@ def raw_documents(
                 {"change": "string", "document": "string", "bytes": "int"},
                 [(change.kind, change.uri, change.bytes) for change in report.sample],
             ),
+            "left out": table({"rule": "string", "files": "int"}, sorted(report.left_out.items())),
             "first failures": notes(
                 ctx.ref.id,
                 ("document", "reason"),

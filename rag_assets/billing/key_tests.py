@@ -118,7 +118,7 @@ class KeyTests:
             self._settings.tenants_file, cache=self._settings.local / "cache"
         ).beginning_of_projects()
         for name, profile in installed_systems().profiles.items():
-            if profile.requires_project:
+            if profile.projects_over_api:
                 config = {**beginning, "id": "projects", "profile": name}
                 config |= {"organization": "any", "project": "any"}
                 return Tenant.from_config(config).embedder

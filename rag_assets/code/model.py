@@ -73,6 +73,8 @@ class Fact:
         start, end: character offsets of the evidence, half open.
         symbol: the qualified name of the innermost definition that it stands in; "" at top level.
         values: what it says, as JSON values by name.
+        line_start, line_end: of the evidence, counted from 1; 0 until they are counted.
+        evidence: the beginning of the evidence, credentials masked, in one line.
     """
 
     kind: str
@@ -80,6 +82,9 @@ class Fact:
     end: int
     symbol: str = ""
     values: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES, hash=False)
+    line_start: int = 0
+    line_end: int = 0
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── EntryDiffers              another entry was captured under the same external id
     ├── UnknownExperience         no such entry, pattern, question or checkpoint
     ├── NoExperience              the tenant keeps no experience of projects
+    ├── NoCodeMemory              the project has no code memory
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
     │   ├── UnknownSource
@@ -141,6 +142,10 @@ class UnknownExperience(RagAssetsError):
 
 class NoExperience(RagAssetsError):
     """The tenant keeps no experience of projects: its profile is another one."""
+
+
+class NoCodeMemory(RagAssetsError):
+    """The project has no code memory: its tenants have other profiles."""
 
 
 class ConfigurationError(RagAssetsError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 from rag_assets.common.batches import batched
@@ -113,15 +114,24 @@ def _sample(
 def _chunk_sets(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[ChunkSetRow]:
     """The chunk sets of documents, made by worker processes where there is work for several."""
     texts = _texts(ctx, todo)
-    if sum(item.document.facts.size for item in todo) < _WORKERS_BYTES:
+    small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
+    if small and not any(map(partial(_needs_worker, ctx), todo)):
         yield from (_row(text.chunk()) for text in texts)
         return
     batches = batched(
         texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), most=_TASK_CHARACTERS
     )
     with ctx.worker_pool() as pool:
-        for made in pool.map(map(ChunkTask, batches)):
-            yield from map(_row, made)
+        left: list[UnchunkedText] = []
+        for outcome in pool.map(map(ChunkTask, batches)):
+            yield from map(_row, outcome.made)
+            left += outcome.left
+        for outcome in pool.map(ChunkTask((text,)) for text in left):
+            yield from map(_row, outcome.made)
+
+
+def _needs_worker(ctx: TenantContext, item: ParsedDocument) -> bool:
+    return ctx.chunk_parameters(item.document, item.media_type).kind.read is not None
 
 
 def _texts(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[UnchunkedText]:
@@ -143,7 +153,7 @@ def _with_texts(
 
 def _row(made: ChunkSet) -> ChunkSetRow:
     dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
-    return ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language)
+    return ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language, made.facts)
 
 
 def _warn_of_secrets(

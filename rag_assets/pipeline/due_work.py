@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import parsed_digest
@@ -184,7 +183,7 @@ def _measure_stored(
         if set_key in stored:
             rows = stored[set_key].chunks
             title = heads[key].title
-            texts.meet({c.text_sha256: embedding_text(title, c.heading_path, c.text) for c in rows})
+            texts.meet({chunk.text_sha256: chunk.embedded(title) for chunk in rows})
             count += len(rows)
         else:
             row = ctx.lake.parsed([key])[key]
@@ -197,12 +196,7 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
     count = 0
     for chosen in ways:
         made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
-        texts.meet(
-            {
-                chunk.text_sha256: embedding_text(parsed.title, chunk.heading_path, chunk.text)
-                for chunk in made.chunks
-            }
-        )
+        texts.meet({chunk.text_sha256: chunk.embedded(parsed.title) for chunk in made.chunks})
         count += len(made.chunks)
     return count
 

@@ -17,7 +17,6 @@ from rag_assets.common.errors import (
     RequestsStopped,
 )
 from rag_assets.common.failure_kinds import FailureKind, failure_kind
-from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Vectors
@@ -247,8 +246,8 @@ def _items(ctx: TenantContext, waiting: Sequence[_Waiting], missing: Set[str]) -
     for key, title in titles.items():
         for chunk in rows[key].chunks:
             if chunk.text_sha256 in missing:
-                text = embedding_text(title, chunk.heading_path, chunk.text)
-                items.setdefault(chunk.text_sha256, EmbedItem(chunk.text_sha256, text))
+                item = EmbedItem(chunk.text_sha256, chunk.embedded(title))
+                items.setdefault(chunk.text_sha256, item)
     return list(items.values())
 
 

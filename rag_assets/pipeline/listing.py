@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -127,6 +128,7 @@ def _record(
         bytes=sum(change.document.size for change in fresh),
         sample=sample_of(fresh, known, deletions.removed, names),
         rejected=rejected_of(listing.changes, names),
+        left_out=Counter(listing.left_out),
     )
 
 

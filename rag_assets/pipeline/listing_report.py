@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any
 
@@ -42,6 +43,7 @@ class ListingReport:
         sample: the first changes.
         rejected: the first documents that cannot be read, with reasons.
         unlisted: why sources could not be listed; the others were.
+        left_out: how many files stay out, by the rule of their source.
     """
 
     added: int = 0
@@ -56,6 +58,7 @@ class ListingReport:
     rejected: tuple[DocumentNote, ...] = ()
     unlisted: tuple[str, ...] = ()
     seconds: float = 0.0
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def documents(self) -> int:
@@ -64,7 +67,7 @@ class ListingReport:
 
     def plus(self, other: ListingReport) -> ListingReport:
         """Both together."""
-        names = [field.name for field in fields(self)]
+        names = [each.name for each in fields(self)]
         return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
 
 

@@ -24,6 +24,7 @@ from rag_assets.pipeline.catalog_mark import keep_mark, may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
+from rag_assets.pipeline.labelling import label_documents, relations_of_versions
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.publication import publish_when_complete
@@ -78,6 +79,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     require_index(ctx, generation)
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
+    label_documents(work.context, work)
     complete = complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
     intact = ctx.catalog.index.up_to_date(
@@ -92,6 +94,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         [version.indexed(work.config_key) for version in unchanged],
         ahead=ctx.clock.ahead,
         beside=work.beside,
+        relations=relations_of_versions(ctx, unchanged),
     )
     if mark is not None:
         keep_mark(ctx, mark)
@@ -211,7 +214,10 @@ def _publish_batch(
         ]
         ahead, beside = ctx.clock.ahead, work.beside
         mark = ctx.catalog.index.commit(
-            ctx.ref, generation.number, versions, ahead=ahead, beside=beside
+            *(ctx.ref, generation.number, versions),
+            ahead=ahead,
+            beside=beside,
+            relations=relations_of_versions(ctx, batch),
         )
         may_replace = keep_mark(ctx, mark)
     except (TenantGone, TenantLocked):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, RagAssetsError
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
@@ -178,9 +179,9 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
 def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of all configuration that determines a tenant's entries.
 
-    Parsers, secret rules and the detector of languages are in it but do not make a generation:
-    their output replaces the previous one document by document. So are the parser's limits and
-    passwords: documents that failed are retried after either changes.
+    Parsers, readers of source code, secret rules and the detector of languages are in it but do
+    not make a generation: their output replaces the previous one document by document. So are the
+    parser's limits and passwords: documents that failed are retried after either changes.
 
     Raises:
         ConfigurationError: a password's variable, or another thing in the settings, is missing.
@@ -196,6 +197,8 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         detector_version(),
         parser.model_dump(mode="json"),
         parser.options.identity(),
+        # Only where source code is read: the keys of other tenants must not change.
+        *([READING_VERSION] if tenant.reads_code else []),
     )
 
 

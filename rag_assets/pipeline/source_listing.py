@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rag_assets.billing.key_file import existing_key_file
+from rag_assets.common.errors import ListingFailed
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.diff import Change, Comparison, KnownDocument
 from rag_assets.ingest.sources.digests import hash_documents
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
-from rag_assets.ingest.sources.model import DocumentSource, KnowsState, ListedDocument
+from rag_assets.ingest.sources.model import (
+    DocumentSource,
+    KnowsState,
+    LeavesOut,
+    ListedDocument,
+)
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION
@@ -32,6 +38,7 @@ class SourceListing:
     Attributes:
         lost: removed documents whose content does not appear elsewhere in the same listing.
         scoped: ids of documents whose access scope is set by their source.
+        left_out: how many documents the source has left out, by its rules.
     """
 
     changes: tuple[Change, ...]
@@ -42,6 +49,7 @@ class SourceListing:
     digest: str
     listed_at_ns: int
     scoped: frozenset[str] = frozenset()
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 class ListingDigest:
@@ -73,13 +81,19 @@ class ListingDigest:
 def digest_without_listing(source: DocumentSource, settings: str = "") -> str | None:
     """The digest of a source's listing, where the source knows its state; None elsewhere.
 
+    A source that cannot tell now is listed: that says what is wrong.
+
     Args:
         source: the source.
         settings: see settings_key.
     """
     if not isinstance(source, KnowsState):
         return None
-    return f"state-{key_of('state', source.state())}{settings[:8]}"
+    try:
+        state = source.state()
+    except ListingFailed:
+        return None
+    return f"state-{key_of('state', state)}{settings[:8]}"
 
 
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
@@ -152,6 +166,7 @@ def compare_source(
         digest=known_state or digest.hexdigest(),
         listed_at_ns=listed_at_ns,
         scoped=frozenset(scoped),
+        left_out=source.left_out if isinstance(source, LeavesOut) else {},
     )
 
 

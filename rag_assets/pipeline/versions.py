@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rag_assets.code.kinds import source_type_of
+from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_versions import documents_of
@@ -25,6 +27,7 @@ class Version:
         title: found in its content, else its file's name.
         language: of its content; None where that is not sure.
         key: hash of all that its entries hold.
+        kinds: what its definitions are; see KindTable.
         dropped_count: chunks dropped because they touch a credential.
     """
 
@@ -38,6 +41,7 @@ class Version:
     key: str
     chunk_count: int
     dropped_count: int
+    kinds: Mapping[str, str]
 
     def indexed(self, config_key: str) -> IndexedVersion:
         """The version as the catalog records it."""
@@ -57,12 +61,16 @@ class Version:
 def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     """The slice's documents of which every chunk has a vector, each in one version."""
     parsed = documents_of(ctx, work)
+    ids = [item.document.document_id for item in parsed]
+    kinds = ctx.catalog.kinds.of(ctx.ref.id, ids) if ctx.tenant.reads_code else {}
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
     complete = {
         # Former ones come last: the present one of a document goes before.
-        item.document.document_id: _version(ctx, item, head)
+        item.document.document_id: _version(
+            ctx, item, head, kinds.get(item.document.document_id, {})
+        )
         for item in reversed(parsed)
         if (head := heads.get(item.chunk_set_key)) is not None and without.isdisjoint(head.hashes)
     }
@@ -81,13 +89,23 @@ def entries_of(
     for version in versions:
         document = _entry_document(version)
         entries += [
-            Entry(owner, document, chunk, vectors[chunk.text_sha256])
+            Entry(owner, document, chunk, vectors[chunk.text_sha256], _chunk_type(version, chunk))
             for chunk in sets[version.chunk_set_key].chunks
         ]
     return entries
 
 
-def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Version:
+def _chunk_type(version: Version, chunk: Chunk) -> str | None:
+    named = chunk.definition
+    if named is None:
+        return None
+    place = version.document.source_type
+    return source_type_of(named.role, named.symbol, version.kinds, place)
+
+
+def _version(
+    ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead, kinds: Mapping[str, str]
+) -> Version:
     document = item.document
     title = document.said_title or item.title or _file_name(document)
     key = indexed_key(
@@ -102,6 +120,7 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
         tags=document.tags,
         metadata=document.metadata,
         reindex_requests=document.reindex_requests,
+        kinds=kinds,
     )
     return Version(
         document=document,
@@ -114,6 +133,7 @@ def _version(ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead) -> Ve
         key=key,
         chunk_count=len(head.hashes),
         dropped_count=head.dropped,
+        kinds=kinds,
     )
 
 

@@ -10,6 +10,7 @@ from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, Scores
 from rag_assets.retrieval.search_progress import RankingKind, SearchProgress
 from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.index.model import SYMBOL
 
 
 def hit_of(
@@ -50,6 +51,8 @@ def hit_of(
         source_sha256=version.content_sha256,
         stale=version.stale,
         also=passage.also,
+        source_type=fields["source_type"],
+        symbol=fields.get("metadata", {}).get(SYMBOL),
     )
 
 

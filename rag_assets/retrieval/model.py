@@ -233,6 +233,8 @@ class Hit(Location):
         trimmed: whether the end of its text was left out, to keep within the budget.
         also: uris of other documents that the caller may read and that hold the same text; none
             of more than 8,191 characters.
+        source_type: what kind of source it is from; see Question.source_types.
+        symbol: the qualified name of what it defines, in source code; else None.
     """
 
     number: int
@@ -254,6 +256,8 @@ class Hit(Location):
     stale: bool
     trimmed: bool = False
     also: tuple[str, ...] = ()
+    source_type: str = ""
+    symbol: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

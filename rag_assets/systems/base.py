@@ -34,6 +34,8 @@ class Profile:
         retrieval_steps: names of the steps of a search, in order; empty for the standard ones.
         requires_project: whether each of its tenants is one project of an organization, which
             applications make and name by these two.
+        projects_over_api: whether applications make such projects, which begin with what
+            tenants.yaml has as `projects`; otherwise operators add each of its tenants.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -44,6 +46,7 @@ class Profile:
     asked_by: frozenset[str] = frozenset()
     retrieval_steps: tuple[str, ...] = ()
     requires_project: bool = False
+    projects_over_api: bool = False
     follows_guidelines: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:

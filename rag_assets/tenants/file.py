@@ -225,7 +225,7 @@ def _beginning(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _project_profiles() -> dict[str, bool]:
     profiles = installed_systems().profiles
-    return {name: profile.requires_project for name, profile in profiles.items()}
+    return {name: profile.projects_over_api for name, profile in profiles.items()}
 
 
 def _yaml() -> YAML:

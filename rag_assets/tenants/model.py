@@ -308,6 +308,12 @@ class Tenant(_Model):
         )
         return next(rules, self.chunker).parameters
 
+    @property
+    def reads_code(self) -> bool:
+        """Whether one of its chunkers reads source code."""
+        chosen = (self.chunker, *self.chunkers)
+        return any(one.parameters.kind.read is not None for one in chosen)
+
     def retention_of(self, source_type: str) -> int | None:
         """Days that documents of a source type are kept; None: as long as their source does."""
         days = self.retention_days

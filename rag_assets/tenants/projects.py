@@ -170,7 +170,7 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
 
     Args:
         beginning: as in tenants.yaml.
-        profiles: whether each of the installed profiles requires a project.
+        profiles: whether applications make projects of each of the installed profiles.
 
     Raises:
         ConfigurationError: it names a field that is not for all projects, or a wrong value.
@@ -180,8 +180,8 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
         raise ConfigurationError(
             f"projects: {own[0]} is each project's own", hint="take it out of `projects`"
         )
-    for profile, requires_project in profiles.items():
-        if requires_project:
+    for profile, over_api in profiles.items():
+        if over_api:
             project = {"profile": profile, "organization": "any", "project": "any"}
             Tenant.from_config({**beginning, "id": "projects", **project})
 

@@ -41,10 +41,7 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
     folders = [kind.folder_of(source) for kind, source in kinds]
     return TenantSources(
         tuple(str(base / folder.expanduser()) for folder in folders if folder is not None),
-        all(
-            kind.of_records or kind.uploaded or folder
-            for (kind, _), folder in zip(kinds, folders, strict=True)
-        ),
+        all(kind.tells(source) for kind, source in kinds),
     )
 
 

@@ -46,6 +46,7 @@ def put_project(
 ) -> None:
     """Make a project, or change what is given of its settings."""
     named = _project(profile, organization, project)
+    _require_made_here(profile)
     done = _projects(session).put(named, _settings(settings), anew=anew)
     shown = {**_shown(session, done.record), "created": done.created, "changed": done.changed}
     if as_json:
@@ -129,6 +130,16 @@ def _project(profile: str, organization: str, project: str) -> Project:
             hint="`rag-assets tenants add` adds one",
         )
     return Project(profile, organization, project)
+
+
+def _require_made_here(profile: str) -> None:
+    from rag_assets.tenants.profiles import profile_of
+
+    if not profile_of(profile).projects_over_api:
+        raise ConfigurationError(
+            f"projects of the profile {profile!r} are not made by this",
+            hint="`rag-assets tenants add`, or tenants.yaml, adds one",
+        )
 
 
 def _settings(given: Mapping[str, Any]) -> ProjectSettings:

@@ -6,11 +6,16 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node, Parser, Tree
 
+PARSE_SECONDS: Final = 10.0
+"""How long a parser may take; ordinary code takes a tenth of a second for 1 MiB."""
+
+_SLICE: Final = 1 << 16
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
@@ -19,7 +24,8 @@ class SyntaxTree:
 
     Attributes:
         text: the text.
-        root: its outermost node.
+        root: its outermost node; an empty one, if the parser gave up.
+        gave_up: whether the parser was stopped: hostile input takes some of them quadratic time.
 
     Args:
         text: without lone surrogates.
@@ -30,14 +36,17 @@ class SyntaxTree:
     def __init__(self, text: str, module: str, function: str = "language") -> None:
         self.text = text
         data = text.encode("utf-8")
-        self.root: Node = _parser(module, function).parse(data).root_node
+        parser = _parser(module, function)
+        tree = _parse(parser, data)
+        self.gave_up = tree is None
+        self.root: Node = (tree or parser.parse(b"")).root_node
         self._ascii = len(data) == len(text)
         self._bytes, self._characters = ([], []) if self._ascii else _wide(text)
 
     @property
     def has_errors(self) -> bool:
         """Whether a part of the text could not be parsed."""
-        return self.root.has_error
+        return self.gave_up or self.root.has_error
 
     def start(self, node: Node) -> int:
         """The character offset at which a node begins."""
@@ -84,6 +93,19 @@ def _parser(module: str, function: str) -> Parser:
     from tree_sitter import Language, Parser
 
     return Parser(Language(getattr(import_module(module), function)()))
+
+
+def _parse(parser: Parser, data: bytes) -> Tree | None:
+    """A tree, or none if it takes longer than is allowed."""
+    last = monotonic() + PARSE_SECONDS
+    try:
+        return parser.parse(
+            lambda at, _: data[at : at + _SLICE],
+            progress_callback=lambda *_: monotonic() > last,
+        )
+    except ValueError:  # this is how a stopped parser says so; it would go on where it stopped
+        parser.reset()
+        return None
 
 
 def _wide(text: str) -> tuple[list[int], list[int]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rag_assets.code.model import Fact
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.masked_spans import touching
@@ -12,6 +15,9 @@ from rag_assets.ingest.chunking.model import Chunk, chunk_record
 from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.parsing.languages import language_identity, language_of
 from rag_assets.ingest.parsing.model import ParsedText
+
+_SHOWN = 200
+"""Characters of a fact's evidence that are kept."""
 
 CHUNKER_VERSION = 1
 """Increased whenever the same text and parameters would give other chunks."""
@@ -44,6 +50,7 @@ class ChunkSet:
         chunks: those kept, numbered from 0 without gaps.
         language: of the document; see language_of.
         dropped: the dropped ones, in order.
+        facts: what the text, with its credentials masked, states.
     """
 
     key: str
@@ -51,6 +58,7 @@ class ChunkSet:
     chunks: tuple[Chunk, ...]
     language: str | None = None
     dropped: tuple[DroppedChunk, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
 
 def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
@@ -72,12 +80,19 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 
 
 def chunk_document(
-    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str
+    parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, confined: bool = True
 ) -> ChunkSet:
-    """Cut one document; drop every chunk that touches a masked credential."""
+    """Cut one document; drop every chunk that touches a masked credential.
+
+    Args:
+        parsed: the document.
+        parameters: the chunker and its limits.
+        parsed_digest: hash of the parsed text.
+        confined: whether this process has limits of time and memory for it.
+    """
     language = language_of(parsed)
-    passages = parameters.kind.split(parameters.request(parsed, language))
-    made = list(locate(parsed, passages))
+    cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
+    made = list(locate(parsed, cut.passages))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
     for chunk, masks in zip(made, touching(parsed.masked, made), strict=True):
@@ -92,7 +107,21 @@ def chunk_document(
         chunks=tuple(kept),
         language=language,
         dropped=tuple(dropped),
+        facts=tuple(_located(cut.facts, parsed.text)),
     )
+
+
+def _located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
+    """The facts in order, with their lines and the text of their evidence."""
+    line_ends = [found.start() for found in re.finditer("\n", text)]
+    for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):
+        shown = " ".join(text[fact.start : min(fact.end, fact.start + _SHOWN)].split())
+        yield replace(
+            fact,
+            line_start=bisect_left(line_ends, fact.start) + 1,
+            line_end=bisect_left(line_ends, max(fact.start, fact.end - 1)) + 1,
+            evidence=shown,
+        )
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:

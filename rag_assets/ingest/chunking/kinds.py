@@ -6,9 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from rag_assets.code.model import Fact
+from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
+
+UNREAD = "unread"
+"""The kind of a fact: something of the text could not be read; `why` says what, and why."""
+
+_STOPPED = "reading it needs more time or memory than one document may use"
 
 MAX_TOKENS = 8191  # the longest input of embedding models, less one
 _TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
@@ -38,6 +45,19 @@ class ChunkRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CutText:
+    """A document after it was cut.
+
+    Attributes:
+        passages: see ChunkerKind.split.
+        facts: what the text states, for chunkers that read it.
+    """
+
+    passages: list[Passage]
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkerKind:
     """One chunker.
 
@@ -50,6 +70,9 @@ class ChunkerKind:
         limit, overlap: its defaults.
         overlaps: whether its passages may repeat something.
         minimum: see ChunkRequest.
+        read: cuts in place of `split` and tells what the text states. It runs a parser that a
+            hostile text may stop, and so in worker processes only; `split` is what remains for
+            texts that stopped it.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -62,7 +85,20 @@ class ChunkerKind:
     overlap: int = 0
     overlaps: bool = True
     minimum: int = 0
+    read: Callable[[ChunkRequest], CutText] | None = None
     version: int = 1
+
+    def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
+        """Cut a document.
+
+        Args:
+            request: the document.
+            confined: whether this process has limits of time and memory for it.
+        """
+        if self.read is not None and confined:
+            return self.read(request)
+        facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
+        return CutText(self.split(request), facts)
 
     @property
     def smallest(self) -> int:
@@ -139,4 +175,6 @@ class ChunkParameters:
             identity["minimum"] = self.kind.minimum
         if self.kind.version != 1:
             identity["version"] = self.kind.version
+        if self.kind.read is not None:
+            identity["reading"] = READING_VERSION
         return identity

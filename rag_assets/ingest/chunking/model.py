@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +12,21 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location, location_fields
 
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a chunk of source code is by its own text.
+
+    Attributes:
+        role: see rag_assets.code.model.Role.
+        symbol: its qualified name; "" for what has none.
+        signature: its declaration in one line; "" for what has none.
+    """
+
+    role: str
+    symbol: str = ""
+    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +43,7 @@ class Chunk:
         text_sha256: hash of the text that is embedded (see embedding_text).
         location: where in the document it is.
         facts: further values from its chunker; JSON values by name.
+        definition: what it defines, where the chunker of source code made it; else None.
     """
 
     ordinal: int
@@ -39,38 +56,70 @@ class Chunk:
     text_sha256: str
     location: Location = UNKNOWN_LOCATION
     facts: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
+    definition: Definition | None = None
+
+    def embedded(self, title: str | None) -> str:
+        """The text whose vector stands for it, in a document with this title."""
+        return embedding_text(
+            title, self.heading_path, self.text, is_code=self.definition is not None
+        )
 
 
-_FLAT = tuple(each.name for each in fields(Chunk) if each.name not in ("location", "facts"))
+_NOT_FLAT = ("location", "facts", "definition")
+_FLAT = tuple(each.name for each in fields(Chunk) if each.name not in _NOT_FLAT)
 
 
 def chunk_record(chunk: Chunk) -> dict[str, Any]:
-    """A chunk as a flat row; facts are in it only where there are any."""
+    """A chunk as a flat row; facts and a definition are in it only where there are any."""
     values = {name: getattr(chunk, name) for name in _FLAT}
     values["heading_path"] = list(chunk.heading_path)
-    facts = {"facts": dict(chunk.facts)} if chunk.facts else {}
-    return values | location_fields(chunk.location) | facts
+    values |= location_fields(chunk.location)
+    if chunk.facts:
+        values["facts"] = dict(chunk.facts)
+    if chunk.definition is not None:
+        values["definition"] = asdict(chunk.definition)
+    return values
 
 
 def chunk_of(record: Mapping[str, Any]) -> Chunk:
     """The inverse of chunk_record()."""
     values: dict[str, Any] = {name: record[name] for name in _FLAT}
     values["heading_path"] = tuple(record["heading_path"])
-    facts = record.get("facts") or NO_FACTS
-    return Chunk(**values, location=Location.of(record), facts=facts)
+    facts, definition = record.get("facts") or NO_FACTS, record.get("definition")
+    return Chunk(
+        **values,
+        location=Location.of(record),
+        facts=facts,
+        definition=None if definition is None else Definition(**definition),
+    )
 
 
-def embedding_text(title: str | None, heading_path: tuple[str, ...], text: str) -> str:
+def embedding_text(
+    title: str | None, heading_path: tuple[str, ...], text: str, *, is_code: bool = False
+) -> str:
     """The text whose vector stands for a chunk: title found in the content, headings, passage.
 
-    File names and paths are left out on purpose: a rename must not cost an embedding.
+    File names and paths are left out on purpose: a rename must not cost an embedding. Nor must
+    a change of indentation, of line ends or of blanks at the end of lines in source code.
     """
+    if is_code:
+        text = normalised(text)
     above = [part for part in (title, *heading_path) if part]
     if len(above) > 1 and above[0] == above[1]:
         above = above[1:]
     return "\n".join([" › ".join(above), text]) if above else text
 
 
-def text_hash(title: str | None, heading_path: tuple[str, ...], text: str) -> str:
+def text_hash(
+    title: str | None, heading_path: tuple[str, ...], text: str, *, is_code: bool = False
+) -> str:
     """The key of the vector of embedding_text(...)."""
-    return sha256_hex(embedding_text(title, heading_path, text))
+    return sha256_hex(embedding_text(title, heading_path, text, is_code=is_code))
+
+
+def normalised(text: str) -> str:
+    """Source code with line feeds alone, no blanks at the end of lines, and no common indent."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    first, *others = (line.rstrip() for line in lines)
+    # A passage begins at its first word: the indent of its first line is not in it.
+    return "\n".join([first.lstrip(), textwrap.dedent("\n".join(others))]).strip()

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location
-from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, text_hash
+from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, Definition, text_hash
 from rag_assets.ingest.parsing.model import Block, ParsedText
 
 
@@ -22,6 +22,7 @@ class Passage:
         heading_path: headings above the new text, outermost first.
         token_count: cl100k_base tokens of text[start:end].
         facts: further values from the chunker; JSON values by name.
+        definition: what it defines, in source code that was cut along definitions; else None.
     """
 
     start: int
@@ -30,6 +31,7 @@ class Passage:
     heading_path: tuple[str, ...]
     token_count: int
     facts: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
+    definition: Definition | None = None
 
 
 def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
@@ -51,9 +53,12 @@ def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
             byte_start=starts.byte,
             heading_path=passage.heading_path,
             token_count=passage.token_count,
-            text_sha256=text_hash(parsed.title, passage.heading_path, text),
+            text_sha256=text_hash(
+                parsed.title, passage.heading_path, text, is_code=passage.definition is not None
+            ),
             location=location,
             facts=passage.facts,
+            definition=passage.definition,
         )
 
 

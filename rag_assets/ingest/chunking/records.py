@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
+from rag_assets.code.model import Fact
 from rag_assets.ingest.chunking.chunk_set import ChunkSet, DroppedChunk
 from rag_assets.ingest.chunking.location import (
     LOCATION_FIELDS,
@@ -12,7 +14,7 @@ from rag_assets.ingest.chunking.location import (
     Location,
     location_fields,
 )
-from rag_assets.ingest.chunking.model import NO_FACTS, Chunk
+from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, Definition
 
 _FIELDS = (
     *("ordinal", "start", "end", "byte_start"),
@@ -28,6 +30,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
         "chunks": [_values(chunk) for chunk in chunk_set.chunks],
         "language": chunk_set.language,
         "dropped": [[d.ordinal, d.start, d.end, d.rules] for d in chunk_set.dropped],
+        "facts": fact_records(chunk_set.facts),
     }
 
 
@@ -47,18 +50,33 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
             DroppedChunk(ordinal, start, end, tuple(rules))
             for ordinal, start, end, rules in record["dropped"]
         ),
+        facts=facts_of(record["facts"]),
     )
+
+
+def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
+    """Facts as JSON can hold them."""
+    return [
+        [f.kind, f.start, f.end, f.symbol, dict(f.values), f.line_start, f.line_end, f.evidence]
+        for f in facts
+    ]
+
+
+def facts_of(records: Iterable[Sequence[Any]]) -> tuple[Fact, ...]:
+    """The inverse of fact_records."""
+    return tuple(Fact(*record) for record in records)
 
 
 def _values(chunk: Chunk) -> list[Any]:
     location = location_fields(chunk.location)
     place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
     values = [getattr(chunk, name) for name in _FIELDS]
-    return [*values, place, dict(chunk.facts) or None]
+    definition = None if chunk.definition is None else astuple(chunk.definition)
+    return [*values, place, dict(chunk.facts) or None, definition]
 
 
 def _chunk(text: str, values: list[Any]) -> Chunk:
-    *rest, place, facts = values
+    *rest, place, facts, definition = values
     known = dict(zip(_FIELDS, rest, strict=True))
     known["heading_path"] = tuple(known["heading_path"])
     location = UNKNOWN_LOCATION
@@ -68,5 +86,6 @@ def _chunk(text: str, values: list[Any]) -> Chunk:
         text=text[known["start"] : known["end"]],
         location=location,
         facts=facts or NO_FACTS,
+        definition=None if definition is None else Definition(*definition),
         **known,
     )

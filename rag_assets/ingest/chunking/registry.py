@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
+from rag_assets.ingest.chunking.code import CODE
 from rag_assets.ingest.chunking.heading import HEADING
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
 from rag_assets.ingest.chunking.record import RECORD
@@ -15,7 +16,7 @@ from rag_assets.ingest.chunking.sentence import SENTENCE
 
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
-CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD))
+CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, CODE))
 """A new chunker is one value in a module of its own, and its name here."""
 
 DEFAULT_CHUNKER = HEADING.name

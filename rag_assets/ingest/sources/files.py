@@ -8,11 +8,12 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from rag_assets.common.errors import ConfigurationError, ListingFailed
+from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, media_type_of
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
+from rag_assets.ingest.sources.roots import Roots
 from rag_assets.ingest.sources.safe_files import stream_file
 from rag_assets.ingest.sources.walk import Selection, walk_root
 
@@ -78,7 +79,7 @@ class FilesSource:
         # Links above and at the root are set by the operator; no other link is followed.
         self._root = config.root.expanduser().resolve()
         self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
-        _require_usable(config.name, self._root, tuple(allowed_roots), tuple(forbidden_roots))
+        Roots(tuple(allowed_roots), tuple(forbidden_roots)).require(config.name, self._root)
 
     @property
     def name(self) -> str:
@@ -109,8 +110,8 @@ class FilesSource:
                     uri=uri_of(name, path),
                     media_type=media_type_of(path),
                     size=facts.st_size,
-                    mtime_ns=_storable(facts.st_mtime_ns),
-                    ctime_ns=_storable(facts.st_ctime_ns),
+                    mtime_ns=storable_time(facts.st_mtime_ns),
+                    ctime_ns=storable_time(facts.st_ctime_ns),
                     inode=facts.st_ino,
                 )
         except ListingFailed as error:
@@ -133,22 +134,6 @@ def _build(config: FilesConfig, context: SourceContext) -> FilesSource:
 FILES = SourceKind("files", FilesConfig, _build, path_fields=("root",), folder="root")
 
 
-def _require_usable(
-    name: str, root: Path, allowed: tuple[Path, ...], forbidden: tuple[Path, ...]
-) -> None:
-    if allowed and not any(root.is_relative_to(folder.resolve()) for folder in allowed):
-        raise ConfigurationError(
-            f"source {name}: {root} lies in none of the allowed roots",
-            hint="move the documents, or add a folder above them to RAG_ASSETS_ALLOWED_ROOTS",
-        )
-    for state in (folder.resolve() for folder in forbidden):
-        if root.is_relative_to(state) or state.is_relative_to(root):
-            raise ConfigurationError(
-                f"source {name}: {root} overlaps the project's own state in {state}",
-                hint="name a folder that holds documents only, such as one beside it",
-            )
-
-
-def _storable(nanoseconds: int) -> int:
+def storable_time(nanoseconds: int) -> int:
     """Clamp a file's time to the range of a database; users can set any time of a file."""
     return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

@@ -96,12 +96,21 @@ class Rules:
             True if the deciding rule is a plain one, False if it is negated, None if no rule
             matches.
         """
+        last = self._last(folder, name, is_folder=is_folder)
+        return None if last < 0 else not last & 1
+
+    def deciding(self, folder: bytes, name: bytes) -> int | None:
+        """The position of the rule that decides about a file; None if no rule matches it."""
+        last = self._last(folder, name, is_folder=False)
+        return None if last < 0 else last >> 1
+
+    def _last(self, folder: bytes, name: bytes, *, is_folder: bool) -> int:
         by_name = self._folders_by_name if is_folder else self._files_by_name
         by_path = self._folders_by_path if is_folder else self._files_by_path
         last = by_name.last(name)
         if not by_path.empty:
             last = max(last, by_path.last(folder + name))
-        return None if last < 0 else not last & 1
+        return last
 
 
 class _Alternatives:

@@ -67,6 +67,8 @@ class SourceKind(Generic[_Config]):
         path_fields: fields of the configuration that are paths: relative ones are relative to
             tenants.yaml, and moving what they name changes no document.
         folder: the field that names a folder which must exist and is watched; None: no field.
+        in_folder: whether all that changes a source happens in its folder, outside `.git`; by
+            default it does.
     """
 
     name: str
@@ -77,6 +79,7 @@ class SourceKind(Generic[_Config]):
     uploaded: bool = False
     path_fields: tuple[str, ...] = ()
     folder: str | None = None
+    in_folder: Callable[[_Config], bool] | None = None
 
     @property
     def of_records(self) -> bool:
@@ -86,3 +89,9 @@ class SourceKind(Generic[_Config]):
     def folder_of(self, config: _Config) -> Path | None:
         """The folder that a source reads; None where it reads none."""
         return Path(getattr(config, self.folder)) if self.folder else None
+
+    def tells(self, config: _Config) -> bool:
+        """Whether changes of a source are all told of, by its folder or by the catalog."""
+        if self.of_records or self.uploaded:
+            return True
+        return self.folder is not None and (self.in_folder is None or self.in_folder(config))

@@ -30,6 +30,8 @@ class ListingFacts:
         mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
         inode: number of the file within its file system; 0 where there is no file.
         revision: of a pushed record, new whenever anything of it changes; None for all else.
+        version: equal for equal content and for no other, as its source says without a clock: a
+            full blob id of a repository. None where the facts of a file have to do.
     """
 
     size: int
@@ -37,18 +39,22 @@ class ListingFacts:
     ctime_ns: int
     inode: int
     revision: int | None = None
+    version: str | None = None
 
     @property
-    def identity(self) -> int:
+    def identity(self) -> int | str:
         """Distinguishes states of the same size and times."""
+        if self.version is not None:
+            return f"={self.version}"  # No number of a file or record begins like that.
         # Records once had their revision in place of the inode: hashes of both must not change.
         return self.inode if self.revision is None else self.revision
 
     def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
         """Whether the content is certainly unchanged since the other facts were listed.
 
-        Equal facts are not enough: a file written again within the clock's granularity keeps
-        its mtime. So the mtime must also have been 2 s old when the other listing began.
+        A version decides alone. Without one, equal facts are not enough: a file written again
+        within the clock's granularity keeps its mtime. So the mtime must also have been 2 s old
+        when the other listing began.
 
         Args:
             other: the facts of the previous listing.
@@ -57,6 +63,8 @@ class ListingFacts:
         """
         if listed_at_ns == READ_AGAIN_NS:
             return False
+        if self.version is not None or other.version is not None:
+            return self.version == other.version
         settled = self.mtime_ns + RACY_NS <= listed_at_ns
         return self == other and (settled or self.mtime_ns > listed_at_ns + FUTURE_NS)
 
@@ -99,6 +107,7 @@ class ListedDocument:
         content_sha256: hash of its content, if the source has it without reading.
         revision: of a pushed record; None for all else.
         source_metadata: its metadata from the source.
+        version: see ListingFacts.
     """
 
     source: str
@@ -114,6 +123,7 @@ class ListedDocument:
     content_sha256: str | None = None
     revision: int | None = None
     source_metadata: SourceMetadata = NO_METADATA
+    version: str | None = None
 
     @property
     def modified_at(self) -> datetime:
@@ -126,7 +136,9 @@ class ListedDocument:
     @property
     def facts(self) -> ListingFacts:
         """The facts that decide whether the document must be hashed again."""
-        return ListingFacts(self.size, self.mtime_ns, self.ctime_ns, self.inode, self.revision)
+        return ListingFacts(
+            self.size, self.mtime_ns, self.ctime_ns, self.inode, self.revision, self.version
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +263,16 @@ class KnowsState(Protocol):
 
     def state(self) -> str:
         """Equal if and only if the listing is equal."""
+        ...
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A source that leaves out some of what it could list, and says how much and why."""
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How many documents each rule has left out of the last listing."""
         ...
 
 

@@ -35,11 +35,15 @@ class Selection:
         include: a file is wanted if it, or a folder above it, is matched.
         exclude: matched entries are skipped, folders with all below them.
         gitignore: whether each folder's .gitignore counts too.
+        ignored: rules that count after every .gitignore's.
+        repositories: whether sub-folders that are repositories of their own are entered.
     """
 
     include: Rules
     exclude: Rules
     gitignore: bool
+    ignored: Rules | None = None
+    repositories: bool = True
 
     @classmethod
     def of(cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool) -> Selection:
@@ -122,7 +126,8 @@ class _Walk:
 
     def __init__(self, root: int, selection: Selection) -> None:
         self._selection = selection
-        self._stack = [_Folder("", root, included=False, ignores=None)]
+        ignores = None if selection.ignored is None else _Ignores(selection.ignored, 0, None)
+        self._stack = [_Folder("", root, included=False, ignores=ignores)]
 
     def close(self) -> None:
         while self._stack:
@@ -156,6 +161,9 @@ class _Walk:
             raise _failure(f"the folder {path + name!r}", error) from error
         if len(self._stack) > _KEPT_OPEN:
             parent.close()
+        if not self._selection.repositories and _is_repository(descriptor):
+            os.close(descriptor)
+            return False
         verdict = self._selection.include.decide(_bytes(path), _bytes(name), is_folder=True)
         included = parent.included if verdict is None else verdict
         self._stack.append(_Folder(name, descriptor, included, parent.ignores))
@@ -215,6 +223,14 @@ class _Walk:
                 folder.ignores is not None and folder.ignores.ignore(path, raw, is_folder=is_folder)
             )
         )
+
+
+def _is_repository(folder: int) -> bool:
+    try:
+        os.stat(".git", dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:

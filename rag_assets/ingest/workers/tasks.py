@@ -64,14 +64,30 @@ class ParseTask:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkOutcome:
+    """The outcome of a ChunkTask.
+
+    Attributes:
+        made: chunk sets.
+        left: texts to chunk each by itself, since one of them stopped the worker.
+    """
+
+    made: Sequence[ChunkSet]
+    left: Sequence[UnchunkedText] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkTask:
     """Parsed texts to chunk, a few at a time: a message costs as much as chunking a small one."""
 
     texts: Sequence[UnchunkedText]
 
-    def execute(self, worker: WorkerProcess) -> list[ChunkSet]:
+    def execute(self, worker: WorkerProcess) -> ChunkOutcome:
         """Chunk them; in this process where the worker cannot."""
-        made = None
         if all(text.is_known_to_workers for text in self.texts):
             made = worker.chunk(self.texts)
-        return made or [text.chunk() for text in self.texts]
+            if made is not None:
+                return ChunkOutcome(made)
+            if len(self.texts) > 1 and any(text.is_read for text in self.texts):
+                return ChunkOutcome((), self.texts)
+        return ChunkOutcome([text.chunk() for text in self.texts])

@@ -29,6 +29,18 @@ class UnchunkedText:
         """Whether its chunker is built in, so that workers find it by its name."""
         return self.parameters.kind is CHUNKERS.get(self.parameters.kind.name)
 
-    def chunk(self) -> ChunkSet:
-        """Chunk it in this process."""
-        return chunk_document(self.parsed, self.parameters, parsed_digest=self.parsed_digest)
+    @property
+    def is_read(self) -> bool:
+        """Whether its chunker runs a parser, which a hostile text may stop."""
+        return self.parameters.kind.read is not None
+
+    def chunk(self, *, confined: bool = False) -> ChunkSet:
+        """Chunk it in this process.
+
+        Args:
+            confined: whether this process has limits of time and memory for it; without them it
+                is not read by a parser.
+        """
+        return chunk_document(
+            self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined
+        )

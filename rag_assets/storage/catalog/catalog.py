@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.document_kinds import KindTable
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
@@ -36,6 +37,7 @@ from rag_assets.storage.catalog.receipts import ReceiptTable
 from rag_assets.storage.catalog.record_drift import RecordDriftQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
+from rag_assets.storage.catalog.relations import RelationQuery
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
@@ -58,6 +60,8 @@ class Catalog:
         self.tenants = TenantTable(database)
         self.access = AccessTable(database)
         self.documents = DocumentTable(database)
+        self.kinds = KindTable(database)
+        self.relations = RelationQuery(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
         self.uploads = UploadTable(database)

@@ -158,6 +158,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "ctime_ns": change.facts.ctime_ns,
         "inode": change.facts.inode,
         "revision": change.facts.revision,
+        "version": change.facts.version,
         "listed_at_ns": change.listed_at_ns,
         "content_sha256": change.content_sha256,
         "modified_at": change.modified_at,
@@ -191,7 +192,7 @@ def record_statement() -> Insert:
     listed = {
         name: new.excluded[name]
         for name in (
-            *("size", "mtime_ns", "ctime_ns", "inode", "revision"),
+            *("size", "mtime_ns", "ctime_ns", "inode", "revision", "version"),
             "listed_at_ns",
             *("path", "uri", "media_type", "content_sha256", "modified_at"),
             *("said_title", "access_scope", "tags", "metadata", "updated_at"),
@@ -232,7 +233,9 @@ def document_of(row: Row[Any]) -> Document:
         uri=row.uri,
         title=row.title,
         media_type=row.media_type,
-        facts=ListingFacts(row.size, row.mtime_ns, row.ctime_ns, int(row.inode), row.revision),
+        facts=ListingFacts(
+            row.size, row.mtime_ns, row.ctime_ns, int(row.inode), row.revision, row.version
+        ),
         listed_at_ns=row.listed_at_ns,
         content_sha256=row.content_sha256,
         modified_at=row.modified_at,

@@ -37,13 +37,19 @@ class DocumentTable:
         table = documents.c
         query = select(
             *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
-            *(table.inode, table.revision, table.listed_at_ns, table.content_sha256),
-            *(table.modified_at, table.access_scope, table.status, table.error_message),
+            *(table.inode, table.revision, table.version, table.listed_at_ns),
+            *(
+                table.content_sha256,
+                table.modified_at,
+                table.access_scope,
+                table.status,
+                table.error_message,
+            ),
         ).where(table.tenant == tenant_id, table.source == source)
         with self._database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for id_, uri, size, mtime, ctime, inode, revision, *rest in rows:
-                facts = ListingFacts(size, mtime, ctime, int(inode), revision)
+            for id_, uri, size, mtime, ctime, inode, revision, version, *rest in rows:
+                facts = ListingFacts(size, mtime, ctime, int(inode), revision, version)
                 yield CatalogDocument(id_, uri, facts, *rest)
 
     def record(self, ref: TenantRef, changes: Sequence[DocumentChange], *, lane: int) -> None:

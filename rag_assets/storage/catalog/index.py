@@ -6,12 +6,13 @@ entries are confirmed to be deleted: the table always covers everything that may
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure
@@ -31,6 +32,7 @@ from rag_assets.storage.catalog.index_rows import (
     withhold_statement,
 )
 from rag_assets.storage.catalog.marks import next_mark
+from rag_assets.storage.catalog.relation_rows import record_relations
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
 
@@ -187,6 +189,7 @@ class IndexTable:
         *,
         ahead: timedelta = timedelta(),
         beside: bool = False,
+        relations: Mapping[str, Relations] | None = None,
     ) -> int | None:
         """Make these versions the ones that searches return, in one transaction.
 
@@ -195,6 +198,7 @@ class IndexTable:
         Args:
             ref, generation: the build.
             versions: all of whose entries are written.
+            relations: what their texts define and state, by chunk_set_key.
             ahead: how far the clock of ages is ahead of Postgres's.
             beside: whether the configuration asks for another build.
 
@@ -249,6 +253,9 @@ class IndexTable:
                     for version in versions
                 ],
             )
+            if relations:
+                kept = {version.chunk_set_key for version in versions}
+                record_relations(connection, ref, {k: relations[k] for k in kept & set(relations)})
             connection.execute(
                 mark_ready_statement(ref, ahead, beside=beside),
                 [ready_parameters(version) for version in versions],

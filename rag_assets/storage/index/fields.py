@@ -43,7 +43,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "ordinal": chunk.ordinal,
         "chunk_id": f"{owner.tenant}:{document.path}:{chunk.byte_start}",
         "source": document.source,
-        "source_type": document.source_type,
+        "source_type": entry.source_type,
         "uri": document.uri,
         "media_type": document.media_type,
         "modified_at": stamp(document.modified_at),
@@ -59,7 +59,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "token_count": chunk.token_count,
         "access_scope": document.access_scope,
         "tags": list(document.tags),
-        "metadata": dict(document.metadata),
+        "metadata": entry.metadata,
     }
     optional = {"title": document.title, "language": document.language}
     optional |= location_fields(chunk.location)

@@ -15,6 +15,10 @@ from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 
 SCHEMA_VERSION = 5
+SYMBOL, SIGNATURE = "code_symbol", "code_signature"
+"""Keys in the metadata of entries of source code."""
+_LONGEST_NAME = 1_000
+"""Characters of a symbol or a signature that an entry keeps."""
 
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
@@ -102,12 +106,32 @@ class EntryDocument:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One chunk of one version of a document, with its vector."""
+    """One chunk of one version of a document, with its vector.
+
+    Attributes:
+        chunk_type: its source type, where that is not its document's.
+    """
 
     owner: Owner
     document: EntryDocument
     chunk: Chunk
     vector: npt.NDArray[np.float32]
+    chunk_type: str | None = None
+
+    @property
+    def source_type(self) -> str:
+        """Its own source type, or else its document's."""
+        return self.chunk_type or self.document.source_type
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Its document's metadata, and the names of what it defines."""
+        named = self.chunk.definition
+        if named is None:
+            return dict(self.document.metadata)
+        names = {SYMBOL: named.symbol, SIGNATURE: named.signature}
+        told = {name: value[:_LONGEST_NAME] for name, value in names.items() if value}
+        return {**self.document.metadata, **told}
 
     @property
     def id(self) -> str:
@@ -317,8 +341,12 @@ def indexed_key(
     tags: tuple[str, ...],
     metadata: Mapping[str, Any],
     reindex_requests: int = 0,
+    kinds: Mapping[str, str] | None = None,
 ) -> str:
     """Hash of everything in the entries of a version."""
+    # Only where there are any: the keys of other documents must not change.
+    anew = [reindex_requests] if reindex_requests else []
+    typed = [dict(kinds)] if kinds else []
     return key_of(
         "index",
         chunk_set_digest,
@@ -332,5 +360,6 @@ def indexed_key(
         list(tags),
         dict(metadata),
         SCHEMA_VERSION,
-        *([reindex_requests] if reindex_requests else []),
+        *anew,
+        *typed,
     )

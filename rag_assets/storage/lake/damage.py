@@ -16,7 +16,7 @@ from deltalake.transaction import RemoveAction
 
 from rag_assets.common.hashing import HashRange, sha256_hex
 from rag_assets.storage.lake.model import DamagedFile, FileFault
-from rag_assets.storage.lake.selection import rows_with
+from rag_assets.storage.lake.selection import rows_of, rows_with
 from rag_assets.storage.lake.table import LOG_FOLDER, DataFile, KeyedTable
 
 _LOG = f"{LOG_FOLDER}/"
@@ -103,7 +103,8 @@ def salvage(
 
 
 def _readable(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
-    rows = rows_with(_scan(table, url).select(list(table.kind.schema)), table.kind.key, keys)
+    rows = rows_of(table.kind, table.location, [url]).select(list(table.kind.schema))
+    rows = rows_with(rows, table.kind.key, keys)
     try:
         return rows.collect()
     except (OSError, pl.exceptions.PolarsError):
@@ -123,14 +124,9 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
         return "missing"
     if size != file.bytes:
         return "cut"
-    rows = _scan(table, url)
+    rows = rows_of(table.kind, table.location, [url])
     try:
         rows.select(list(table.kind.schema) if whole else pl.len()).collect()
     except pl.exceptions.PolarsError:
         return "unreadable"
     return None
-
-
-def _scan(table: KeyedTable, url: str) -> pl.LazyFrame:
-    options = dict(table.location.storage_options) or None
-    return pl.scan_parquet(url, glob=False, storage_options=options)

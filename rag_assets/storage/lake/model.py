@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
+from rag_assets.code.model import Fact
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
 
@@ -65,6 +66,7 @@ class ChunkSetRow:
         chunks: in order.
         dropped: the dropped chunks, in order.
         language: of the document; None if uncertain.
+        facts: what the text states; of source code.
         created_at: when it was computed; not compared.
     """
 
@@ -73,6 +75,7 @@ class ChunkSetRow:
     chunks: tuple[Chunk, ...]
     dropped: tuple[DroppedRow, ...] = ()
     language: str | None = None
+    facts: tuple[Fact, ...] = ()
     created_at: datetime = field(default_factory=_now, compare=False)
 
 

@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rag_assets.storage.lake.location import Location
-from rag_assets.storage.lake.selection import rows_with
+from rag_assets.storage.lake.schemas import TableKind
+from rag_assets.storage.lake.selection import rows_of, rows_with
 
 FILE: Final = "__file"
 """The column with the name of each row's file."""
@@ -31,12 +32,13 @@ class OpenTable:
 
     Args:
         location: the table's folder; it need not exist.
-        key: the column that rows are found by.
+        kind: its columns; those that a file lacks are null in it.
     """
 
-    def __init__(self, location: Location, key: str) -> None:
+    def __init__(self, location: Location, kind: TableKind) -> None:
         self._location = location
-        self._key = key
+        self._kind = kind
+        self._key = kind.key
         self._lock = threading.Lock()
         self._table: DeltaTable | None = None
         self._keys: dict[str, pl.DataFrame] = {}
@@ -80,12 +82,8 @@ class OpenTable:
         names &= names if paths is None else set(paths)
         if not names:
             return None
-        return pl.scan_parquet(
-            [f"{self._location.url}/{name}" for name in sorted(names)],
-            glob=False,
-            include_file_paths=file_column,
-            storage_options=dict(self._location.storage_options) or None,
-        )
+        urls = [f"{self._location.url}/{name}" for name in sorted(names)]
+        return rows_of(self._kind, self._location, urls, file_column)
 
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
         """Those of the keys that the table has, each with the name of one of its files."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import polars as pl
 
+from rag_assets.code.model import Fact
 from rag_assets.common.errors import BadVectors, DocumentRejected
 from rag_assets.ingest.chunking.model import chunk_of, chunk_record
+from rag_assets.ingest.chunking.records import fact_records, facts_of
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
@@ -62,6 +66,27 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
         key: ChunkSetHead(digest, tuple(hashes), dropped, language)
         for key, digest, hashes, dropped, language in counted.iter_rows()
     }
+
+
+def facts_by_key(frame: pl.DataFrame) -> dict[str, tuple[Fact, ...]]:
+    """Facts by the key of their chunk set, from a frame with the columns key and facts."""
+    stated = frame.select("key", "facts").drop_nulls()
+    return {key: facts_of(orjson.loads(facts)) for key, facts in stated.iter_rows()}
+
+
+def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """Hashes of embedded texts by chunk set and the symbol that the chunk defines.
+
+    Of what was cut into several chunks the first one counts.
+    """
+    found: dict[str, dict[str, str]] = {}
+    columns = ("key", "definitions", "text_sha256")
+    for key, definitions, hashes in frame.select(columns).iter_rows():
+        of_text = found.setdefault(key, {})
+        for definition, text_sha256 in zip(definitions or (), hashes, strict=False):
+            if definition["symbol"]:
+                of_text.setdefault(definition["symbol"], text_sha256)
+    return found
 
 
 def vectors_frame(
@@ -205,7 +230,15 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         ],
         "language": row.language,
         "created_at": row.created_at,
+        "definitions": _definitions(row),
+        "facts": orjson.dumps(fact_records(row.facts)).decode() if row.facts else None,
     }
+
+
+def _definitions(row: ChunkSetRow) -> list[dict[str, str]] | None:
+    """Of each chunk, where the chunker of source code made them."""
+    found = [chunk.definition for chunk in row.chunks if chunk.definition is not None]
+    return [asdict(definition) for definition in found] or None
 
 
 def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
@@ -213,13 +246,19 @@ def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
         key=record["key"],
         digest=record["digest"],
         chunks=tuple(
-            chunk_of({**chunk, "text_sha256": text_sha256})
-            for chunk, text_sha256 in zip(record["chunks"], record["text_sha256"], strict=True)
+            chunk_of({**chunk, "text_sha256": text_sha256, "definition": definition})
+            for chunk, text_sha256, definition in zip(
+                record["chunks"],
+                record["text_sha256"],
+                record["definitions"] or [None] * len(record["chunks"]),
+                strict=True,
+            )
         ),
         dropped=tuple(
             DroppedRow(**{**dropped, "rules": tuple(dropped["rules"])})
             for dropped in record["dropped"]
         ),
         language=record["language"],
+        facts=facts_of(orjson.loads(record["facts"] or "[]")),
         created_at=record["created_at"],
     )

@@ -71,6 +71,15 @@ CHUNK: Final = pl.Struct(
 DROPPED: Final = pl.Struct(
     {"ordinal": _INTEGER, "start": _INTEGER, "end": _INTEGER, "rules": pl.List(_TEXT)}
 )
+DEFINITION: Final = pl.Struct({"role": _TEXT, "symbol": _TEXT, "signature": _TEXT})
+OF_CODE: Final = pl.Schema(
+    {
+        "definitions": pl.List(DEFINITION),  # of chunks, in their order; null but in source code
+        "facts": _TEXT,  # JSON
+    }
+)
+"""Columns that chunk sets of earlier versions lack, where they are read as null."""
+
 CHUNKS: Final = pl.Schema(
     {
         "key": _TEXT,
@@ -80,6 +89,7 @@ CHUNKS: Final = pl.Schema(
         "dropped": pl.List(DROPPED),
         "language": _TEXT,
         "created_at": _TIMESTAMP,
+        **OF_CODE,
     }
 )
 
@@ -98,6 +108,7 @@ class TableKind:
         group_rows: rows in a row group, the least that a read by key decodes.
         file_bytes: size of a file that needs no merging; also bounds the memory of compaction.
         compression: of its files; vectors would be 9 % smaller and read two to five times slower.
+        added: columns of the schema that came later, and are null in files without them.
     """
 
     key: str
@@ -105,13 +116,15 @@ class TableKind:
     group_rows: int
     file_bytes: int
     compression: Literal["ZSTD", "UNCOMPRESSED"]
+    added: frozenset[str] = frozenset()
 
     @property
     def version(self) -> str:
-        """A hash of the columns; a table with other columns has another folder."""
-        return key_of("lake_schema", {name: str(kind) for name, kind in self.schema.items()})[:12]
+        """A hash of the first columns; a table with others has another folder."""
+        first = {n: str(kind) for n, kind in self.schema.items() if n not in self.added}
+        return key_of("lake_schema", first)[:12]
 
 
 PARSED_TEXT_TABLE: Final = TableKind("key", PARSED_TEXT, 32, 16 << 20, "ZSTD")
-CHUNKS_TABLE: Final = TableKind("key", CHUNKS, 32, 16 << 20, "ZSTD")
+CHUNKS_TABLE: Final = TableKind("key", CHUNKS, 32, 16 << 20, "ZSTD", frozenset(OF_CODE))
 EMBEDDINGS_TABLE: Final = TableKind("text_sha256", EMBEDDINGS, 2_000, 64 << 20, "UNCOMPRESSED")

@@ -1,15 +1,39 @@
-"""Selection of rows by their keys."""
+"""Rows of a table's files, and their selection by keys."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import polars as pl
 
+from rag_assets.storage.lake.location import Location
+from rag_assets.storage.lake.schemas import TableKind
+
 _FEW_KEYS: Final = 2_000
 """Up to so many, groups of rows are skipped by their least and greatest key; beyond it, the list of
 keys would be gone through for each group."""
+
+
+def rows_of(
+    kind: TableKind, location: Location, urls: Sequence[str], file_column: str | None = None
+) -> pl.LazyFrame:
+    """The rows of files of a table; columns that came later are null in former files.
+
+    Args:
+        kind: the table's columns.
+        location: the table's.
+        urls: of the files; at least one.
+        file_column: name of an added column with the path of each row's file.
+    """
+    return pl.scan_parquet(
+        list(urls),
+        glob=False,
+        schema=kind.schema if kind.added else None,
+        missing_columns="insert" if kind.added else "raise",
+        include_file_paths=file_column,
+        storage_options=dict(location.storage_options) or None,
+    )
 
 
 def rows_with(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rag_assets.code.model import Fact
 from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.storage.lake.lake_damage import LakeDamage
@@ -151,6 +152,26 @@ class TenantLake:
         from rag_assets.storage.lake import rows
 
         return rows.chunk_set_heads(self._tables.chunks().read(keys, rows.CHUNK_SET_HEAD))
+
+    def facts(self, keys: Collection[str]) -> dict[str, tuple[Fact, ...]]:
+        """What the texts of chunk sets state, by chunk_set_key; those without facts are left out.
+
+        Reads no text.
+        """
+        if not keys:
+            return {}
+        from rag_assets.storage.lake import rows
+
+        return rows.facts_by_key(self._tables.chunks().read(keys, ("key", "facts")))
+
+    def definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
+        """The text_sha256 of the chunks that define something, by chunk_set_key and symbol."""
+        if not keys:
+            return {}
+        from rag_assets.storage.lake import rows
+
+        columns = ("key", "definitions", "text_sha256")
+        return rows.hashes_by_symbol(self._tables.chunks().read(keys, columns))
 
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
         """Rows of chunk sets (schemas.CHUNKS) including duplicates, for checks."""

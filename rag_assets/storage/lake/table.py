@@ -70,7 +70,7 @@ class KeyedTable:
         self.location = location
         self.guard = guard
         self._skips_damaged = skips_damaged
-        self._opened = OpenTable(location, kind.key)
+        self._opened = OpenTable(location, kind)
 
     def missing(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that the table lacks."""
@@ -127,6 +127,7 @@ class KeyedTable:
                 self.location.url,
                 rows,
                 mode="append",
+                schema_mode="merge" if self.kind.added else None,
                 name=name,
                 description=description or None,
                 configuration={**_PROPERTIES, "delta.dataSkippingStatsColumns": key},

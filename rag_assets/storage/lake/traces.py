@@ -9,16 +9,20 @@ import polars as pl
 
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys
-from rag_assets.storage.lake.schemas import CHUNKS, EMBEDDINGS, PARSED_TEXT
-from rag_assets.storage.lake.selection import rows_with
+from rag_assets.storage.lake.schemas import CHUNKS_TABLE, EMBEDDINGS_TABLE, PARSED_TEXT_TABLE
+from rag_assets.storage.lake.selection import rows_of, rows_with
 from rag_assets.storage.lake.table import KeyedTable
 from rag_assets.storage.lake.tenant_tables import dead_keys, live_keys
 
 _TEXTS = {
-    "parsed_text": (PARSED_TEXT, pl.col("text")),
+    "parsed_text": (PARSED_TEXT_TABLE, pl.col("text")),
     "chunks": (
-        CHUNKS,
-        pl.col("chunks").list.eval(pl.element().struct.field("text")).list.join("\n"),
+        CHUNKS_TABLE,
+        pl.concat_str(
+            pl.col("chunks").list.eval(pl.element().struct.field("text")).list.join("\n"),
+            pl.col("facts").fill_null(""),
+            separator="\n",
+        ),
     ),
 }
 _LOG = "_delta_log"
@@ -71,10 +75,9 @@ def files_holding(location: Location, search: Search) -> Iterator[str]:
 
 
 def _holds(location: Location, url: str, table: str, search: Search) -> bool:
-    schema, text = _TEXTS.get(table, (EMBEDDINGS, None))
-    key = next(iter(schema))
-    options = dict(location.storage_options) or None
-    rows = pl.scan_parquet(url, glob=False, storage_options=options)
+    kind, text = _TEXTS.get(table, (EMBEDDINGS_TABLE, None))
+    key = kind.key
+    rows = rows_of(kind, location, [url])
     keys: set[str] = set(rows.select(key).collect()[key])
     if keys & dead_keys(table, search.dead):
         return True

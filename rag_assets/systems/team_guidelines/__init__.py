@@ -35,6 +35,7 @@ SYSTEM = System(
             "local/all-MiniLM-L6-v2": 0.20,
         },
         requires_project=True,
+        projects_over_api=True,
         follows_guidelines=True,
     ),
     panels={"/guidelines": "rag_assets.systems.team_guidelines.panel.pages:PANEL"},

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
+from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
 from rag_assets.pipeline.source_listing import ListingDigest
+from rag_assets.storage.catalog.document_rows import DocumentChange
 
 
 def listed(path: str, size: int = 1, mtime_ns: int = 2, ctime_ns: int = 3) -> ListedDocument:
@@ -48,3 +50,17 @@ def test_each_fact_counts() -> None:
 
 def test_what_two_documents_swap_is_noticed() -> None:
     assert digest([listed("a", 1), listed("b", 2)]) != digest([listed("a", 2), listed("b", 1)])
+
+
+def test_a_version_counts_and_documents_without_one_keep_their_digest_and_key() -> None:
+    # As the versions before documents had any made them.
+    document = ListedDocument("s", "a", "id", "s/a", None, 1, 2, 3, 4)
+    assert digest([document]) == "1-70728fcb5888d3b70422f76d3ab737f0"
+    assert digest([replace(document, version="b1")]) != digest([document])
+    unread = DocumentChange(
+        *("id", "s", "file", b"a", "s/a", ListingFacts(1, 2, 3, 4), 0, None),
+        modified_at=datetime(2020, 1, 1, tzinfo=UTC),
+    )
+    assert unread.document_key == "486886aae8a204ab9f2f42dfbf81f35f"
+    versions = [replace(unread, facts=replace(unread.facts, version=v)) for v in ("b1", "b2")]
+    assert len({unread.document_key, *(change.document_key for change in versions)}) == 3

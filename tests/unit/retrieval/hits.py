@@ -21,6 +21,7 @@ def hit_of(
         "end": start + len(text),
         "ordinal": 0,
         "chunk_id": "team:a.md:0",
+        "source_type": "file",
     }
     version = ReadableVersion("key", "files/a.md", "public", None, stale=False)
     passage = Passage(Candidate("id", "document", "key", score, uri, text), (), fields)

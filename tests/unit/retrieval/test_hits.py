@@ -21,6 +21,7 @@ FIRST_SCHEMA = {
     "line_end": 1,
     "ordinal": 0,
     "chunk_id": "team:a.md:0",
+    "source_type": "file",
 }
 
 

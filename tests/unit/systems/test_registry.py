@@ -32,7 +32,7 @@ def install(packages: Path, name: str, module: str, *, distribution_name: str = 
 def test_our_own_systems_are_installed_like_any_other() -> None:
     own = {found.name: found.distribution.partition(" ")[0] for found in installed_systems()}
     assert own == dict.fromkeys(
-        ("documents", "experience", "team-guidelines", "workspace"), "rag-assets"
+        ("code-memory", "documents", "experience", "team-guidelines", "workspace"), "rag-assets"
     )
 
 

@@ -54,9 +54,8 @@ def test_a_kind_of_a_system_is_validated_and_opened(tmp_path: Path) -> None:
 
 
 def test_a_kind_of_a_system_is_unknown_without_it() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"0\.type: choose one of: files, records, uploads, experience$"
-    ):
+    known = "files, git, records, uploads, experience"
+    with pytest.raises(ConfigurationError, match=rf"0\.type: choose one of: {known}$"):
         Tenant.from_config({"id": "a", "sources": [SOURCE]})
 
 
@@ -66,7 +65,7 @@ def test_a_kind_of_a_system_is_unknown_without_it() -> None:
         ({"notebook": 5}, r"sources\.0\.notebook: "),
         ({"root": "/"}, r"sources\.0\.root: there is no such field"),
         ({"tags": "x"}, r"sources\.0\.tags: it must be a list"),
-        ({"type": "wiki"}, r"sources\.0\.type: choose one of: files, records, uploads, notes"),
+        ({"type": "wiki"}, r"sources\.0\.type: choose one of: files, git, records, uploads, notes"),
     ],
 )
 def test_a_problem_of_a_source_names_its_place(change: dict[str, Any], problem: str) -> None:

@@ -22,10 +22,24 @@ _INTEGERS: Final = {
 _PLAIN: Final = {
     **{
         name: name
-        for name in (
-            "tinyText text mediumText longText boolean json jsonb date year uuid ulid ipAddress "
-            "macAddress geometry polygon computed"
-        ).split()
+        for name in [
+            "tinyText",
+            "text",
+            "mediumText",
+            "longText",
+            "boolean",
+            "json",
+            "jsonb",
+            "date",
+            "year",
+            "uuid",
+            "ulid",
+            "ipAddress",
+            "macAddress",
+            "geometry",
+            "polygon",
+            "computed",
+        ]
     },
     "lineString": "linestring",
     "geometryCollection": "geometrycollection",
@@ -158,7 +172,9 @@ class Blueprint:
     def _integer(self, kind: str, name: Any, increments: Any, unsigned: Any) -> Attributes:
         return self._add(kind, name, autoIncrement=bool(increments), unsigned=bool(unsigned))
 
-    def _column(self, name: str, given: _Arguments) -> tuple[bool, Any]:
+    def _column(  # noqa: PLR0911 - a line for each kind of column
+        self, name: str, given: _Arguments
+    ) -> tuple[bool, Any]:
         column = given.first("column", "name")
         if name in _PLAIN:
             return True, self._add(_PLAIN[name], column)
@@ -176,10 +192,12 @@ class Blueprint:
         if name == "foreignIdFor":
             return True, self._foreign_id_for(given)
         if name == "addColumn":
-            return True, self._add(str(given.at(0, "type")), given.at(1, "name"), **given.extra(2))
+            return True, self._add(str(given.at(0, "type")), given.at(1, "name"), **given.others(2))
         return self._number(name, column, given)
 
-    def _number(self, name: str, column: Any, given: _Arguments) -> tuple[bool, Any]:
+    def _number(  # noqa: PLR0911 - likewise
+        self, name: str, column: Any, given: _Arguments
+    ) -> tuple[bool, Any]:
         if name in _INTEGERS:
             increments, unsigned = given.at(1, "autoIncrement"), given.at(2, "unsigned")
             return True, self._integer(name, column, increments, unsigned)
@@ -212,16 +230,16 @@ class Blueprint:
                 self._add(kind, column, precision=given.at(0, "precision", 0), nullable=True)
             return True, None
         if name in {"softDeletes", "softDeletesTz", "softDeletesDatetime"}:
-            kind = {"softDeletesTz": "timestampTz", "softDeletesDatetime": "dateTime"}
+            kinds = {"softDeletesTz": "timestampTz", "softDeletesDatetime": "dateTime"}
+            kind = kinds.get(name, "timestamp")
             stated = given.at(0, "column", "deleted_at")
             precision = given.at(1, "precision", 0)
-            return True, self._add(
-                kind.get(name, "timestamp"), stated, precision=precision, nullable=True
-            )
+            return True, self._add(kind, stated, precision=precision, nullable=True)
         if name == "rememberToken":
             return True, self._add("string", "remember_token", length=100, nullable=True)
         if name.lower().endswith("morphs") and not name.startswith("drop"):
-            return True, self._morphs(name, given)
+            self._morphs(name, given)
+            return True, None
         return False, None
 
     def _morphs(self, method: str, given: _Arguments) -> None:
@@ -310,14 +328,18 @@ class Blueprint:
             if stated is None and isinstance(model, str):
                 stated = f"{snake(class_basename(model))}_id"
             self._drop_index("dropForeign", [stated])
-            return True, self._drop_columns([stated])
+            self._drop_columns([stated])
+            return True, None
         elif name == "dropMorphs":
             stem = given.first("name")
             pair = [f"{stem}_type", f"{stem}_id"]
             self._drop_index("dropIndex", given.at(1, "indexName") or pair)
-            return True, self._drop_columns(pair)
+            self._drop_columns(pair)
+            return True, None
         dropped = _dropped_columns(name, given)
-        return dropped is not None, None if dropped is None else self._drop_columns(dropped)
+        if dropped is not None:
+            self._drop_columns(dropped)
+        return dropped is not None, None
 
     def _drop_index(self, name: str, index: Any) -> Attributes:
         columns: list[Any] = []
@@ -375,7 +397,7 @@ class _Arguments:
     def every(self) -> list[Any]:
         return [*self._given, *self._named.values()]
 
-    def extra(self, position: int) -> dict[str, Any]:
+    def others(self, position: int) -> dict[str, Any]:
         value = self.at(position, "parameters")
         return dict(value) if isinstance(value, dict) else {}
 

@@ -23,7 +23,7 @@ class PhpClass:
 
     Attributes:
         node: its declaration.
-        name: qualified; "" if it has none.
+        name: qualified; "class@" and the line of one without a name.
         parent: qualified name of the class it extends; "" if it extends none.
         interfaces, traits: qualified names.
         methods: bodies by name; declarations: the methods themselves.
@@ -73,7 +73,7 @@ def php_classes(reader: PhpReader) -> Iterator[PhpClass]:
 def _read(reader: PhpReader, node: Node) -> PhpClass:
     tree = reader.tree
     stated = node.child_by_field_name("name")
-    name = reader.names.resolve(tree.of(stated)) if stated is not None else ""
+    name = f"class@{node.start_point.row + 1}"
     space = reader.names.namespace
     if stated is not None:
         name = f"{space}\\{tree.of(stated)}" if space else tree.of(stated)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rag_assets.code.languages.tree import SyntaxTree, descendants
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEEPEST: Final = 40
+_PAIR: Final = 2
 _SIMPLE_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b", "v": "\v"}
 _CALLS: Final = frozenset(
     {"member_call_expression", "nullsafe_member_call_expression", "scoped_call_expression"}
@@ -171,7 +172,7 @@ class PhpReader:
             return None
         if depth > _DEEPEST:
             return COMPUTED
-        reader = _READERS.get(node.type)
+        reader = self._readers.get(node.type)
         return COMPUTED if reader is None else reader(self, node, scope, depth + 1)
 
     def class_name(self, node: Node, scope: Scope) -> str:
@@ -247,7 +248,7 @@ class PhpReader:
 
     def _constant(self, node: Node, scope: Scope, _depth: int) -> Any:
         parts = node.named_children
-        if len(parts) < 2:
+        if len(parts) < _PAIR:
             return COMPUTED
         name = self.tree.of(parts[-1])
         owner = self.class_name(parts[0], scope)
@@ -289,7 +290,7 @@ class PhpReader:
 
     def _subscript(self, node: Node, scope: Scope, depth: int) -> Any:
         parts = node.named_children
-        if len(parts) < 2:
+        if len(parts) < _PAIR:
             return COMPUTED
         held, key = (self.value(part, scope, depth) for part in parts[:2])
         if isinstance(held, list) and isinstance(key, int) and 0 <= key < len(held):
@@ -325,25 +326,24 @@ class PhpReader:
                 return Expression(sql) if isinstance(sql, str) else COMPUTED
         return COMPUTED
 
-
-_READERS: Final = {
-    "string": PhpReader._string,
-    "encapsed_string": PhpReader._encapsed,
-    "heredoc": PhpReader._heredoc,
-    "nowdoc": PhpReader._heredoc,
-    "integer": PhpReader._number,
-    "float": PhpReader._number,
-    "boolean": lambda reader, node, _s, _d: reader.tree.of(node).lower() == "true",
-    "null": lambda _r, _n, _s, _d: None,
-    "array_creation_expression": PhpReader._array,
-    "class_constant_access_expression": PhpReader._constant,
-    "binary_expression": PhpReader._binary,
-    "unary_op_expression": PhpReader._unary,
-    "parenthesized_expression": PhpReader._inner,
-    "name": PhpReader._name,
-    "variable_name": PhpReader._variable,
-    "subscript_expression": PhpReader._subscript,
-    "member_access_expression": PhpReader._property,
-    "scoped_call_expression": PhpReader._raw,
-    "object_creation_expression": PhpReader._new,
-}
+    _readers: ClassVar[Mapping[str, Callable[[PhpReader, Node, Scope, int], Any]]] = {
+        "string": _string,
+        "encapsed_string": _encapsed,
+        "heredoc": _heredoc,
+        "nowdoc": _heredoc,
+        "integer": _number,
+        "float": _number,
+        "boolean": lambda reader, node, _s, _d: reader.tree.of(node).lower() == "true",
+        "null": lambda _r, _n, _s, _d: None,
+        "array_creation_expression": _array,
+        "class_constant_access_expression": _constant,
+        "binary_expression": _binary,
+        "unary_op_expression": _unary,
+        "parenthesized_expression": _inner,
+        "name": _name,
+        "variable_name": _variable,
+        "subscript_expression": _subscript,
+        "member_access_expression": _property,
+        "scoped_call_expression": _raw,
+        "object_creation_expression": _new,
+    }

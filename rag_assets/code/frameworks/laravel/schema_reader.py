@@ -37,6 +37,8 @@ _ACTIONS: Final = {
 }
 _MOST_STATEMENTS: Final = 5000
 _DEEPEST_CALL: Final = 8
+_PAIR: Final = 2
+"""Parts of a loop: what it goes over, and its variables."""
 
 
 def schema_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
@@ -198,7 +200,7 @@ class _Run:
     def _foreach(self, node: Node, context: _Context) -> None:
         parts = [child for child in node.named_children if child.type != "comment"]
         body = node.child_by_field_name("body")
-        if len(parts) < 2 or body is None:
+        if len(parts) < _PAIR or body is None:
             return
         over = self._reader.value(parts[0], context.scope)
         names = [self._tree.of(n).lstrip("$&") for n in _variables(parts[1])]

@@ -4,12 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 _ENDS_TYPE: Final = frozenset(
-    "NOT NULL DEFAULT PRIMARY UNIQUE REFERENCES AUTO_INCREMENT AUTOINCREMENT COMMENT CHECK COLLATE "
-    "GENERATED AS CONSTRAINT AFTER FIRST ON CHARACTER CHARSET VIRTUAL STORED KEY UNSIGNED "
-    "INVISIBLE IDENTITY".split()
+    [
+        "NOT",
+        "NULL",
+        "DEFAULT",
+        "PRIMARY",
+        "UNIQUE",
+        "REFERENCES",
+        "AUTO_INCREMENT",
+        "AUTOINCREMENT",
+        "COMMENT",
+        "CHECK",
+        "COLLATE",
+        "GENERATED",
+        "AS",
+        "CONSTRAINT",
+        "AFTER",
+        "FIRST",
+        "ON",
+        "CHARACTER",
+        "CHARSET",
+        "VIRTUAL",
+        "STORED",
+        "KEY",
+        "UNSIGNED",
+        "INVISIBLE",
+        "IDENTITY",
+    ]
 )
 _ACTIONS: Final = {"CASCADE": "cascade", "RESTRICT": "restrict"}
 
@@ -117,7 +142,7 @@ def column_of(piece: list[SqlToken], table: str) -> tuple[dict[str, Any], list[d
     kind = " ".join(token.text for token in piece[at:end]).replace(" ( ", "(").replace(" )", ")")
     column: dict[str, Any] = {"name": name, "type": kind.replace(" , ", ",").lower()}
     top = _top_words(piece, end)
-    pairs = set(zip(top, top[1:], strict=False))
+    pairs = set(pairwise(top))
     primary = ("PRIMARY", "KEY") in pairs
     column["nullable"] = ("NOT", "NULL") not in pairs and not primary
     if "UNSIGNED" in top:
@@ -132,12 +157,13 @@ def column_of(piece: list[SqlToken], table: str) -> tuple[dict[str, Any], list[d
         column["storedAs" if "STORED" in top else "virtualAs"] = generated
     if "COMMENT" in top and words.index("COMMENT", end) + 1 < len(piece):
         column["comment"] = piece[words.index("COMMENT", end) + 1].text.strip("'")
-    return column, _column_commands(piece, end, name, table, primary, top)
+    return column, _column_commands(piece[end:], name, table, primary=primary)
 
 
 def _column_commands(
-    piece: list[SqlToken], end: int, name: str, table: str, primary: bool, top: list[str]
+    options: list[SqlToken], name: str, table: str, *, primary: bool
 ) -> list[dict[str, Any]]:
+    top = _top_words(options, 0)
     made: list[dict[str, Any]] = []
     if primary:
         made.append({"name": "primary", "index": f"{table}_{name}_primary", "columns": [name]})
@@ -145,7 +171,7 @@ def _column_commands(
         made.append({"name": "unique", "index": f"{table}_{name}_unique", "columns": [name]})
     if "REFERENCES" in top:
         key = {"name": "foreign", "index": f"{table}_{name}_foreign", "columns": [name]}
-        made.append({**key, **_references(piece, end)})
+        made.append({**key, **_references(options, 0)})
     return made
 
 

@@ -192,19 +192,27 @@ def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool
     if action == "drop":
         states.pop(name, None)
         return
-    state = states.get(name)
-    if state is None:
-        state = TableState()
-        if action != "create":
-            state.reasons.append("it is altered here but made elsewhere")
-        states[name] = state
-    elif action == "create" and values.get("if_not_exists"):
+    if name in states and action == "create" and values.get("if_not_exists"):
         return
+    state = states.setdefault(name, TableState())
+    if not state.touched and action != "create":
+        state.reasons.append("it is altered here but made elsewhere")
     state.touch(evidence.path, evidence.fact)
     for column in values.get("columns", ()):
         if _holds(column.get("guards", ()), states):
             state.add_column(column, change_keeps)
-    for command in values.get("commands", ()):
+    _run(values.get("commands", ()), name, states)
+    target = values.get("to")
+    if isinstance(target, str):
+        _rename(states, name, target)
+    elif action == "rename":
+        state.reasons.append("its new name is computed")
+
+
+def _run(commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, TableState]) -> None:
+    """Run the commands of a statement on a table, which one of them may drop."""
+    state = states[name]
+    for command in commands:
         if not _holds(command.get("guards", ()), states):
             continue
         state.run(command)
@@ -212,11 +220,6 @@ def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool
             _rename_referred(states, name, command["from"], command["to"])
         elif command["name"] in {"drop", "dropIfExists"}:
             states.pop(name, None)
-    target = values.get("to")
-    if isinstance(target, str):
-        _rename(states, name, target)
-    elif action == "rename":
-        state.reasons.append("its new name is computed")
 
 
 def _rename(states: dict[str, TableState], name: str, target: str) -> None:

@@ -33,6 +33,7 @@ from rag_assets.ingest.sources.digests import Digest, hash_documents
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.model import (
     RACY_NS,
+    READ_AGAIN_NS,
     ListedDocument,
     ListingFacts,
     SourceMetadata,
@@ -305,3 +306,23 @@ def test_uris_are_printable_and_tell_the_path(raw: bytes, source: str) -> None:
     assert uri.isprintable()
     assert path_of(uri) == path
     assert len(document_id(source, path)) == 32
+
+
+def test_a_version_decides_alone() -> None:
+    one, same, other = (
+        ListingFacts(5, 0, 0, 0, version="a" * 40),
+        ListingFacts(6, NOW, NOW, 9, version="a" * 40),
+        ListingFacts(5, 0, 0, 0, version="b" * 40),
+    )
+    plain = ListingFacts(5, 0, 0, 0)
+    assert same.unchanged_since(one, NOW)
+    assert not other.unchanged_since(one, NOW)
+    assert not plain.unchanged_since(one, NOW)
+    assert not one.unchanged_since(plain, NOW)
+    assert not one.unchanged_since(one, READ_AGAIN_NS)
+
+
+def test_a_version_is_no_inode_and_leaves_other_identities_as_they_were() -> None:
+    assert ListingFacts(1, 2, 3, 4).identity == 4
+    assert ListingFacts(1, 2, 3, 0, revision=7).identity == 7
+    assert ListingFacts(1, 2, 3, 4, version="7").identity not in (7, "7")

@@ -8,14 +8,19 @@ import pytest
 
 from rag_assets.ingest.chunking import heading
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
-from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
+from rag_assets.ingest.chunking.kinds import (
+    UNREAD,
+    ChunkerKind,
+    ChunkParameters,
+    ChunkRequest,
+)
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.registry import CHUNKERS
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool
-from rag_assets.ingest.workers.tasks import ChunkTask
+from rag_assets.ingest.workers.tasks import ChunkOutcome, ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from tests.unit.ingest.conftest import Parse
 
@@ -48,9 +53,10 @@ def test_a_worker_makes_the_same_chunks(
     pool: WorkerPool, texts: list[ParsedText], name: str
 ) -> None:
     todo = task(texts, CHUNKERS[name])
-    [made] = pool.map([todo])
-    assert made == chunked_here(todo)
-    assert any(one.chunks for one in made)
+    [outcome] = pool.map([todo])
+    assert outcome.made == [text.chunk(confined=True) for text in todo.texts]
+    assert any(one.chunks for one in outcome.made)
+    assert not outcome.left
 
 
 def test_a_chunker_that_workers_do_not_know_works_here(
@@ -61,9 +67,9 @@ def test_a_chunker_that_workers_do_not_know_works_here(
 
     kind = ChunkerKind("heading", "another by a built-in name", whole, "tokens", 100)
     todo = task(texts[:1], kind)
-    [made] = pool.map([todo])
-    assert made == chunked_here(todo)
-    assert len(made[0].chunks) == 1
+    [outcome] = pool.map([todo])
+    assert outcome.made == chunked_here(todo)
+    assert len(outcome.made[0].chunks) == 1
 
 
 def test_a_worker_that_ends_leaves_the_text_to_this_process(
@@ -75,8 +81,24 @@ def test_a_worker_that_ends_leaves_the_text_to_this_process(
         worker._process.kill()
         worker._process.wait()
         todo = task(texts, CHUNKERS["heading"])
-        assert todo.execute(worker) == chunked_here(todo)
+        assert todo.execute(worker) == ChunkOutcome(chunked_here(todo))
         assert not worker.alive
+        pool.give_back(worker)
+
+
+def test_texts_that_a_parser_reads_are_tried_again_one_by_one_and_never_parsed_here(
+    cache_dir: Path, texts: list[ParsedText]
+) -> None:
+    with WorkerPool(1, ParseLimits(), cache_dir) as pool:
+        worker = pool.take()
+        worker._await_ready()
+        worker._process.kill()
+        worker._process.wait()
+        todo = task(texts, CHUNKERS["code"])
+        assert todo.execute(worker) == ChunkOutcome((), todo.texts)
+        single = ChunkTask(todo.texts[:1])
+        assert single.execute(worker) == ChunkOutcome([todo.texts[0].chunk()])
+        assert [fact.kind for fact in todo.texts[0].chunk().facts] == [UNREAD]
         pool.give_back(worker)
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.storage.catalog import (
     account_tables,
+    code_tables,
     erasure_tables,
     experience_tables,
     judgement_tables,
@@ -20,6 +21,7 @@ from rag_assets.storage.catalog.text_columns import scanned_columns
 
 _MODULES = (
     account_tables,
+    code_tables,
     erasure_tables,
     experience_tables,
     judgement_tables,
@@ -38,7 +40,7 @@ KEYS = {
     *("kind", "state", "status", "role", "severity", "origin", "checkpoint_type", "last_four"),
     *("content_key", "exact_key", "problem_key", "kept_texts", "masked", "failure", "external_id"),
     *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
-    *("outcome", "way", "use", "patterns", "bounds"),
+    *("outcome", "way", "use", "patterns", "bounds", "how", "version"),
     *(
         "entry_type",
         "by",
@@ -57,6 +59,12 @@ OTHERS: Mapping[str, str] = {
     "documents.said_title": "likewise",
     "documents.tags": "likewise",
     "documents.metadata": "likewise",
+    "document_kinds.kinds": "names in masked texts, found anew when more of these are masked",
+    "symbols.symbol": "likewise",
+    "symbols.short": "likewise",
+    "edges.stated_of": "likewise",
+    "edges.target": "likewise",
+    "edges.evidence": "likewise",
     "source_records.text": "what a source pushed, as it pushed it",
     "source_records.said": "likewise",
     "held_records.text": "likewise",

@@ -48,7 +48,7 @@ def ours(table: Table) -> dict[str, Any]:
 
 
 def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a table that the truth script printed; SQLite does not name what SQL left unnamed."""
+    """The same of a table as Laravel has it; SQLite does not name what SQL left unnamed."""
     keys: dict[int, list[Mapping[str, Any]]] = {}
     for row in table["foreign"]:
         keys.setdefault(row["id"], []).append(row)

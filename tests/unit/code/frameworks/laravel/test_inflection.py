@@ -25,17 +25,18 @@ from tests.unit.code.frameworks.laravel.schema_truth import EXAMPLE, words_by_la
 
 PROSE = Path(__file__).parents[5]
 ODD = [
-    "Ox", "oxen", "Mouse", "mice", "Matrix", "index", "vertices", "StatusPage", "status", "statuses",
-    "Person", "people", "Child", "sales_person", "UserFeedback", "Feedback", "Metadata", "MediaFile",
-    "Medium", "media", "Series", "News", "equipment", "Hardware", "software", "analysis", "analyses",
-    "Criterion", "tax", "taxes", "axes", "hero", "photo", "wolf", "Wife", "Proof", "quiz", "bus",
-    "alias", "movie", "shoe", "Canvas", "passerby", "runner-up", "Address", "addresses", "process",
-    "Category", "Day", "soliloquy", "Company", "SMS", "API", "URLs", "ID", "OAuthToken", "IPAddress",
-    "FAQ", "faq", "tooth", "goose", "leaf", "Curriculum", "datum", "bacteria", "parentheses", "",
-    "invoice2", "a", "S", "x-y", "foo bar", "Foo Bar", "fooBar", "café", "naïve", "Über", "cafe",
-    "money", "monies", "Staff", "man", "Woman", "human", "german", "chateau", "beau", "Expense!",
-    "v2_Thing", "__odd__", "snake_case_thing", "kebab-case-thing", "Trailing ", " leading", "A1B2",
-    "gas", "gases", "us", "bonus", "virus", "viri", "cactus", "stimuli", "hives", "gulf", "drives",
+    "Ox", "oxen", "Mouse", "mice", "Matrix", "index", "vertices", "StatusPage", "status",
+    "statuses", "Person", "people", "Child", "sales_person", "UserFeedback", "Feedback",
+    "Metadata", "MediaFile", "Medium", "media", "Series", "News", "equipment", "Hardware",
+    "software", "analysis", "analyses", "Criterion", "tax", "taxes", "axes", "hero", "photo",
+    "wolf", "Wife", "Proof", "quiz", "bus", "alias", "movie", "shoe", "Canvas", "passerby",
+    "runner-up", "Address", "addresses", "process", "Category", "Day", "soliloquy", "Company",
+    "SMS", "API", "URLs", "ID", "OAuthToken", "IPAddress", "FAQ", "faq", "tooth", "goose",
+    "leaf", "Curriculum", "datum", "bacteria", "parentheses", "", "invoice2", "a", "S", "x-y",
+    "foo bar", "Foo Bar", "fooBar", "café", "naïve", "Über", "cafe", "money", "monies",
+    "Staff", "man", "Woman", "human", "german", "chateau", "beau", "Expense!", "v2_Thing",
+    "__odd__", "snake_case_thing", "kebab-case-thing", "Trailing ", " leading", "A1B2", "gas",
+    "gases", "us", "bonus", "virus", "viri", "cactus", "stimuli", "hives", "gulf", "drives",
 ]  # fmt: skip
 
 

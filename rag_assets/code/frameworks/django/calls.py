@@ -1,0 +1,52 @@
+"""Calls and collections among static expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Call:
+    """A call with its arguments by name or place."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        call = value["call"]
+        self.called: str = call.get("name", "") if isinstance(call, dict) else ""
+
+    def get(self, name: str, position: int) -> Any:
+        """An argument; None for none."""
+        if name in self.value["named"]:
+            return self.value["named"][name]
+        arguments = self.value["arguments"]
+        return arguments[position] if position < len(arguments) else None
+
+    def text(self, name: str, position: int) -> str:
+        """An argument that is a string; "" for any other."""
+        return text_of(self.get(name, position))
+
+
+def text_of(value: Any) -> str:
+    """An expression that is a string; "" for any other."""
+    return value if isinstance(value, str) else ""
+
+
+def items_of(value: Any) -> list[Any]:
+    """The items of a list, a tuple, a set or a sum."""
+    found: list[Any] = value.get("items", []) if isinstance(value, dict) else []
+    return found if not isinstance(value, dict) or value["of"] != "dict" else []
+
+
+def dictionary_of(value: Any) -> dict[str, Any]:
+    """The values of a dictionary by keys that are strings."""
+    pairs = value["items"] if isinstance(value, dict) and value["of"] == "dict" else []
+    return {key: held for key, held in pairs if isinstance(key, str)}
+
+
+def groups_of(value: Any) -> list[tuple[str, ...]]:
+    """Groups of names; one group may stand without the list around it."""
+    if isinstance(value, dict) and value["of"] == "call" and value["arguments"]:
+        value = value["arguments"][0]
+    items = items_of(value)
+    if items and all(isinstance(item, str) for item in items):
+        return [tuple(items)]
+    return [tuple(i for i in items_of(item) if isinstance(i, str)) for item in items]

@@ -1,0 +1,298 @@
+"""The modules of a repository, and what a name in one of them stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rag_assets.code.languages.python.names import absolute, module_of
+from rag_assets.code.model import Fact, FileFacts
+
+_STEPS: Final = 30
+_PARTS: Final = 60
+_ANCESTORS: Final = 200
+_ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setup.cfg"})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a repository says something.
+
+    Attributes:
+        path: of the file.
+        start, end: character offsets in it, half open.
+    """
+
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Something that the text alone does not tell.
+
+    Attributes:
+        reason: why, in a few words.
+        evidence: where it is written.
+    """
+
+    reason: str
+    evidence: Evidence
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """A file of Python as a module.
+
+    Attributes:
+        name: dotted.
+        path: of the file.
+        package: whether it is an `__init__.py`.
+        declared: its definitions by symbol.
+        bases: references of a class's bases, by its symbol.
+        imported: references by the names that imports at top level bind.
+        stars: modules of which everything is imported.
+        assigned: assignments by the symbol of the class ("" for top level), in order.
+        invoked: calls at top level, in order.
+        calls: what is called where.
+    """
+
+    name: str
+    path: str
+    package: bool
+    declared: dict[str, Fact] = field(default_factory=dict)
+    bases: dict[str, list[str]] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    assigned: dict[str, list[Fact]] = field(default_factory=dict)
+    invoked: list[Fact] = field(default_factory=list)
+
+    def values(self, symbol: str, name: str) -> list[Fact]:
+        """The assignments to a name, in order."""
+        return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
+
+    def constant(self, symbol: str, name: str) -> Any:
+        """The last value of a name that depends on nothing; None where it has none."""
+        held = self.values(symbol, name)
+        found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
+        return found[-1].values["value"] if found else None
+
+    def evidence(self, expression: Any) -> Evidence:
+        """Where an expression is written."""
+        start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
+        return Evidence(self.path, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A definition or a variable of a module; symbol is "" for the module itself."""
+
+    module: Module
+    symbol: str
+
+    @property
+    def name(self) -> str:
+        """The absolute dotted name."""
+        return f"{self.module.name}.{self.symbol}" if self.symbol else self.module.name
+
+
+class Program:
+    """The Python of one repository.
+
+    Attributes:
+        modules: by dotted name.
+
+    Args:
+        files: of the repository; those of other languages only tell where its roots are.
+    """
+
+    def __init__(self, files: Iterable[FileFacts]) -> None:
+        held = list(files)
+        paths = [one.path for one in held]
+        packages = {_folder(p) for p in paths if p.rpartition("/")[2] == "__init__.py"}
+        roots = {_folder(p) for p in paths if p.rpartition("/")[2] in _ROOT_FILES}
+        self.modules: dict[str, Module] = {}
+        self._by_path: dict[str, Module] = {}
+        for one in held:
+            if one.path.endswith(".py"):
+                module = _module(one, module_of(one.path, packages, roots))
+                self.modules.setdefault(module.name, module)
+                self._by_path[one.path] = module
+        self._parents: dict[str, list[str]] = {}
+        self._ends = _by_ends(self.modules.values())
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._by_path.values())
+
+    def module(self, name: str) -> Module | None:
+        """A module by its name, or the only one whose name ends so."""
+        found = self.modules.get(name)
+        return found if found is not None or not name else self._ends.get(name)
+
+    def absolute(self, reference: str, module: Module) -> str:
+        """The absolute name of a reference, where it is first defined.
+
+        Args:
+            reference: as a file's facts have it.
+            module: of that file.
+        """
+        if reference[:1] in {":", "."}:
+            return self.canonical(absolute(reference, module.name, package=module.package))
+        root = reference.partition(".")[0]
+        if root in _roots(module):
+            return self.canonical(reference)
+        for star in module.stars:
+            name = f"{absolute(star, module.name, package=module.package)}.{reference}"
+            if self.module(name.rpartition(".")[0]) is None or self.place(name) is not None:
+                return self.canonical(name)
+        return reference
+
+    def canonical(self, name: str) -> str:
+        """An absolute name without the detour through modules that only pass it on."""
+        place = self.place(name)
+        return name if place is None else place.name
+
+    def place(self, name: str) -> Place | None:
+        """The definition, variable or module that an absolute name stands for.
+
+        Returns:
+            None for what is not of the repository.
+        """
+        seen: set[str] = set()
+        at = name
+        while at not in seen and len(seen) < _STEPS:
+            seen.add(at)
+            module, symbol = self._split(at)
+            if module is None:
+                return None
+            if not symbol or _is_own(module, symbol):
+                return Place(module, symbol)
+            passed = self._passed(module, symbol)
+            if not passed:
+                return None
+            at = passed
+        return None
+
+    def external(self, name: str) -> str:
+        """The absolute name of what a name of the repository only passes on from outside."""
+        at = name
+        for _ in range(_STEPS):
+            module, symbol = self._split(at)
+            passed = self._passed(module, symbol) if module is not None and symbol else ""
+            if not passed or passed == at:
+                return at
+            at = passed
+        return at
+
+    def ancestry(self, name: str) -> list[str]:
+        """A class and its ancestors, nearest first; those from outside are names only."""
+        found: list[str] = []
+        entered: set[str] = set()
+        todo = [(self._defined(name), False)]
+        while todo and len(entered) < _ANCESTORS:
+            at, left = todo.pop()
+            if left:
+                found.append(at)
+            elif at not in entered:
+                entered.add(at)
+                todo.append((at, True))
+                # What several descend from comes after all of them: the reverse of leaving.
+                todo.extend((base, False) for base in self._bases(at))
+        # Where there are too many, those that were entered last are left out.
+        return [*(at for at, left in todo if left), *reversed(found)]
+
+    def _defined(self, name: str) -> str:
+        outside = self.external(name)
+        place = self.place(outside)
+        return outside if place is None else place.name
+
+    def _bases(self, name: str) -> list[str]:
+        if name not in self._parents:
+            place = self.place(name)
+            held = [] if place is None else place.module.bases.get(place.symbol, [])
+            found = [self._base(one, place.module) for one in held if place is not None]
+            self._parents[name] = found
+        return self._parents[name]
+
+    def _base(self, reference: str, module: Module) -> str:
+        return self._defined(self.absolute(reference, module))
+
+    def _passed(self, module: Module, symbol: str) -> str:
+        """What a module imports under a name, with what follows that name."""
+        root, dot, rest = symbol.partition(".")
+        if root in module.imported:
+            target = absolute(module.imported[root], module.name, package=module.package)
+            return f"{target}{dot}{rest}"
+        for star in module.stars:
+            source = absolute(star, module.name, package=module.package)
+            held = self.module(source)
+            if held is None or held is module:
+                continue
+            if _is_own(held, symbol) or root in held.imported or held.stars:
+                return f"{source}.{symbol}"
+        return ""
+
+    def _split(self, name: str) -> tuple[Module | None, str]:
+        parts = name.split(".")
+        if len(parts) > _PARTS:
+            return None, ""
+        for end in range(len(parts), 0, -1):
+            module = self.module(".".join(parts[:end]))
+            if module is not None:
+                return module, ".".join(parts[end:])
+        return None, ""
+
+
+def _module(file: FileFacts, name: str) -> Module:
+    module = Module(name, file.path, file.path.rpartition("/")[2] == "__init__.py")
+    for fact in file.facts:
+        values = fact.values
+        if fact.kind == "declares":
+            module.declared.setdefault(fact.symbol, fact)
+        elif fact.kind == "extends":
+            module.bases.setdefault(fact.symbol, []).append(values["name"])
+        elif fact.kind == "assigns":
+            module.assigned.setdefault(fact.symbol, []).append(fact)
+        elif fact.kind == "invokes":
+            module.invoked.append(fact)
+        elif fact.kind == "imports" and not fact.symbol:
+            _import(module, values)
+    return module
+
+
+def _import(module: Module, values: Mapping[str, Any]) -> None:
+    name, alias, level = values["name"], values["alias"], values["level"]
+    if alias == "*":
+        module.stars.append("." * level + name.removesuffix("*").removesuffix("."))
+        return
+    plain = not values["member"] and alias == name.partition(".")[0]
+    module.imported.setdefault(alias, alias if plain else "." * level + name)
+
+
+def _roots(module: Module) -> set[str]:
+    return {ref.partition(".")[0] for ref in module.imported.values() if ref[:1] != "."}
+
+
+def _is_own(module: Module, symbol: str) -> bool:
+    if symbol in module.declared:
+        return True
+    owner, _, name = symbol.rpartition(".")
+    held = module.assigned.get(owner, ())
+    return symbol not in module.imported and any(one.values["name"] == name for one in held)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _by_ends(modules: Iterable[Module]) -> dict[str, Module]:
+    """Modules by each end of their names that only one has."""
+    found: dict[str, Module | None] = {}
+    for one in modules:
+        parts = one.name.split(".")
+        for start in range(1, min(len(parts), 6)):
+            end = ".".join(parts[start:])
+            found[end] = None if end in found else one
+    return {end: one for end, one in found.items() if one is not None and "." in end}

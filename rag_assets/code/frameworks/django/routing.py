@@ -1,0 +1,45 @@
+"""Routes, as Django's resolver knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_assets.code.frameworks.django.program import Evidence, Unresolved
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route.
+
+    Attributes:
+        uri: path template (`invoices/{pk}/`).
+        pattern: as Django writes it: all its parts, one after the other.
+        name: with its namespaces (`billing:invoice`); "" for none.
+        view: absolute name of its function or class; "" where it is computed.
+        actions: methods of the view by HTTP method, where a viewset or a class tells them.
+        methods: HTTP methods in upper case; empty where they are not known.
+        parameters: names with their converters, or regular expressions.
+        evidence: the include statements from the outermost on, then its own.
+    """
+
+    uri: str
+    pattern: str
+    name: str
+    view: str
+    actions: tuple[tuple[str, str], ...]
+    methods: tuple[str, ...]
+    parameters: tuple[tuple[str, str], ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The routes of a repository.
+
+    Attributes:
+        routes: in the resolver's order.
+        unresolved: what may add routes, or change them, that are not here.
+    """
+
+    routes: tuple[Route, ...]
+    unresolved: tuple[Unresolved, ...]

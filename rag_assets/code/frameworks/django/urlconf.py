@@ -1,0 +1,348 @@
+"""Lists of patterns, walked as Django's resolver walks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from rag_assets.code.frameworks.django.patterns import parameters_of, template_of
+from rag_assets.code.frameworks.django.program import Evidence, Module, Program, Unresolved
+from rag_assets.code.frameworks.django.routers import ROUTERS, routes_of_router
+from rag_assets.code.frameworks.django.routing import Route
+from rag_assets.code.frameworks.django.views import View, view_of
+
+PATHS: Final = frozenset({"django.urls.path", "django.urls.conf.path"})
+REGEXES: Final = frozenset(
+    {"django.urls.re_path", "django.urls.conf.re_path", "django.conf.urls.url"}
+)
+INCLUDES: Final = frozenset(
+    {"django.urls.include", "django.urls.conf.include", "django.conf.urls.include"}
+)
+_TRANSLATED: Final = "django.conf.urls.i18n.i18n_patterns"
+_PASSING: Final = frozenset({"rest_framework.urlpatterns.format_suffix_patterns", "list", "tuple"})
+_DEEPEST: Final = 30
+_MOST: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What the includes around a list of patterns give to each of them."""
+
+    pattern: str = ""
+    namespaces: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    within: tuple[str, ...] = ()
+
+
+class UrlWalk:
+    """A walk along the lists of patterns of URL configurations.
+
+    Attributes:
+        routes: found so far.
+        unresolved: what may add to them.
+        entered: names of the modules whose lists were read.
+
+    Args:
+        program: the repository.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.routes: list[Route] = []
+        self.unresolved: list[Unresolved] = []
+        self.entered: set[str] = set()
+
+    def module(self, module: Module, prefix: Prefix) -> None:
+        """Walks along the `urlpatterns` of a module."""
+        self.entered.add(module.name)
+        self._variable(module, "urlpatterns", prefix)
+
+    def _variable(self, module: Module, name: str, prefix: Prefix) -> None:
+        """Everything that statements put into a list."""
+        key = f"{module.name}:{name}"
+        if key in prefix.within or len(prefix.within) > _DEEPEST or len(self.routes) > _MOST:
+            return
+        prefix = replace(prefix, within=(*prefix.within, key))
+        held = module.values("", name)
+        for fact in _since_last(held, name):
+            if fact.values["under"]:
+                self._miss(
+                    f"depends on `{fact.values['under']}`",
+                    Evidence(module.path, fact.start, fact.end),
+                )
+            else:
+                self._list(fact.values["value"], module, prefix, name)
+        for fact in module.invoked:
+            self._grown(fact, module, name, prefix)
+
+    def _grown(self, fact: Any, module: Module, name: str, prefix: Prefix) -> None:
+        """`urlpatterns.append(…)` and its like."""
+        call = fact.values["call"]
+        target = call["call"].get("name", "") if isinstance(call["call"], dict) else ""
+        if target not in {f"{mark}{name}.{verb}" for mark in ("", ":") for verb in _VERBS}:
+            return
+        if fact.values["under"]:
+            self._miss(f"depends on `{fact.values['under']}`", module.evidence(call))
+        elif target.endswith(".extend"):
+            for value in call["arguments"][:1]:
+                self._list(value, module, prefix, name)
+        else:
+            for value in call["arguments"][-1:]:
+                self._entry(value, module, prefix)
+
+    def _list(self, value: Any, module: Module, prefix: Prefix, own: str = "") -> None:
+        """A list of patterns, however it is written."""
+        kind = value.get("of") if isinstance(value, dict) else ""
+        if kind in {"list", "tuple"}:
+            for item in value["items"]:
+                if isinstance(item, dict) and item["of"] == "spread":
+                    self._list(item["value"], module, prefix)
+                else:
+                    self._entry(item, module, prefix)
+        elif kind == "sum":
+            for item in value["items"]:
+                if not (isinstance(item, dict) and item.get("name", "").lstrip(":") == own):
+                    self._list(item, module, prefix)
+        elif kind == "name":
+            self._named(value, module, prefix)
+        elif kind == "call":
+            self._made(value, module, prefix)
+        else:
+            self._miss(_reason(value), module.evidence(value))
+
+    def _named(self, value: Any, module: Module, prefix: Prefix) -> None:
+        written = value["name"]
+        if written.endswith(".urls") and self._router(written[:-5], value, module, prefix):
+            return
+        place = self._place(written, module)
+        if place is None:
+            self._miss("a list of another package", module.evidence(value))
+        elif place.symbol in {"", "urlpatterns"}:
+            self.module(place.module, prefix)
+        else:
+            self._variable(place.module, place.symbol, prefix)
+
+    def _made(self, value: Any, module: Module, prefix: Prefix) -> None:
+        """A list that a call returns."""
+        called = self._called(value, module)
+        if called == _TRANSLATED:
+            default = value["named"].get("prefix_default_language", True)
+            inner = replace(prefix, pattern=prefix.pattern + LANGUAGE)
+            if default is not True:
+                self._miss("the default language may have no prefix", module.evidence(value))
+            self._list(
+                {"of": "list", "items": value["arguments"], "at": value["at"]}, module, inner
+            )
+        elif called in _PASSING and value["arguments"]:
+            self._list(value["arguments"][0], module, prefix)
+        else:
+            self._miss(
+                f"a list that a call makes: {called.rpartition('.')[2]}"[:80],
+                module.evidence(value),
+            )
+
+    def _entry(self, value: Any, module: Module, prefix: Prefix) -> None:
+        called = self._called(value, module) if _is(value, "call") else ""
+        if called not in PATHS and called not in REGEXES:
+            self._other(value, module, prefix)
+            return
+        pattern = _argument(value, 0, "route" if called in PATHS else "regex")
+        pattern = self._text(pattern, module)
+        if pattern is None:
+            self._miss("a computed path", module.evidence(value))
+            return
+        target = _argument(value, 1, "view")
+        prefix = replace(
+            prefix,
+            pattern=prefix.pattern + pattern,
+            evidence=(*prefix.evidence, module.evidence(value)),
+        )
+        if _is(target, "call") and self._called(target, module) in INCLUDES:
+            self._include(target, module, prefix)
+        elif _is(target, "tuple") or _admin(target):
+            self._included(target, module, prefix, None)
+        else:
+            self._route(value, target, module, prefix)
+
+    def _route(self, value: Any, target: Any, module: Module, prefix: Prefix) -> None:
+        name = self._text(_argument(value, 3, "name"), module)
+        found = view_of(self._program, target, module)
+        if not found.name:
+            self._miss("a computed view", module.evidence(value))
+        self._add(prefix, name or "", found)
+
+    def _add(self, prefix: Prefix, name: str, view: View) -> None:
+        full = ":".join([*prefix.namespaces, name]) if name else ""
+        self.routes.append(
+            Route(
+                template_of(prefix.pattern),
+                prefix.pattern,
+                full,
+                view.name,
+                view.actions,
+                view.methods,
+                parameters_of(prefix.pattern),
+                prefix.evidence,
+            )
+        )
+
+    def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
+        """An entry that is no call of `path`: a variable, or a call of something else."""
+        if _is(value, "name"):
+            place = self._place(value["name"], module)
+            held = [] if place is None else place.module.values("", place.symbol)
+            if place is not None and len(held) == 1 and not held[0].values["under"]:
+                key = f"{place.module.name}:{place.symbol}"
+                if key not in prefix.within:
+                    inner = replace(prefix, within=(*prefix.within, key))
+                    self._entry(held[0].values["value"], place.module, inner)
+                return
+        self._miss(_reason(value), module.evidence(value))
+
+    def _include(self, call: Any, module: Module, prefix: Prefix) -> None:
+        namespace = self._text(_argument(call, 1, "namespace"), module)
+        target = _argument(call, 0, "arg")
+        self._included(target, module, prefix, namespace)
+
+    def _included(self, target: Any, module: Module, prefix: Prefix, namespace: str | None) -> None:
+        app: str | None = None
+        if _is(target, "tuple") and target["items"]:
+            items = target["items"]
+            app = self._text(items[1], module) if len(items) > 1 else None
+            namespace = self._text(items[2], module) if items[2:] else namespace
+            target = items[0]
+        if _admin(target):
+            self._miss("the admin's own routes", module.evidence(target))
+            return
+        other = self._module_of(target, module)
+        if other is not None:
+            stated = self._text(other.constant("", "app_name"), other)
+            self.module(other, _named(prefix, namespace or app or stated))
+            return
+        if isinstance(target, str):
+            last = prefix.evidence[-1]
+            self._miss(f"a module of another package: {target}"[:100], last)
+            return
+        self._list(target, module, _named(prefix, namespace or app))
+
+    def _module_of(self, target: Any, module: Module) -> Module | None:
+        if isinstance(target, str):
+            return self._program.module(target)
+        if _is(target, "name") and not target["name"].startswith(":"):
+            place = self._place(target["name"], module)
+            return place.module if place is not None and not place.symbol else None
+        return None
+
+    def _router(self, written: str, value: Any, module: Module, prefix: Prefix) -> bool:
+        place = self._place(written, module)
+        if place is None or not place.symbol:
+            return False
+        made = place.module.constant("", place.symbol)
+        if not _is(made, "call"):
+            return False
+        lineage = self._program.ancestry(self._called(made, place.module))
+        kind = next((one for one in lineage if one in ROUTERS), "")
+        if not kind:
+            return False
+        for found in routes_of_router(self._program, place, made, kind, lineage):
+            if isinstance(found, Unresolved):
+                self.unresolved.append(found)
+                continue
+            inner = replace(
+                prefix,
+                pattern=prefix.pattern + found.pattern,
+                evidence=(*prefix.evidence, found.evidence),
+            )
+            self._add(inner, found.name, found.view)
+        return True
+
+    def _text(self, value: Any, module: Module) -> str | None:
+        """A string, also of a translated one or of a constant."""
+        if isinstance(value, str):
+            return value
+        if _is(value, "call") and value["arguments"]:
+            called = self._called(value, module)
+            if "gettext" in called.rpartition(".")[2]:
+                return self._text(value["arguments"][0], module)
+        if _is(value, "name"):
+            place = self._place(value["name"], module)
+            if place is not None:
+                held = place.module.values("", place.symbol)
+                sole = held[0].values if len(held) == 1 else {"value": None, "under": ""}
+                text = isinstance(sole["value"], str) and not sole["under"]
+                return sole["value"] if text else None
+        return None
+
+    def _called(self, value: Any, module: Module) -> str:
+        call = value["call"]
+        if not _is(call, "name"):
+            return ""
+        return self._program.external(self._program.absolute(call["name"], module))
+
+    def _place(self, written: str, module: Module) -> Any:
+        name = self._program.absolute(written, module)
+        found = self._program.place(name)
+        if found is None and written.isidentifier():
+            found = self._program.place(f"{module.name}.{written}")
+        return found
+
+    def _miss(self, reason: str, evidence: Evidence) -> None:
+        self.unresolved.append(Unresolved(reason, evidence))
+
+
+LANGUAGE: Final = "<language>/"
+"""What stands for the prefix of `i18n_patterns`."""
+
+_VERBS = ("append", "extend", "insert")
+
+
+def _since_last(held: list[Any], name: str) -> list[Any]:
+    """The assignments from the last plain one on that does not build on the former value."""
+    start = 0
+    for index, fact in enumerate(held):
+        if not fact.values["adds"] and not fact.values["under"] and not _uses(fact, name):
+            start = index
+    return held[start:]
+
+
+def _uses(fact: Any, name: str) -> bool:
+    value = fact.values["value"]
+    items = (
+        value["items"] if _is(value, "sum") else value["arguments"] if _is(value, "call") else []
+    )
+    items = [*items, *(i["value"] for i in _spreads(value))]
+    return any(_is(item, "name") and item["name"].lstrip(":") == name for item in items)
+
+
+def _spreads(value: Any) -> list[Any]:
+    items = value["items"] if _is(value, "list") or _is(value, "tuple") else []
+    return [item for item in items if _is(item, "spread")]
+
+
+def _named(prefix: Prefix, namespace: str | None) -> Prefix:
+    return replace(prefix, namespaces=(*prefix.namespaces, namespace)) if namespace else prefix
+
+
+def _is(value: Any, kind: str) -> bool:
+    return isinstance(value, dict) and value.get("of") == kind
+
+
+def _admin(value: Any) -> bool:
+    return _is(value, "name") and value["name"].endswith("site.urls")
+
+
+def _argument(call: Any, position: int, name: str) -> Any:
+    if name in call["named"]:
+        return call["named"][name]
+    arguments = call["arguments"]
+    return arguments[position] if position < len(arguments) else None
+
+
+def _reason(value: Any) -> str:
+    if _is(value, "computed"):
+        return f"computed: {value['why']}"
+    return (
+        f"no pattern that the text states: {value['of']}"
+        if isinstance(value, dict)
+        else "no pattern"
+    )

@@ -1,0 +1,183 @@
+"""Views: what a route names, and the HTTP methods that it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rag_assets.code.frameworks.django.program import Module, Place, Program
+
+HTTP_METHODS: Final = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
+_TOLD: Final = ("get", "post", "put", "patch", "delete")
+_GENERIC: Final = {
+    "TemplateView": "get",
+    "ListView": "get",
+    "DetailView": "get",
+    "RedirectView": "get post put patch delete",
+    "FormView": "get post put",
+    "CreateView": "get post put",
+    "UpdateView": "get post put",
+    "DeleteView": "get post delete",
+    "ProcessFormView": "get post put",
+    "LoginView": "get post put",
+    "LogoutView": "post",
+    "PasswordChangeView": "get post put",
+    "PasswordResetView": "get post put",
+    "PasswordResetConfirmView": "get post put",
+    "ArchiveIndexView": "get",
+    "YearArchiveView": "get",
+    "MonthArchiveView": "get",
+    "WeekArchiveView": "get",
+    "DayArchiveView": "get",
+    "TodayArchiveView": "get",
+    "DateDetailView": "get",
+    "CreateAPIView": "post",
+    "ListAPIView": "get",
+    "RetrieveAPIView": "get",
+    "DestroyAPIView": "delete",
+    "UpdateAPIView": "put patch",
+    "ListCreateAPIView": "get post",
+    "RetrieveUpdateAPIView": "get put patch",
+    "RetrieveDestroyAPIView": "get delete",
+    "RetrieveUpdateDestroyAPIView": "get put patch delete",
+}
+_DECORATORS: Final = {"require_GET": ("GET",), "require_POST": ("POST",), "require_safe": ("GET",)}
+_LISTS: Final = frozenset({"require_http_methods", "api_view"})
+_DEEPEST: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a route names.
+
+    Attributes:
+        name: absolute name of a function or a class; "" where it is computed.
+        actions: methods of the class by HTTP method in upper case.
+        methods: HTTP methods in upper case; empty where they are not known.
+    """
+
+    name: str
+    actions: tuple[tuple[str, str], ...] = ()
+    methods: tuple[str, ...] = ()
+
+
+def view_of(program: Program, value: Any, module: Module) -> View:
+    """The view that an expression in a route is.
+
+    Args:
+        program: the repository.
+        value: the expression: a function, `X.as_view()`, or either within decorators.
+        module: that it stands in.
+    """
+    for _ in range(_DEEPEST):
+        if isinstance(value, str):
+            return _named(program, value)
+        kind = value.get("of") if isinstance(value, dict) else ""
+        if kind == "name":
+            name = program.absolute(value["name"], module)
+            place = program.place(name) or program.place(f"{module.name}.{name}")
+            held = None if place is None else _held(place)
+            if held is None or place is None:
+                return _named(program, name if place is None else place.name)
+            value, module = held, place.module
+        elif kind == "call":
+            called = value["call"].get("name", "") if isinstance(value["call"], dict) else ""
+            if called.endswith(".as_view"):
+                name = program.absolute(called.removesuffix(".as_view"), module)
+                return _class(program, name, value)
+            made = _instance(program, called, module)
+            if made:
+                return View(made)
+            value = value["arguments"][0] if value["arguments"] else None
+        else:
+            return View("")
+    return View("")
+
+
+def _instance(program: Program, called: str, module: Module) -> str:
+    """The class of a view that is an object, as a feed."""
+    place = program.place(program.absolute(called, module)) if called else None
+    fact = None if place is None else place.module.declared.get(place.symbol)
+    if place is None or fact is None or fact.values["role"] != "class":
+        return ""
+    return place.name
+
+
+def _held(place: Place) -> Any:
+    """The value of a variable; None for anything else."""
+    owner, _, name = place.symbol.rpartition(".")
+    if place.symbol in place.module.declared or not name:
+        return None
+    return place.module.constant(owner, name)
+
+
+def _named(program: Program, name: str) -> View:
+    external = program.external(name)
+    place = program.place(external)
+    if place is None:
+        return View(external)
+    fact = place.module.declared.get(place.symbol)
+    found: tuple[str, ...] = ()
+    for decorator in [] if fact is None else fact.values["decorators"]:
+        found = found or _decorated(decorator)
+    return View(place.name, (), found)
+
+
+def _decorated(value: Any) -> tuple[str, ...]:
+    """The methods that a decorator lets through."""
+    if not isinstance(value, dict):
+        return ()
+    called = value["call"] if value["of"] == "call" else value
+    name = called.get("name", "").rpartition(".")[2] if isinstance(called, dict) else ""
+    if name in _DECORATORS:
+        return _DECORATORS[name]
+    if name not in _LISTS or value["of"] != "call":
+        return ()
+    values = [*value["arguments"], *value["named"].values()]
+    items = values[0].get("items", []) if values and isinstance(values[0], dict) else []
+    if not values and name == "api_view":
+        return ("GET",)
+    return tuple(item.upper() for item in items if isinstance(item, str))
+
+
+def _class(program: Program, name: str, call: Any) -> View:
+    external = program.external(name)
+    place = program.place(external)
+    name = external if place is None else place.name
+    actions = _actions(call)
+    if actions:
+        return View(name, actions, tuple(method for method, _ in actions))
+    return View(name, (), methods_of(program, name))
+
+
+def _actions(call: Any) -> tuple[tuple[str, str], ...]:
+    """The actions of `ViewSet.as_view({"get": "list"})`."""
+    first = call["arguments"][0] if call["arguments"] else call["named"].get("actions")
+    if not isinstance(first, dict) or first["of"] != "dict":
+        return ()
+    return tuple(
+        (key.upper(), value)
+        for key, value in first["items"]
+        if isinstance(key, str) and isinstance(value, str)
+    )
+
+
+def methods_of(program: Program, name: str) -> tuple[str, ...]:
+    """The HTTP methods that a class-based view has, in upper case."""
+    found: set[str] = set()
+    allowed: set[str] | None = None
+    for one in program.ancestry(name):
+        place = program.place(one)
+        if place is None:
+            found |= set(_GENERIC.get(one.rpartition(".")[2], "").split())
+            continue
+        declared = place.module.declared
+        found |= {verb for verb in _TOLD if f"{place.symbol}.{verb}" in declared}
+        # `get = post = …` is as good as a definition.
+        assigned = {f.values["name"] for f in place.module.assigned.get(place.symbol, ())}
+        found |= assigned & set(_TOLD)
+        stated = place.module.constant(place.symbol, "http_method_names")
+        if allowed is None and isinstance(stated, dict):
+            allowed = {item for item in stated.get("items", []) if isinstance(item, str)}
+    kept = found if allowed is None else found & allowed
+    return tuple(verb.upper() for verb in _TOLD if verb in kept)

@@ -1,0 +1,31 @@
+"""What the definitions of a repository are, by all frameworks that its files speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rag_assets.code.frameworks.django import kinds as django
+from rag_assets.code.frameworks.laravel import kinds as laravel
+from rag_assets.code.model import FileFacts
+from rag_assets.code.source_types import SourceType
+
+
+def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
+    """The source type of each definition that has one, by path and qualified name.
+
+    Args:
+        files: of one repository.
+    """
+    php = [one for one in files if one.language == "php"]
+    python = [one for one in files if one.language == "python"]
+    found = dict(laravel.kinds_of(php)) if php else {}
+    if any(map(_speaks_of_django, python)):
+        found |= django.kinds_of(python)
+    return found
+
+
+def _speaks_of_django(one: FileFacts) -> bool:
+    return any(
+        fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] == "django"
+        for fact in one.facts
+    )

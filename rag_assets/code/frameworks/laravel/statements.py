@@ -1,0 +1,260 @@
+"""Facts of statements that only Laravel gives a meaning, wherever they stand.
+
+| kind | values |
+|---|---|
+| dispatches | name: a job or an event |
+| listens_to | event, listener |
+| policy_of | model, policy |
+| observes | model, observer |
+| uses_middleware | name, alias: of an entry in a kernel, or of an alias |
+| binds | abstract, concrete: class names, the second "" where it is computed |
+| authorizes | ability, model: "" where it is no class name |
+| queries_table | table |
+| configured_by | key: of the configuration |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.code.languages.php.calls import CALLS, Call, Chain
+from rag_assets.code.languages.php.classes import Property
+from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.tree import descendants
+from rag_assets.code.model import Fact
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_FACADES = "Illuminate\\Support\\Facades\\"
+_DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
+_OF_CLASS = _DISPATCHES | {"dispatchif", "dispatchunless"}
+_BINDS = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
+_ASKS = frozenset({"authorize", "authorizeforuser", "allows", "denies", "check", "can", "cannot"})
+_SQL = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
+_TABLES = re.compile(r"\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})", re.IGNORECASE)
+_KERNEL = {
+    "middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases", "middlewarePriority",
+}  # fmt: skip
+_BINDINGS = frozenset({"bindings", "singletons"})
+_Values = Mapping[str, Any]
+
+
+def facts_of(source: PhpSource) -> Iterator[Fact]:
+    """The facts of a file, in no particular order."""
+    for one in source.classes:
+        for held in one.properties:
+            for kind, values in _of_property(source, held):
+                yield _fact(source, kind, held.node, one.name, values)
+    names = _Symbols(source)
+    for node in descendants(source.tree.root):
+        if node.type in CALLS and node.type != "object_creation_expression":
+            for kind, values in _of_call(source, node):
+                yield _fact(source, kind, node, names.around(node), values)
+
+
+def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Values]]:
+    if held.name not in {"listen", "policies", *_KERNEL, *_BINDINGS}:
+        return
+    value = source.value(held.value)
+    if held.name in _KERNEL:
+        yield from _middleware(value)
+        return
+    for key, found in value.items() if isinstance(value, dict) else ():
+        for name in found if isinstance(found, list) else [found]:
+            if not isinstance(name, str):
+                continue
+            if held.name == "listen":
+                yield "listens_to", {"event": key, "listener": _class_of(name)}
+            elif held.name == "policies":
+                yield "policy_of", {"model": key, "policy": name}
+            else:
+                yield "binds", {"abstract": key, "concrete": name}
+
+
+def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
+    """Entries of a kernel: classes in lists, by alias, and in groups by the group's name."""
+    entries = value.items() if isinstance(value, dict) else enumerate(_listed(value))
+    for key, found in entries:
+        for name in found if isinstance(found, list) else [found]:
+            if isinstance(name, str) and "\\" in name:
+                alias = key if isinstance(key, str) and not key.isdigit() else ""
+                yield "uses_middleware", {"name": _class_of(name), "alias": alias}
+
+
+def _of_call(source: PhpSource, node: Node) -> Iterator[tuple[str, _Values]]:
+    chain = source.chain(node)
+    if chain is None or chain.node is not node:
+        return
+    call = chain.calls[-1]
+    name = call.name.lower()
+    if chain.static and len(chain.calls) == 1:
+        owner = source.class_name(chain.root, node)
+        facade = owner.removeprefix(_FACADES) if owner.startswith(_FACADES) else owner
+        read = _BY_FACADE.get(facade)
+        if read is not None:
+            yield from read(source, call)
+        elif name in _OF_CLASS:
+            yield "dispatches", {"name": owner}
+        elif name == "observe":
+            for observer in _classes(source, call.argument(0)):
+                yield "observes", {"model": owner, "observer": observer}
+    elif not chain.root and len(chain.calls) == 1:
+        yield from _of_function(source, call)
+    elif not chain.static:
+        yield from _of_member(source, chain, call)
+
+
+def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    name = call.name.lower().rpartition("\\")[2]
+    if name in {"event", "broadcast"} or name in _DISPATCHES:
+        yield from _dispatched(source, call)
+    elif name == "config":
+        yield from _configured(source, call)
+
+
+def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
+    name = call.name.lower()
+    if name in _DISPATCHES:
+        yield from _dispatched(source, call)
+    elif name in _BINDS and chain.root in {"$this->app", "$app"}:
+        yield from _bound(source, call)
+    elif name in _ASKS:
+        yield from _asked(source, call)
+
+
+def _of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    if call.name.lower() == "listen":
+        events = _classes(source, call.argument(0))
+        for event in events:
+            for listener in _classes(source, call.argument(1))[:1]:
+                yield "listens_to", {"event": event, "listener": _class_of(listener)}
+    elif call.name.lower() == "dispatch":
+        yield from _dispatched(source, call)
+
+
+def _of_bus(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    if call.name.lower() in _DISPATCHES | {"chain", "batch"}:
+        yield from _dispatched(source, call)
+
+
+def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    if call.name.lower() == "policy":
+        model, policy = source.value(call.argument(0)), source.value(call.argument(1))
+        if isinstance(model, str) and isinstance(policy, str):
+            yield "policy_of", {"model": model, "policy": policy}
+    elif call.name.lower() in _ASKS:
+        yield from _asked(source, call)
+
+
+def _of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    stated = source.value(call.argument(0))
+    if not isinstance(stated, str):
+        return
+    if call.name.lower() == "table":
+        yield "queries_table", {"table": stated.split(" ")[0]}
+    elif call.name.lower() in _SQL:
+        for table in dict.fromkeys(_TABLES.findall(stated)):
+            yield "queries_table", {"table": table}
+
+
+def _of_application(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    if call.name.lower() in _BINDS:
+        yield from _bound(source, call)
+
+
+def _of_config(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    if call.name.lower() in {"get", "has", "string", "integer", "boolean", "array", "float"}:
+        yield from _configured(source, call)
+
+
+_BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values]]]] = {
+    "Event": _of_event,
+    "Bus": _of_bus,
+    "Queue": _of_bus,
+    "Gate": _of_gate,
+    "DB": _of_database,
+    "App": _of_application,
+    "Config": _of_config,
+}
+
+
+def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    for argument in call.arguments[:1]:
+        for node in descendants(argument.value):
+            if node.type == "object_creation_expression" and node.named_children:
+                written = source.tree.of(node.named_children[0])
+                yield "dispatches", {"name": source.class_name(written, node)}
+
+
+def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    named = call.argument(0)
+    abstract = source.value(named)
+    # A word, and not a class, is an alias for something of the framework.
+    if named is None or named.type == "string" or not isinstance(abstract, str):
+        return
+    concrete = source.value(call.argument(1))
+    alone = call.argument(1) is None
+    stated = abstract if alone else concrete if isinstance(concrete, str) else ""
+    yield "binds", {"abstract": abstract, "concrete": stated}
+
+
+def _asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    ability = source.value(call.argument(0))
+    if not isinstance(ability, str):
+        return
+    about = source.value(call.argument(1))
+    subject = about[0] if isinstance(about, list) and about else about
+    yield "authorizes", {"ability": ability, "model": subject if isinstance(subject, str) else ""}
+
+
+def _configured(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    key = source.value(call.argument(0))
+    if isinstance(key, str) and key:
+        yield "configured_by", {"key": key}
+
+
+def _classes(source: PhpSource, node: Node | None) -> list[str]:
+    """The class names that an argument states: one, or a list of them."""
+    value = source.value(node) if node is not None else None
+    return [name for name in _listed(value) if isinstance(name, str)]
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _class_of(name: str) -> str:
+    """Without the method or the parameters after a class: `Listener@handle`, `Throttle:60`."""
+    return re.split(r"[@:]", name, maxsplit=1)[0]
+
+
+class _Symbols:
+    """The names of the definitions that nodes stand in; nodes come in the order of the text."""
+
+    def __init__(self, source: PhpSource) -> None:
+        spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]
+        for one in source.classes:
+            spans += [_span(method.node, f"{one.name}::{method.name}") for method in one.methods]
+        spans += [_span(function.node, name) for name, function in source.functions]
+        self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
+        self._open: list[tuple[int, str]] = []
+
+    def around(self, node: Node) -> str:
+        """The qualified name of the innermost definition around a node; "" at top level."""
+        while self._spans and self._spans[-1][0] <= node.start_byte:
+            _, end, name = self._spans.pop()
+            self._open.append((end, name))
+        while self._open and self._open[-1][0] <= node.start_byte:
+            self._open.pop()
+        return self._open[-1][1] if self._open else ""
+
+
+def _span(node: Node, name: str) -> tuple[int, int, str]:
+    return node.start_byte, node.end_byte, name
+
+
+def _fact(source: PhpSource, kind: str, node: Node, symbol: str, values: _Values) -> Fact:
+    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)

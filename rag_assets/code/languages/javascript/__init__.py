@@ -1,0 +1,36 @@
+"""JavaScript and TypeScript, with JSX: modules, what they export, and what they fetch."""
+
+from __future__ import annotations
+
+from rag_assets.code.languages.definitions.reader import read_code
+from rag_assets.code.languages.javascript.grammar import Jsx, Tsx, TypeScript
+from rag_assets.code.model import CodeText
+
+__all__ = ["read_any_typescript", "read_javascript", "read_tsx", "read_typescript"]
+
+
+def read_javascript(text: str) -> CodeText:
+    """Units and facts of a .js, .jsx, .mjs or .cjs file."""
+    return read_code(text, Jsx)
+
+
+def read_typescript(text: str) -> CodeText:
+    """Units and facts of a .ts, .mts or .cts file."""
+    return read_code(text, TypeScript)
+
+
+def read_tsx(text: str) -> CodeText:
+    """Units and facts of a .tsx file."""
+    return read_code(text, Tsx)
+
+
+def read_any_typescript(text: str) -> CodeText:
+    """Units and facts of a file of TypeScript, with or without JSX.
+
+    The two exclude each other: `<T>x` is a cast in one and opens an element in the other.
+    """
+    plain = read_typescript(text)
+    if not plain.notes:
+        return plain
+    with_elements = read_tsx(text)
+    return plain if with_elements.notes else with_elements

@@ -1,0 +1,102 @@
+"""What a file of Python states by itself.
+
+| kind | symbol | values |
+|---|---|---|
+| declares | what is declared | role, public, decorators [expression], parameters [{name, type}] |
+| imports | where it stands | name, alias, level, member |
+| extends | the class | name: reference |
+| calls | where it stands | name: reference; without those of builtins |
+
+References are described in `names`, expressions in `expressions`; what else frameworks need is in
+`statements`. `Class.method` of `self.method()` may be inherited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.code.languages.python.expressions import expression_of
+from rag_assets.code.languages.python.names import Import
+from rag_assets.code.languages.python.scopes import Scopes, inside
+from rag_assets.code.languages.python.source import DEFINITIONS, Definition, PythonSource
+from rag_assets.code.model import Fact
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+    """The facts of a file, in no particular order."""
+    yield from (_imported(source, one, "") for one in source.imports)
+    yield from _calls(source, scopes, None, _top_level(source))
+    for one in source.definitions:
+        values = _declared(source, scopes, one)
+        yield Fact("declares", *_lines_of(source, one), one.symbol, values)
+        yield from (_imported(source, each, one.symbol) for each in one.imports)
+        if one.sort == "class":
+            for parent in scopes.parents(one):
+                yield Fact("extends", *_lines_of(source, one), one.symbol, {"name": parent})
+        yield from _calls(source, scopes, one, inside(one))
+
+
+def fact(
+    source: PythonSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]
+) -> Fact:
+    """A fact whose evidence is a node."""
+    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)
+
+
+def _lines_of(source: PythonSource, one: Definition) -> tuple[int, int]:
+    return source.tree.start(one.node), source.tree.end(one.last)
+
+
+def _imported(source: PythonSource, one: Import, symbol: str) -> Fact:
+    values = {"name": one.name, "alias": one.alias, "level": one.level, "member": one.member}
+    return fact(source, "imports", one.node, symbol, values)
+
+
+def _declared(source: PythonSource, scopes: Scopes, one: Definition) -> Mapping[str, Any]:
+    decorators = [
+        expression_of(
+            source.tree,
+            node.named_children[0] if node.named_children else None,
+            lambda name: scopes.reference(name, one.within),
+        )
+        for node in one.decorators
+    ]
+    values: dict[str, Any] = {"role": one.sort, "public": one.public, "decorators": decorators}
+    if one.sort != "class":
+        values["parameters"] = list(_parameters(source, one))
+    return values
+
+
+def _parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, str]]:
+    held = one.node.child_by_field_name("parameters")
+    for node in [] if held is None else held.named_children:
+        name = node if node.type == "identifier" else node.child_by_field_name("name")
+        if name is None and node.type == "typed_parameter":
+            name = node.named_children[0]
+        if name is not None:
+            kind = " ".join(source.tree.of(node.child_by_field_name("type")).split())
+            yield {"name": source.tree.of(name), "type": kind}
+
+
+def _calls(
+    source: PythonSource, scopes: Scopes, one: Definition | None, nodes: Iterator[Node]
+) -> Iterator[Fact]:
+    seen: set[str] = set()
+    for node in nodes:
+        name = scopes.called(node, one) if node.type == "call" else ""
+        if name and name not in seen:
+            seen.add(name)
+            symbol = "" if one is None else one.symbol
+            yield fact(source, "calls", node, symbol, {"name": name})
+
+
+def _top_level(source: PythonSource) -> Iterator[Node]:
+    todo = [source.tree.root]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)

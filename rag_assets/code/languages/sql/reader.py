@@ -1,0 +1,110 @@
+"""The units and facts of SQL's statements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from rag_assets.code.languages.definitions.layout import covered
+from rag_assets.code.languages.sql.statements import head_of, statements
+from rag_assets.code.model import CodeText, Fact, Role, Unit
+
+_PART = r"(?:`[^`]{1,128}`|\"[^\"]{1,128}\"|\[[^\]\n]{1,128}\]|[\w$#@]{1,128})"
+_NAME = rf"(?P<name>{_PART}(?:\s?\.\s?{_PART}){{0,3}})"
+_KINDS: Final = (
+    "TABLE|VIEW|FUNCTION|PROCEDURE|INDEX|TRIGGER|TYPE|SEQUENCE|SCHEMA|DATABASE|EXTENSION|DOMAIN"
+    "|EVENT|POLICY|RULE|AGGREGATE|ROLE|USER|SERVER|PACKAGE"
+)
+_CREATE = re.compile(
+    r"(?P<verb>CREATE)\s(?:[^;'(]{0,300}?\s)??(?P<kind>" + _KINDS + r")\s{1,80}"
+    r"(?:CONCURRENTLY\s{1,80})?(?:IF\s{1,80}NOT\s{1,80}EXISTS\s{1,80})?"
+    r"(?:ON\s{1,80}(?P<on>" + _PART + r")|" + _NAME + r")",
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(
+    r"(?P<verb>ALTER|DROP|RENAME|TRUNCATE)\s{1,80}(?P<kind>TABLE)\s{1,80}"
+    r"(?:IF\s{1,80}EXISTS\s{1,80})?(?:ONLY\s{1,80})?" + _NAME,
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(_PART)
+_ROLES: Final[dict[str, Role]] = {
+    "TABLE": "schema",
+    "INDEX": "schema",
+    "FUNCTION": "function",
+    "PROCEDURE": "function",
+    "TRIGGER": "function",
+    "TYPE": "type",
+    "DOMAIN": "type",
+}
+_LINE_END = re.compile(r"[,;](?=[ \t]{0,80}\r?\n)")
+_BODY = re.compile(r"[(;]|\bAS\b", re.IGNORECASE)
+_SHOWN: Final = 200
+
+
+def read_sql(text: str) -> CodeText:
+    """Units and facts of an .sql file, of whatever dialect."""
+    units: list[Unit] = []
+    facts: list[Fact] = []
+    cuts: set[int] = {found.end() for found in _LINE_END.finditer(text)}
+    for start, end in statements(text):
+        first, head = head_of(text, start, end)
+        cuts.add(end)
+        found = _matched(text, head, end)
+        if found is not None:
+            unit = _unit(text, (first, head, end), found)
+            units.append(unit)
+            if unit.symbol:
+                facts.append(_declared(text, head, unit, found))
+    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), "sql")
+
+
+def _matched(text: str, head: int, end: int) -> re.Match[str] | None:
+    last = min(end, head + 1_000)
+    return _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
+
+
+def _unit(text: str, place: tuple[int, int, int], found: re.Match[str]) -> Unit:
+    first, head, end = place
+    made = found["verb"].upper() == "CREATE"
+    role = _ROLES.get(found["kind"].upper(), "definition")
+    return Unit(first, end, role, _name(found), _signature(text, head, end, found), alone=made)
+
+
+def _name(found: re.Match[str]) -> str:
+    written = found["name"]
+    if written is None:  # an index without a name of its own
+        return ""
+    return ".".join(_bare(part) for part in _parts(written))
+
+
+def _parts(written: str) -> Iterator[str]:
+    for part in _QUOTED.finditer(written):
+        yield part[0]
+
+
+def _bare(part: str) -> str:
+    return part[1:-1] if part[0] in '`"[' else part
+
+
+def _signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
+    last = min(end, head + 2 * _SHOWN)
+    body = _BODY.search(text, found.end(), last)
+    if body is not None and found["kind"].upper() not in {"INDEX", "FUNCTION", "PROCEDURE"}:
+        last = body.start()
+    return " ".join(text[head:last].split()).rstrip(";( ")[:_SHOWN]
+
+
+def _declared(text: str, head: int, unit: Unit, found: re.Match[str]) -> Fact:
+    values = {
+        "name": unit.symbol,
+        "role": unit.role,
+        "what": found["kind"].lower(),
+        "verb": found["verb"].lower(),
+        "exported": True,
+        "signature": unit.signature,
+    }
+    end = min(unit.end, head + _SHOWN)
+    return Fact(
+        "declares" if values["verb"] == "create" else "changes", head, end, unit.symbol, values
+    )

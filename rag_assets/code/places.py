@@ -1,0 +1,54 @@
+"""Places: the source type that a file's path tells, before anything in it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from rag_assets.code.source_types import SourceType
+
+_PROSE: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
+
+_PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
+    (r"(?:^|/)\.cursor/rules/.*\.mdc$|(?:^|/)\.cursorrules$", "cursor_rule"),
+    (r"(?:^|/)\.claude/.*\.md$|(?:^|/)(?:CLAUDE|AGENTS)(?:\.local)?\.md$", "claude_rule"),
+    (rf"(?:^|/)KNOWN[_-](?:BUGS|ISSUES){_PROSE}", "known_bug"),
+    (
+        rf"(?:^|/)(?:docs?/(?:[^/]+/)*(?:adrs?|decisions)|adrs?|decisions)/[^/]+{_PROSE}",
+        "adr",
+    ),
+    (r"(?:^|/)README(?:[._-][^/]*)?$", "readme"),
+    (
+        r"""(?x) (?:^|/) (?: composer\.json | package\.json | deno\.jsonc? | Podfile
+        | [^/]+\.podspec | Package\.swift | pyproject\.toml | setup\.(?:cfg|py) | Pipfile
+        | requirements[^/]*\.txt | go\.mod | Cargo\.toml | pom\.xml | build\.gradle(?:\.kts)?
+        | Gemfile | [^/]+\.gemspec | pubspec\.yaml | mix\.exs | [^/]+\.csproj ) $""",
+        "package",
+    ),
+    (r"(?:^|/)database/migrations/.*\.php$", "migration"),
+    (
+        r"""(?x) (?:^|/) (?: config/.*\.(?:php|ya?ml|json|toml|ini) | settings(?:/[^/]+)?\.py
+        | \.env\.(?:example|dist|sample|template) | [^/]+\.(?:ini|cfg|toml) ) $""",
+        "config",
+    ),
+    (_PROSE, "doc"),
+)
+"""The first that fits counts."""
+
+_RULES: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), source_type) for pattern, source_type in _PATTERNS
+)
+
+_READ: Final = 4_096
+"""Characters of a path, from its end, that are looked at."""
+
+
+def type_of_place(path: str) -> SourceType:
+    """The source type of a file by its place; "code" where the place tells nothing.
+
+    Args:
+        path: POSIX path within the repository.
+    """
+    shown = path[-_READ:]
+    return next((kind for pattern, kind in _RULES if pattern.search(shown)), "code")

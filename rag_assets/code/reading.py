@@ -1,0 +1,54 @@
+"""Reading a text of any language: its units and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TypeAlias
+
+from rag_assets.code.languages.units import covering
+from rag_assets.code.model import CodeText
+
+Reader: TypeAlias = Callable[[str], CodeText]
+
+READERS: Mapping[str, str] = MappingProxyType(
+    {
+        "text/x-go": "languages.go:read_go",
+        "text/x-java": "languages.java:read_java",
+        "text/x-javascript": "languages.javascript:read_javascript",
+        "text/x-php": "frameworks.laravel.reader:read",
+        "text/x-python": "languages.python.reader:read",
+        "text/x-rust": "languages.rust:read_rust",
+        "text/x-sql": "languages.sql:read_sql",
+        "text/x-svelte": "languages.components:read_svelte",
+        "text/x-swift": "languages.swift:read_swift",
+        "text/x-typescript": "languages.javascript:read_any_typescript",
+        "text/x-vue": "languages.components:read_vue",
+    }
+)
+"""What reads texts of a media type, as "module:function" below rag_assets.code."""
+
+READING_VERSION = 1
+"""Increased whenever the same text would give other units or facts."""
+
+
+def read_code(text: str, media_type: str) -> CodeText:
+    """The units and facts of a text; one whose language is not known is cut at blank lines.
+
+    Args:
+        text: of one file.
+        media_type: of its content.
+    """
+    name = READERS.get(media_type)
+    if name is None:
+        return unread(text, media_type)
+    module, _, function = name.partition(":")
+    reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
+    return reader(text)
+
+
+def unread(text: str, media_type: str, *notes: str) -> CodeText:
+    """A text that no grammar read: units between blank lines, and no facts."""
+    language = media_type.rpartition("/")[2].removeprefix("x-")
+    return CodeText(covering(text, ()), (), language, notes)

@@ -1,0 +1,230 @@
+"""Relations: symbols and edges that the facts of one file make, before names are resolved.
+
+A node is a qualified name, or has a prefix that says what else it is: `table:invoices`,
+`config:mail.from`, `package:laravel/framework`. What a class is, other files decide: so an edge
+says what its file states (it takes, returns, makes or calls something), and gets the name that
+people use when it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from rag_assets.code.model import Fact
+
+How: TypeAlias = Literal["stated", "convention", "inferred"]
+
+TABLE: Final = "table:"
+CONFIG: Final = "config:"
+PACKAGE: Final = "package:"
+
+MEMBER: Final = "member_of"
+"""The kind of the edge from a method to its class."""
+
+_SEPARATORS: Final = re.compile(r"::|[.#:]")
+_BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A definition in a file.
+
+    Attributes:
+        name: qualified.
+        role: class, interface, trait, enum, function, method and the like.
+        public: whether others may use it.
+        line_start, line_end: in the file, counted from 1.
+        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
+    """
+
+    name: str
+    role: str
+    public: bool
+    line_start: int
+    line_end: int
+    content_hash: str | None = None
+
+    @property
+    def short(self) -> str:
+        """What people call it: without its namespace, in lower case."""
+        return short_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Something that one definition states of another.
+
+    Attributes:
+        kind: of the relation.
+        source: the node that it is stated of; "" for the file itself.
+        target: the node that it names.
+        how: stated; by a convention of the framework; or inferred.
+        confidence: 0 to 1.
+        line_start, line_end: of the evidence, counted from 1.
+        evidence: its text, credentials masked.
+    """
+
+    kind: str
+    source: str
+    target: str
+    how: How
+    confidence: float
+    line_start: int
+    line_end: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """What one file defines and states."""
+
+    symbols: tuple[Symbol, ...]
+    edges: tuple[Edge, ...]
+
+
+NAMED: Final[Mapping[tuple[str, str], str]] = {
+    ("takes", "request"): "validates_with",
+    ("takes", "model"): "uses_model",
+    ("touches", "model"): "uses_model",
+    ("makes", "model"): "uses_model",
+    ("returns", "model"): "uses_model",
+    ("touches", "resource"): "responds_with",
+    ("makes", "resource"): "responds_with",
+    ("returns", "resource"): "responds_with",
+    ("dispatches", "event"): "fires",
+    ("fires", "job"): "dispatches",
+}
+"""What people call an edge, by its kind and the source type of what it leads to."""
+
+_ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
+"""Relations by what a statement does to a table."""
+
+UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
+"""Kinds of edges that are told only under another name."""
+
+
+def short_name(name: str) -> str:
+    """A qualified name without its namespace or module, in lower case; methods keep their class."""
+    parts = _SEPARATORS.split(name.rpartition("\\")[2])
+    # By convention, classes begin with a capital in all of these languages, and modules do not.
+    kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
+    return ".".join(kept).lower()
+
+
+def relations_of(
+    facts: Iterable[Fact],
+    hashes: Mapping[str, str] = MappingProxyType({}),
+    *,
+    namespaced: bool = True,
+) -> Relations:
+    """The symbols and edges of one file, each edge once.
+
+    Args:
+        facts: of the file.
+        hashes: of what is embedded for its definitions, by their names.
+        namespaced: whether its names mean the same in every file of the repository; otherwise it
+            has no edges.
+    """
+    symbols: dict[tuple[str, int], Symbol] = {}
+    edges: dict[tuple[str, str, str], Edge] = {}
+    for fact in facts:
+        if fact.kind == "declares" and fact.symbol:
+            public = bool(fact.values.get("public", fact.values.get("exported", True)))
+            role = str(fact.values.get("role", ""))
+            lines = fact.line_start, fact.line_end
+            held = hashes.get(fact.symbol)
+            found = Symbol(fact.symbol, role, public, *lines, content_hash=held)
+            symbols.setdefault((fact.symbol, lines[0]), found)
+        for edge in _edges(fact) if namespaced else ():
+            edges.setdefault((edge.kind, edge.source, edge.target), edge)
+    return Relations(tuple(symbols.values()), tuple(edges.values()))
+
+
+def _edges(fact: Fact) -> Iterator[Edge]:
+    made = _MAKERS.get(fact.kind)
+    for kind, source, target in made(fact) if made is not None else ():
+        if target and target not in _BUILT_IN:
+            shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
+            lines = fact.line_start, fact.line_end
+            yield Edge(kind, source, target, "stated", 1.0, *lines, shown or fact.evidence)
+
+
+_Triple: TypeAlias = tuple[str, str, str]
+
+
+def _plain(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[_Triple]]:
+    def made(fact: Fact) -> list[_Triple]:
+        name = fact.values.get(value)
+        return [(kind, fact.symbol, prefix + name)] if isinstance(name, str) and name else []
+
+    return made
+
+
+def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[_Triple]]:
+    def made(fact: Fact) -> list[_Triple]:
+        return [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
+
+    return made
+
+
+def _declared(fact: Fact) -> list[_Triple]:
+    """The classes that a method takes and returns; built-in types have no namespace."""
+    takes = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
+    found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
+    owner, separator, _ = fact.symbol.rpartition("::")
+    if separator:
+        found.append((MEMBER, fact.symbol, owner))
+    returns = str(fact.values.get("returns", ""))
+    return [*found, ("returns", fact.symbol, returns)] if _is_class(returns) else found
+
+
+def _called(fact: Fact) -> list[_Triple]:
+    """A call of a method touches its class; whose methods may all be inherited."""
+    name = str(fact.values.get("name", ""))
+    owner, separator, _ = name.partition("::")
+    calls = [("calls", fact.symbol, name)]
+    return [*calls, ("touches", fact.symbol, owner)] if separator else calls
+
+
+def _on_table(fact: Fact) -> list[_Triple]:
+    """What a statement does to a table, and the tables that its foreign keys name."""
+    found = []
+    table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
+    if isinstance(table, str) and action is not None:
+        found.append((action, fact.symbol, TABLE + table))
+    renamed = fact.values.get("to")
+    if isinstance(renamed, str):
+        found.append(("renames", fact.symbol, TABLE + renamed))
+    foreign = [c.get("on") for c in fact.values.get("commands", ()) if c.get("name") == "foreign"]
+    others = [name for name in foreign if isinstance(name, str)]
+    return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
+
+
+def _is_class(name: str) -> bool:
+    return name[:1].isupper() or "\\" in name
+
+
+_MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
+    "declares": _declared,
+    "imports": _plain("imports"),
+    "extends": _plain("extends"),
+    "implements": _plain("implements"),
+    "uses_trait": _plain("uses_trait"),
+    "calls": _called,
+    "creates_object": _plain("makes"),
+    "dispatches": _plain("dispatches"),
+    "fires": _plain("fires"),
+    "listens_to": _between("listens_to", "listener", "event"),
+    "observes": _between("observes", "observer", "model"),
+    "policy_of": _between("authorizes", "policy", "model"),
+    "authorizes": _plain("authorizes", value="model"),
+    "binds": _between("binds", "abstract", "concrete"),
+    "queries_table": _plain("queries_table", TABLE, "table"),
+    "configured_by": _plain("configured_by", CONFIG, "key"),
+    "schema": _on_table,
+    "depends_on": _plain("depends_on", PACKAGE, "package"),
+}

@@ -1,0 +1,185 @@
+"""The chunker of repositories: one definition, one chunk; texts along their sections."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rag_assets.code.model import Fact, Unit
+from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
+from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
+from rag_assets.ingest.chunking.measure import TOKENS
+from rag_assets.ingest.chunking.model import Definition
+from rag_assets.ingest.chunking.packer import Limits, pack
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.regions import Region
+from rag_assets.ingest.chunking.sections import find_sections
+from rag_assets.ingest.chunking.units import Grammar, Units
+from rag_assets.ingest.parsing.model import Block
+
+if TYPE_CHECKING:
+    from rag_assets.code.model import CodeText
+
+_SECTION_LEVEL = 3
+_REST = Definition("rest")
+
+
+def read(request: ChunkRequest) -> CutText:
+    """Cut a document along what it defines, and tell what it states.
+
+    - A unit that stands alone is a chunk of its own, however small; others are joined with their
+      neighbours until they have `minimum` tokens. Nothing is repeated.
+    - A unit over the limit is cut at the ends of statements, then of lines. What continues it has
+      its signature among the headings.
+    - A text of another kind is cut along its sections of the first three levels, small ones
+      together; what continues a section repeats the end of the passage before it.
+    """
+    from rag_assets.code.reading import read_code
+
+    reading = read_code(request.parsed.text, request.kind)
+    facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
+    if _is_prose(request):
+        return CutText(_along_sections(request), facts)
+    return CutText(_along_units(request, reading), facts)
+
+
+def split(request: ChunkRequest) -> list[Passage]:
+    """Cut a document at headings or blank lines, without reading it; see read()."""
+    from rag_assets.code.reading import unread
+
+    if _is_prose(request):
+        return _along_sections(request)
+    return _along_units(request, unread(request.parsed.text, request.kind))
+
+
+def _is_prose(request: ChunkRequest) -> bool:
+    return any(block.kind != "code" for block in request.parsed.blocks)
+
+
+def _along_sections(request: ChunkRequest) -> list[Passage]:
+    longest = 3 * (request.limit - request.overlap) // 4
+    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
+    limits = Limits(request.limit, request.overlap)
+    grouping = partial(_sections, minimum=request.minimum, limit=request.limit)
+    passages = pack(request.parsed, grammar, limits, grouping)
+    return [replace(passage, definition=Definition("section")) for passage in passages]
+
+
+def _sections(
+    regions: Sequence[Region], units: Units, minimum: int, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Ranges of units for sections, of which small ones share a passage with those after them."""
+    bounds = [0]
+    for section in find_sections(regions):
+        starts_anew = 0 < section.level <= _SECTION_LEVEL or section.low == 0
+        if starts_anew and section.low:
+            bounds.append(section.low)
+    edges = [units.first[low] for low in (*bounds, len(regions))]
+    yield from _joined(edges, units, minimum, limit)
+
+
+def _joined(
+    edges: Sequence[int], units: Units, minimum: int, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Ranges between edges, each joined with those after it until it has the minimum."""
+    low = edges[0]
+    for middle, high in zip(edges[1:], [*edges[2:], edges[-1]], strict=True):
+        small = units.size(low, middle) < minimum
+        if small and high > middle and units.size(low, high) <= limit:
+            continue
+        if middle > low:
+            yield low, middle
+        low = middle
+
+
+def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
+    found = reading.units
+    if not found:
+        return []
+    blocks = tuple(
+        Block("code", unit.start, unit.end, (unit.symbol,) if unit.symbol else ()) for unit in found
+    )
+    longest = 3 * request.limit // 4
+    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _statement_cuts(found))
+    grouping = partial(_groups, found=found, minimum=request.minimum, limit=request.limit)
+    parsed = replace(request.parsed, blocks=blocks)
+    passages = pack(parsed, grammar, Limits(request.limit, overlap=0), grouping)
+    names = _Names(request.parsed.text, found)
+    return [names.named(passage) for passage in passages]
+
+
+def _groups(
+    regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Ranges of the packer's units: each unit that stands alone, and runs of others."""
+    alone = {unit.start for unit in found if unit.alone}
+    run: list[int] = []
+    for index, region in enumerate(regions):
+        first, after = units.first[index], units.first[index + 1]
+        if region.start not in alone:
+            run.append(first)
+            continue
+        if run:
+            yield from _joined([*run, first], units, minimum, limit)
+            run = []
+        yield first, after
+    if run:
+        yield from _joined([*run, units.first[len(regions)]], units, minimum, limit)
+
+
+def _statement_cuts(found: Sequence[Unit]) -> Cuts:
+    """Places after lines: best where a statement ends on the line, then where a blank one is."""
+    ends = sorted({at for unit in found for at in unit.cuts})
+
+    def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+        before = start
+        for at, rank in line_cuts(text, start, end):
+            here = bisect_right(ends, before) < bisect_right(ends, at)
+            blank = Rank.LINE if rank is Rank.PARAGRAPH else Rank.SENTENCE
+            yield at, Rank.PARAGRAPH if here else blank
+            before = at
+
+    return cuts
+
+
+class _Names:
+    """What passages define, by the units that they are made of."""
+
+    def __init__(self, text: str, found: Sequence[Unit]) -> None:
+        self._text, self._found = text, found
+        self._starts = [unit.start for unit in found]
+
+    def named(self, passage: Passage) -> Passage:
+        """The passage with its definition; one that continues a unit has its signature above."""
+        low = max(0, bisect_right(self._starts, passage.start) - 1)
+        units = self._found[low : bisect_left(self._starts, passage.end)]
+        if len(units) != 1:
+            return replace(passage, definition=_definition_of(units))
+        unit, path = units[0], passage.heading_path
+        if unit.signature and self._text[unit.start : passage.start].strip():
+            path = (*path, unit.signature)
+        definition = Definition(unit.role, unit.symbol, unit.signature)
+        return replace(passage, heading_path=path, definition=definition)
+
+
+def _definition_of(units: Sequence[Unit]) -> Definition:
+    """Of several units: what they share."""
+    roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
+    return Definition(
+        roles.pop() if len(roles) == 1 else _REST.role, symbols.pop() if len(symbols) == 1 else ""
+    )
+
+
+CODE = ChunkerKind(
+    name="code",
+    purpose="a repository's files: one definition, route, table or key each; texts by section",
+    split=split,
+    read=read,
+    unit="tokens",
+    limit=1200,
+    overlap=200,
+    minimum=200,
+)

@@ -1,0 +1,383 @@
+"""A Git repository as a source: a commit's files, or those of the worktree."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, field_validator
+
+from rag_assets.code.places import type_of_place
+from rag_assets.common.errors import (
+    ConfigurationError,
+    DocumentTooLarge,
+    DocumentVanished,
+    ListingFailed,
+)
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.sources.files import storable_time
+from rag_assets.ingest.sources.globs import compile_globs
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.model import (
+    FUTURE_NS,
+    RACY_NS,
+    ListedDocument,
+    SourceMetadata,
+    document_id,
+    uri_of,
+)
+from rag_assets.ingest.sources.repositories.exclusion import Exclusion
+from rag_assets.ingest.sources.repositories.names import repository_type_of
+from rag_assets.ingest.sources.repositories.repository import (
+    WORKTREE,
+    Repository,
+    RepositoryDescription,
+)
+from rag_assets.ingest.sources.repositories.trees import REGULAR, TreeChanges, TreeFile
+from rag_assets.ingest.sources.repositories.worktree import (
+    Worktree,
+    WorktreeFile,
+    read_info_attributes,
+    read_unchanged,
+)
+from rag_assets.ingest.sources.roots import Roots
+from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
+
+DEFAULT_MAX_BYTES = 1 << 20
+MOST_MAX_BYTES = 64 << 20
+"""Contents are compared whole, so the largest of them has to fit into memory several times."""
+
+_LOOKS = 3
+"""How often a worktree is listed anew because a checkout went on meanwhile."""
+
+UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""Said of every document: git dates commits, not contents, and a checkout dates files anew."""
+
+_METADATA: Final = SourceMetadata(modified_at=UNDATED)
+
+
+class GitConfig(SourceConfig):
+    """The configuration of a Git repository.
+
+    What Git ignores, submodules, links, LFS pointers, binary, vendored and generated files stay
+    out; `linguist-*` attributes decide where names alone would. Nothing in it is ever run.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        root: the top folder of its worktree, or a bare repository; operators only.
+        ref: `worktree`, the files with what is not committed yet; `HEAD`; or the name of a branch,
+            a tag or a commit.
+        include: globs below the root; later ones override, `!` negates. By default everything
+            whose type is known by its name, source code too.
+        exclude: globs below the root that are not taken.
+        max_bytes: larger files stay out.
+        scope: the access scope of its documents, where it is not the tenant's.
+    """
+
+    type: Literal["git"] = "git"
+    root: Path
+    ref: str = Field(default=WORKTREE, min_length=1, max_length=1_000)
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0, le=MOST_MAX_BYTES)
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _usable(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        compile_globs(globs, ignore_case=True)
+        return globs
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """How a document was listed: as a blob, or as a file with these facts."""
+
+    blob: str | None
+    facts: os.stat_result | None
+
+
+class GitSource:
+    """Lists and reads the files of one repository.
+
+    Args:
+        config: which files of which repository.
+        roots: which folders may be read.
+
+    Raises:
+        ConfigurationError: the root may not be used.
+    """
+
+    def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
+        self._config = config
+        self._roots = roots or Roots()
+        # Links above and at the root are set by the operator; no other link is followed.
+        self._root = config.root.expanduser().resolve()
+        self._roots.require(config.name, self._root)
+        self._left_out: Counter[str] = Counter()
+        self._listed: dict[str, _Listed] = {}
+        self._reading: tuple[Repository, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The source's given name."""
+        return self._config.name
+
+    @property
+    def max_bytes(self) -> int:
+        """Size in bytes above which reading a file is refused."""
+        return self._config.max_bytes
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How many files each rule has left out of the last listing."""
+        return dict(self._left_out)
+
+    def list(self) -> Iterator[ListedDocument]:
+        """The wanted files, sorted by path.
+
+        The commit is resolved once: what is committed meanwhile belongs to the next listing.
+
+        Raises:
+            ListingFailed: the repository is missing or damaged, or there is no such ref.
+        """
+        self._left_out.clear()
+        self._listed.clear()
+        try:
+            repository = self._open()
+            if self._config.ref == WORKTREE:
+                yield from self._list_worktree(_worktree_of(repository)[1])
+            else:
+                yield from self._list_commit(repository)
+        except ListingFailed as error:
+            raise self._named(error) from error
+
+    def state(self) -> str:
+        """A hash of the tree, and of the facts of all files that are not in it.
+
+        Raises:
+            ListingFailed: as in list().
+        """
+        try:
+            repository = self._open()
+            info = (read_info_attributes(repository.folders) or b"").hex()
+            if self._config.ref != WORKTREE:
+                tree = repository.tree(repository.commit(self._config.ref))
+                return key_of("git", tree, info)
+            tree, worktree = _worktree_of(repository)
+        except ListingFailed as error:
+            raise self._named(error) from error
+        facts = [_state_of(file) for file in worktree.files.values()]
+        return key_of(
+            "git", tree, info, repository.autocrlf, facts, worktree.attributes.state(worktree.files)
+        )
+
+    def read(self, document_path: str, *, max_bytes: int) -> bytes:
+        """The content of one file; see DocumentSource.read."""
+        try:
+            content = self._content(document_path, max_bytes)
+        except ListingFailed as error:
+            raise DocumentVanished(f"gone since it was listed: {document_path!r}") from error
+        if content is None:
+            raise DocumentVanished(f"gone since it was listed: {document_path!r}")
+        if len(content) > max_bytes:
+            raise self._too_large(document_path, max_bytes)
+        return content
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """The content of one file in pieces; see DocumentSource.stream."""
+        content = self.read(document_path, max_bytes=max_bytes)
+        for start in range(0, len(content), PIECE_BYTES):
+            yield content[start : start + PIECE_BYTES]
+
+    def describe(self, paths: Collection[str] = ()) -> RepositoryDescription:
+        """What hits say of the repository, and which of these files differ from its commit.
+
+        Args:
+            paths: of documents.
+
+        Raises:
+            ListingFailed: as in list().
+        """
+        repository = self._open()
+        return repository.describe(repository.commit(self._config.ref), paths)
+
+    def changes_since(self, commit: str) -> TreeChanges | None:
+        """What differs between a commit and the present one; None if that commit is lost.
+
+        It tells of renames, and decides nothing: a listing does.
+
+        Args:
+            commit: id of the one that was present at an earlier listing.
+        """
+        repository = self._open()
+        return repository.changes(commit, repository.commit(self._config.ref))
+
+    def _open(self) -> Repository:
+        repository = Repository(self._root)
+        common = repository.folders.common
+        if not common.is_relative_to(self._root):
+            try:
+                self._roots.require(self.name, common)
+            except ConfigurationError as error:
+                raise ListingFailed(error.message, hint=error.hint) from error
+        return repository
+
+    def _list_commit(self, repository: Repository) -> Iterator[ListedDocument]:
+        files = repository.files(repository.tree(repository.commit(self._config.ref)))
+        exclusion = self._exclusion(repository, files)
+        objects = repository.objects
+        for path in sorted(files):
+            file = files[path]
+            if self._is_out(exclusion.by_name(path, file.mode)):
+                continue
+            size = objects.size(file.oid, "blob")
+            if self._is_out("too-large" if size > self.max_bytes else None):
+                continue
+            if not self._is_out(exclusion.by_content(path, objects.read(file.oid, "blob"))):
+                yield self._document(path, _Listed(file.oid, None), size)
+
+    def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
+        exclusion = Exclusion(self._config.include, self._config.exclude, worktree.attributes)
+        listed_at_ns = time.time_ns()
+        for path, file in worktree.files.items():
+            if self._is_out(exclusion.by_name(path, file.mode)):
+                continue
+            if self._is_out("too-large" if worktree.size(file) > self.max_bytes else None):
+                continue
+            held = worktree.held(file, self.max_bytes)
+            if held is None or self._is_out(exclusion.by_content(path, held.content)):
+                continue
+            sure = held.sure or _is_settled(file, listed_at_ns)
+            blob = held.blob if sure else None
+            size = len(held.content) if blob else 0
+            yield self._document(path, _Listed(blob, file.facts), size)
+
+    def _exclusion(self, repository: Repository, files: Mapping[str, TreeFile]) -> Exclusion:
+        attributes = repository.attributes(files)
+        return Exclusion(self._config.include, self._config.exclude, attributes)
+
+    def _is_out(self, rule: str | None) -> bool:
+        if rule is None:
+            return False
+        self._left_out[rule] += 1
+        return True
+
+    def _document(self, path: str, listed: _Listed, size: int) -> ListedDocument:
+        self._listed[path] = listed
+        facts = None if listed.blob else listed.facts
+        return ListedDocument(
+            source=self.name,
+            path=path,
+            document_id=document_id(self.name, path),
+            uri=uri_of(self.name, path),
+            media_type=repository_type_of(path),
+            source_type=type_of_place(path),
+            size=size if facts is None else facts.st_size,
+            mtime_ns=0 if facts is None else storable_time(facts.st_mtime_ns),
+            ctime_ns=0 if facts is None else storable_time(facts.st_ctime_ns),
+            inode=0 if facts is None else facts.st_ino,
+            source_metadata=_METADATA,
+            version=listed.blob,
+        )
+
+    def _content(self, path: str, max_bytes: int) -> bytes | None:
+        repository, tree = self._opened()
+        listed = self._listed.get(path)
+        if listed is not None and listed.blob is not None:
+            return self._blob(repository, path, listed.blob, max_bytes)
+        committed = repository.file_at(tree, path)
+        if committed is not None and committed.mode not in REGULAR:
+            committed = None
+        if self._config.ref == WORKTREE:
+            facts = None if listed is None else listed.facts
+            content = read_unchanged(self._root, path, facts, max_bytes)
+            if content is not None:
+                return repository.stored.of(path, content, committed).content
+            return self._not_read(repository, path, committed, max_bytes)
+        if committed is None:
+            return None
+        return self._blob(repository, path, committed.oid, max_bytes)
+
+    def _not_read(
+        self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
+    ) -> bytes | None:
+        """The content of a file that could not be read from the worktree."""
+        try:
+            size = (self._root / path).lstat().st_size
+        except (OSError, ValueError):
+            # It may be left out of the worktree on purpose: then it is as it was committed.
+            if committed is None or not repository.is_skipped(path):
+                return None
+            return self._blob(repository, path, committed.oid, max_bytes)
+        if size > max_bytes:
+            raise self._too_large(path, max_bytes)
+        return None
+
+    def _blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
+        if repository.objects.size(oid, "blob") > max_bytes:
+            raise self._too_large(path, max_bytes)
+        return repository.objects.read(oid, "blob")
+
+    def _opened(self) -> tuple[Repository, str]:
+        """The repository and the tree that documents are read from: one for all of them."""
+        if self._reading is None:
+            repository = self._open()
+            self._reading = repository, repository.tree(repository.commit(self._config.ref))
+        return self._reading
+
+    def _too_large(self, path: str, max_bytes: int) -> DocumentTooLarge:
+        return DocumentTooLarge(
+            f"over the limit of {readable_size(max_bytes)}: {path!r}",
+            hint="raise max_bytes of the source, or exclude the file",
+        )
+
+    def _named(self, error: ListingFailed) -> ListingFailed:
+        return ListingFailed(f"source {self.name}: {error.message}", hint=error.hint)
+
+
+def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
+    """The tree that is checked out, and the worktree beside it, of the same moment if possible."""
+    for _ in range(_LOOKS):
+        before = repository.moment()
+        tree = repository.tree(repository.commit(WORKTREE))
+        worktree = repository.worktree(tree)
+        if repository.moment() == before:
+            break
+    return tree, worktree
+
+
+def _state_of(file: WorktreeFile) -> list[str | int | None]:
+    facts = file.facts
+    tracked = file.tracked
+    if facts is None:
+        return [file.path, file.mode, None if tracked is None else tracked.oid]
+    return [file.path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+
+
+def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
+    """Whether a file that was read cannot change again without another time of writing."""
+    if file.facts is None:
+        return True
+    written = file.facts.st_mtime_ns
+    return written + RACY_NS <= listed_at_ns or written > listed_at_ns + FUTURE_NS
+
+
+def _build(config: GitConfig, context: SourceContext) -> GitSource:
+    absolute = config.model_copy(update={"root": context.base / config.root.expanduser()})
+    return GitSource(absolute, Roots(context.allowed_roots, context.forbidden_roots))
+
+
+def _in_folder(config: GitConfig) -> bool:
+    # Commits and refs change below `.git`, which is not watched.
+    return config.ref == WORKTREE
+
+
+GIT = SourceKind(
+    "git", GitConfig, _build, path_fields=("root",), folder="root", in_folder=_in_folder
+)

@@ -1,0 +1,189 @@
+"""Attributes of files, as .gitattributes gives them; those alone that say how to read a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.common.hashing import key_of, sha256_hex
+from rag_assets.ingest.sources.globs import MAX_WILDCARDS, Rule, Rules, parse_rule
+
+GITATTRIBUTES = ".gitattributes"
+MAX_ATTRIBUTES_BYTES = 1 << 20
+_MAX_LINE_BYTES = 2_048
+_MAX_MACROS = 100
+
+AttributeValue: TypeAlias = "bool | str | None"
+"""Set, unset, a value, or None: not specified."""
+
+GENERATED, VENDORED = "linguist-generated", "linguist-vendored"
+DOCUMENTATION, DETECTABLE = "linguist-documentation", "linguist-detectable"
+_READ: Final = frozenset(
+    (
+        *(GENERATED, VENDORED, DOCUMENTATION, DETECTABLE),
+        *("binary", "text", "eol", "crlf", "filter", "ident", "working-tree-encoding"),
+    )
+)
+_BLANKS: Final = re.compile(rb"[ \t\r]+")
+_BINARY: Final[Mapping[str, AttributeValue]] = {"binary": True, "text": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The attributes of one file: for each attribute its rules and what each of them says."""
+
+    rules: Mapping[str, tuple[Rules, tuple[AttributeValue, ...]]]
+    base: int
+
+    def find(self, name: str, folder: bytes, file: bytes) -> tuple[bool, AttributeValue]:
+        """Whether an attribute is told of here, and its value."""
+        found = self.rules.get(name)
+        if found is None:
+            return False, None
+        position = found[0].deciding(folder[self.base :], file)
+        return (False, None) if position is None else (True, found[1][position])
+
+
+class Attributes:
+    """The attributes of a repository's files.
+
+    Args:
+        read: gives the content of the .gitattributes in a folder, whose path is empty or ends in a
+            slash; None where there is none.
+        info: the content of info/attributes, which overrides all others.
+    """
+
+    def __init__(self, read: Callable[[str], bytes | None], info: bytes | None = None) -> None:
+        self._read = read
+        self._macros: dict[str, Mapping[str, AttributeValue]] = {"binary": _BINARY}
+        self._folders: dict[str, tuple[_File, ...]] = {}
+        self._digests: dict[str, str] = {}
+        self._info = self._parsed(info, "", 0, "info/attributes") if info else None
+
+    def of(self, path: str) -> dict[str, AttributeValue]:
+        """What is specified of a file."""
+        folder, slash, name = path.rpartition("/")
+        files = self._files(folder + slash)
+        if not files:
+            return {}
+        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
+        found: dict[str, AttributeValue] = {}
+        for attribute in _READ:
+            for file in files:
+                told, value = file.find(attribute, raw_folder, raw_name)
+                if told:
+                    if value is not None:
+                        found[attribute] = value
+                    break
+        return found
+
+    def state(self, paths: Iterable[str]) -> str:
+        """A hash of every file of attributes that counts for any of the paths."""
+        for folder in {path[: path.rfind("/") + 1] for path in paths}:
+            self._files(folder)
+        return key_of("attributes", self._digests)
+
+    def _files(self, folder: str) -> tuple[_File, ...]:
+        """The files of attributes that count in a folder, the first of them first."""
+        missing = []
+        while folder not in self._folders:
+            missing.append(folder)
+            if not folder:
+                break
+            folder = folder[: folder.rfind("/", 0, -1) + 1]
+        for at in reversed(missing):
+            above = self._folders[at[: at.rfind("/", 0, -1) + 1]] if at else ()
+            self._folders[at] = self._with_own(at, above)
+        # info/attributes is the first wherever it counts.
+        return self._folders[missing[0] if missing else folder]
+
+    def _with_own(self, folder: str, above: tuple[_File, ...]) -> tuple[_File, ...]:
+        content = self._read(folder)
+        if content is not None:
+            self._digests[folder] = sha256_hex(content)
+        own = self._parsed(content, folder, len(_bytes(folder)), folder + GITATTRIBUTES)
+        if not folder:
+            return tuple(file for file in (self._info, own) if file is not None)
+        if own is None:
+            return above
+        kept = 1 if self._info is not None else 0
+        return (*above[:kept], own, *above[kept:])
+
+    def _parsed(self, content: bytes | None, folder: str, base: int, where: str) -> _File | None:
+        if not content:
+            return None
+        if len(content) > MAX_ATTRIBUTES_BYTES:
+            raise ListingFailed(
+                f"{where!r} is larger than {MAX_ATTRIBUTES_BYTES} bytes", hint="shorten it"
+            )
+        told: dict[str, list[tuple[Rule, AttributeValue]]] = {}
+        for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+            pattern, states = _line(line)
+            if pattern.startswith(b"[attr]"):
+                if not folder and len(self._macros) < _MAX_MACROS:
+                    name = pattern.removeprefix(b"[attr]").decode("utf-8", "replace")
+                    self._macros[name] = self._states(states)
+                continue
+            rule = _rule(pattern)
+            if rule is not None:
+                for name, value in self._states(states).items():
+                    if name in _READ:
+                        told.setdefault(name, []).append((rule, value))
+        return _compiled(told, base, where) if told else None
+
+    def _states(self, states: list[bytes]) -> dict[str, AttributeValue]:
+        found: dict[str, AttributeValue] = {}
+        for state in states:
+            text = state.decode("utf-8", "replace")
+            name, equals, given = text.lstrip("-!").partition("=")
+            value: AttributeValue = given if equals else True
+            if text[:1] in "-!":
+                value = False if text[0] == "-" else None
+            if name in self._macros and value is True:
+                found.update(self._macros[name])
+            found[name] = value
+        return found
+
+
+def _compiled(
+    told: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
+) -> _File:
+    wildcards = sum(
+        rule.literal is None and rule.suffix is None for rules in told.values() for rule, _ in rules
+    )
+    if wildcards > MAX_WILDCARDS:
+        raise ListingFailed(f"{where!r} has more than {MAX_WILDCARDS} wildcards", hint="shorten it")
+    return _File(
+        {
+            name: (Rules([rule for rule, _ in rules]), tuple(value for _, value in rules))
+            for name, rules in told.items()
+        },
+        base,
+    )
+
+
+def _line(raw: bytes) -> tuple[bytes, list[bytes]]:
+    """The pattern and the states of a line; an empty pattern of one that says nothing."""
+    line = raw.strip(b" \t\r")
+    if not line or line.startswith(b"#") or len(line) > _MAX_LINE_BYTES:
+        return b"", []
+    if line.startswith(b'"'):
+        end = line.find(b'"', 1)
+        if end > 0:
+            return line[1:end], [part for part in _BLANKS.split(line[end + 1 :]) if part]
+    pattern, *states = _BLANKS.split(line)
+    return pattern, states
+
+
+def _rule(pattern: bytes) -> Rule | None:
+    """The rule of a pattern; None where it matches no file: a negated one, and one of folders."""
+    if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
+        return None
+    return parse_rule(pattern)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,154 @@
+"""What of a repository stays out of the index, and by which rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias, get_args
+
+from rag_assets.ingest.sources.globs import Rules, compile_globs
+from rag_assets.ingest.sources.repositories.attributes import (
+    DETECTABLE,
+    DOCUMENTATION,
+    GENERATED,
+    VENDORED,
+    Attributes,
+    AttributeValue,
+)
+from rag_assets.ingest.sources.repositories.contents import is_binary
+from rag_assets.ingest.sources.repositories.generated import is_generated, is_generated_name
+from rag_assets.ingest.sources.repositories.names import repository_type_of
+from rag_assets.ingest.sources.repositories.trees import LINK, REGULAR, SUBMODULE
+from rag_assets.ingest.sources.repositories.vendored import is_vendored
+
+ExclusionRule: TypeAlias = Literal[
+    "submodule",
+    "link",
+    "not-included",
+    "vendored",
+    "generated",
+    "undetectable",
+    "empty",
+    "lfs",
+    "binary",
+    "too-large",
+]
+EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
+"""In the order in which they are tried; each file is counted by the first that it falls under."""
+
+_LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
+_LFS_BYTES = 1_024
+
+
+class Exclusion:
+    """The rules by which files stay out.
+
+    Args:
+        include: globs of what is taken; none: whatever has a known type.
+        exclude: globs of what is not.
+        attributes: of the repository's files.
+    """
+
+    def __init__(
+        self, include: Sequence[str], exclude: Sequence[str], attributes: Attributes
+    ) -> None:
+        self._include = compile_globs(include, ignore_case=True) if include else None
+        self._exclude = compile_globs(exclude, ignore_case=True)
+        self._attributes = attributes
+        self._folders: dict[str, tuple[bool, bool]] = {"": (False, False)}
+
+    def by_name(self, path: str, mode: int) -> ExclusionRule | None:
+        """The rule by which a file stays out whatever its content is.
+
+        Args:
+            path: of the file.
+            mode: as in a tree.
+        """
+        if mode == SUBMODULE:
+            return "submodule"
+        if mode == LINK or mode not in REGULAR:
+            return "link"
+        attributes = self._attributes.of(path)
+        if not self._is_included(path, attributes):
+            return "not-included"
+        return _by_attributes(path, attributes)
+
+    def by_content(self, path: str, content: bytes) -> ExclusionRule | None:
+        """The rule by which a file stays out for what is in it.
+
+        Args:
+            path: of the file.
+            content: the whole of it.
+        """
+        if not content.strip():
+            return "empty"
+        if len(content) < _LFS_BYTES and content.startswith(_LFS):
+            return "lfs"
+        if is_binary(content):
+            return "binary"
+        told = self._attributes.of(path).get(GENERATED)
+        if told is None and is_generated(path, content):
+            return "generated"
+        return None
+
+    def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
+        folder, slash, name = path.rpartition("/")
+        included, excluded = self._folder(folder + slash)
+        raw_folder, raw_name = _bytes(folder + slash), _bytes(name)
+        if excluded or self._exclude.decide(raw_folder, raw_name, is_folder=False) is True:
+            return False
+        if self._include is None:
+            return repository_type_of(path) is not None or _is_set(attributes.get(DETECTABLE))
+        told = self._include.decide(raw_folder, raw_name, is_folder=False)
+        return included if told is None else told
+
+    def _folder(self, folder: str) -> tuple[bool, bool]:
+        """Whether all below a folder is included, and whether it is excluded."""
+        missing = []
+        at = folder
+        while at not in self._folders:
+            missing.append(at)
+            at = at[: at.rfind("/", 0, -1) + 1]
+        included, excluded = self._folders[at]
+        for path in reversed(missing):
+            above, _, name = path[:-1].rpartition("/")
+            raw_above, raw_name = _bytes(f"{above}/" if above else ""), _bytes(name)
+            told = _decide(self._include, raw_above, raw_name)
+            included = included if told is None else told
+            excluded = excluded or _decide(self._exclude, raw_above, raw_name) is True
+            self._folders[path] = included, excluded
+        return included, excluded
+
+
+def _by_attributes(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
+    """The rule that a file's name and attributes tell; what attributes say overrides names."""
+    documentation = _is_set(attributes.get(DOCUMENTATION))
+    vendored = _told(attributes.get(VENDORED))
+    if vendored or (vendored is None and not documentation and is_vendored(path)):
+        return "vendored"
+    generated = _told(attributes.get(GENERATED))
+    if generated or (generated is None and is_generated_name(path)):
+        return "generated"
+    if _told(attributes.get(DETECTABLE)) is False and not documentation:
+        return "undetectable"
+    if attributes.get("filter") == "lfs":
+        return "lfs"
+    return "binary" if attributes.get("binary") is True else None
+
+
+def _decide(rules: Rules | None, folder: bytes, name: bytes) -> bool | None:
+    return None if rules is None else rules.decide(folder, name, is_folder=True)
+
+
+def _told(value: AttributeValue) -> bool | None:
+    """What a linguist attribute says: set, or anything but "false"; None where it says nothing."""
+    if value is None or isinstance(value, bool):
+        return value
+    return value.lower() != "false"
+
+
+def _is_set(value: AttributeValue) -> bool:
+    return _told(value) is True
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

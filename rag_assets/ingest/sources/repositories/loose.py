@@ -1,0 +1,160 @@
+"""Loose objects: each in a file of its own.
+
+They are read here and not by libgit2, which reads on forever in a file that was cut short.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, TypeAlias
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.safe_files import open_below, open_regular
+
+ObjectKind: TypeAlias = Literal["commit", "tree", "blob", "tag"]
+
+_HEADER: Final = re.compile(rb"(commit|tree|blob|tag) (\d{1,18})\0")
+_KINDS: Final[dict[bytes, ObjectKind]] = {
+    b"commit": "commit",
+    b"tree": "tree",
+    b"blob": "blob",
+    b"tag": "tag",
+}
+_HEADER_BYTES = 64
+_PIECE_BYTES = 64 * 1024
+_FOLDER: Final = re.compile(r"[0-9a-f]{2}")
+
+
+class LooseDamaged(Exception):
+    """A loose object is not what its name says."""
+
+
+@dataclass(frozen=True, slots=True)
+class LooseObject:
+    """A loose object.
+
+    Attributes:
+        content: what was read of it.
+        size: bytes of the whole content.
+    """
+
+    kind: ObjectKind
+    size: int
+    content: bytes
+
+
+class LooseObjects:
+    """The loose objects of a repository.
+
+    Args:
+        folder: that holds its objects; absolute and resolved.
+
+    Raises:
+        ListingFailed: a link is among them, or they cannot be listed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ids = self._scan()
+
+    def holds(self, oid: str) -> bool:
+        """Whether there was such an object when the folder was last looked at."""
+        return oid in self._ids
+
+    def look_again(self) -> None:
+        """Find objects that were written since."""
+        self._ids = self._scan()
+
+    def beginning_with(self, prefix: str) -> list[str]:
+        """Ids that begin so."""
+        return [oid for oid in self._ids if oid.startswith(prefix)]
+
+    def header(self, oid: str) -> LooseObject:
+        """An object's kind and size.
+
+        Raises:
+            LooseDamaged: it is not what its name says.
+            OSError: it is gone.
+        """
+        with self._open(oid) as file:
+            return _header(zlib.decompressobj(), file)[0]
+
+    def read(self, oid: str) -> LooseObject:
+        """An object, verified by its id; errors as in header()."""
+        with self._open(oid) as file:
+            stream = zlib.decompressobj()
+            found, pending = _header(stream, file)
+            content = bytearray(found.content)
+            while len(content) <= found.size and not stream.eof:
+                pending = pending or file.read(_PIECE_BYTES)
+                if not pending:
+                    break
+                content += _inflated(stream, pending, found.size + 1 - len(content))
+                pending = stream.unconsumed_tail
+        header = b"%s %d\0" % (found.kind.encode(), found.size)
+        digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+        if digest != oid:
+            raise LooseDamaged
+        return LooseObject(found.kind, found.size, bytes(content))
+
+    def _open(self, oid: str) -> BinaryIO:
+        folder = open_below(None, [*self._folder.parts, oid[:2]])
+        try:
+            descriptor = open_regular(oid[2:], folder)
+        finally:
+            os.close(folder)
+        if descriptor is None:
+            raise LooseDamaged
+        return os.fdopen(descriptor, "rb")
+
+    def _scan(self) -> set[str]:
+        found = set()
+        waiting = [(self._folder, "")]
+        if self._folder.is_symlink():
+            raise self._link()
+        while waiting:
+            folder, name = waiting.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_symlink():
+                            raise self._link()
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append((folder / entry.name, entry.name))
+                        elif _FOLDER.fullmatch(name) and len(entry.name) == 38:  # noqa: PLR2004
+                            found.add(name + entry.name)
+            except FileNotFoundError:
+                continue  # `git gc` removed it meanwhile.
+            except OSError as error:
+                raise ListingFailed(
+                    f"{str(self._folder)!r} cannot be listed: {error.strerror}"
+                ) from error
+        return found
+
+    def _link(self) -> ListingFailed:
+        return ListingFailed(
+            f"a link is among the objects in {str(self._folder)!r}",
+            hint="copy what it leads to in its place",
+        )
+
+
+def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
+    """The header with the content that was unpacked beside it, and what is not unpacked yet."""
+    begun = _inflated(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
+    found = _HEADER.match(begun)
+    if found is None:
+        raise LooseDamaged
+    rest = LooseObject(_KINDS[found[1]], int(found[2]), begun[found.end() :])
+    return rest, stream.unconsumed_tail
+
+
+def _inflated(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
+    try:
+        return stream.decompress(packed, most)
+    except zlib.error as error:
+        raise LooseDamaged from error

@@ -1,0 +1,38 @@
+"""Media types of files in repositories, by suffix or by a name that tools know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rag_assets.ingest.parsing.media_types import MARKDOWN, PLAIN, media_type_of
+
+_RUBY, _SHELL, _PYTHON, _PHP = "text/x-ruby", "text/x-shell", "text/x-python", "text/x-php"
+_BY_NAME: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("podfile", "gemfile", "rakefile", "fastfile", "brewfile", "guardfile"), _RUBY),
+    **dict.fromkeys(("dockerfile", "containerfile", "makefile", "gnumakefile", "justfile"), PLAIN),
+    **dict.fromkeys(("procfile", "cartfile", "license", "licence", "copying", "notice"), PLAIN),
+    **dict.fromkeys(("readme", "changelog", "contributing", "authors", "codeowners"), PLAIN),
+    **dict.fromkeys(("cmakelists.txt", "go.mod", "go.work", "pipfile", ".cursorrules"), PLAIN),
+    **dict.fromkeys((".editorconfig", ".env.example", ".env.dist", ".env.sample"), PLAIN),
+    "artisan": _PHP,
+    "sconstruct": _PYTHON,
+    "wscript": _PYTHON,
+}
+_BY_SUFFIX: Final[Mapping[str, str]] = {
+    "mdc": MARKDOWN,
+    "podspec": _RUBY,
+    "gemspec": _RUBY,
+    "rake": _RUBY,
+    "command": _SHELL,
+    "modulemap": PLAIN,
+}
+
+
+def repository_type_of(path: str) -> str | None:
+    """The media type of a file in a repository; None where nothing is known of its name."""
+    found = media_type_of(path)
+    if found is not None:
+        return found
+    name = path.rpartition("/")[2].lower()
+    return _BY_NAME.get(name) or _BY_SUFFIX.get(name.rpartition(".")[2] if "." in name else "")

@@ -1,0 +1,197 @@
+"""A repository: its name, the commit that a ref means, and the files of both."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.repositories.attributes import (
+    GITATTRIBUTES,
+    MAX_ATTRIBUTES_BYTES,
+    Attributes,
+)
+from rag_assets.ingest.sources.repositories.configuration import is_true
+from rag_assets.ingest.sources.repositories.folders import locate, read_configuration
+from rag_assets.ingest.sources.repositories.index_file import Index, read_index
+from rag_assets.ingest.sources.repositories.objects import Objects
+from rag_assets.ingest.sources.repositories.refs import Head, Refs
+from rag_assets.ingest.sources.repositories.trees import (
+    REGULAR,
+    TreeChanges,
+    TreeFile,
+    compare_trees,
+    file_at,
+    files_of,
+)
+from rag_assets.ingest.sources.repositories.worktree import (
+    StoredContents,
+    Worktree,
+    read_info_attributes,
+    read_unchanged,
+    worktree_attributes,
+)
+
+WORKTREE, HEAD = "worktree", "HEAD"
+_EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""Id of the tree without files, which no repository needs to hold."""
+_MAX_COMPARED_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryDescription:
+    """What a hit says of where it comes from.
+
+    Attributes:
+        repository: its name.
+        commit: id of the commit that the ref means; None: there is none yet.
+        differing: those of the paths that were asked for whose file in the worktree is not as the
+            commit has it: changed, removed, or in no commit. None in a bare repository.
+    """
+
+    repository: str
+    commit: str | None
+    differing: frozenset[str] | None
+
+
+class Repository:
+    """A repository, opened.
+
+    Args:
+        root: the folder of its worktree, or of itself if it is bare; absolute and resolved.
+
+    Raises:
+        ListingFailed: there is none, or it cannot be read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.folders = locate(root)
+        self._settings = read_configuration(self.folders.common)
+        self._require_readable()
+        self.objects = Objects(self.folders)
+        self.refs = Refs(self.folders)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder; linked worktrees have that of their repository."""
+        common = self.folders.common
+        folder = common.parent if common.name == ".git" else common
+        return folder.name.removesuffix(".git") or "repository"
+
+    @property
+    def autocrlf(self) -> str:
+        """How line ends are converted where no attribute says it."""
+        return self._settings.get("core.autocrlf", "").lower()
+
+    def commit(self, ref: str) -> str | None:
+        """The commit that a ref means; None where nothing was committed yet.
+
+        Raises:
+            ListingFailed: it means none, or there is no worktree although it is asked for.
+        """
+        if ref == WORKTREE and self.folders.bare:
+            raise ListingFailed(
+                f"the repository in {str(self.folders.root)!r} is bare: it has no worktree",
+                hint="set `ref: HEAD`, or name a branch",
+            )
+        if ref in (WORKTREE, HEAD):
+            commit = self.refs.head().commit
+            return None if commit is None else self.objects.commit(commit)
+        return self.refs.resolve(ref, self.objects)
+
+    def tree(self, commit: str | None) -> str:
+        """The id of a commit's tree; that of the empty one where there is no commit."""
+        return _EMPTY if commit is None else self.objects.tree(commit)
+
+    def files(self, tree: str) -> dict[str, TreeFile]:
+        """The files of a tree by path."""
+        return {} if tree == _EMPTY else files_of(self.objects, tree)
+
+    def file_at(self, tree: str, path: str) -> TreeFile | None:
+        """One file of a tree."""
+        return None if tree == _EMPTY else file_at(self.objects, tree, path)
+
+    def attributes(self, files: Mapping[str, TreeFile]) -> Attributes:
+        """The attributes that a commit's files give each other."""
+
+        def read(folder: str) -> bytes | None:
+            found = files.get(folder + GITATTRIBUTES)
+            if found is None or found.mode not in REGULAR:
+                return None
+            if self.objects.size(found.oid, "blob") > MAX_ATTRIBUTES_BYTES:
+                raise ListingFailed(f"{folder + GITATTRIBUTES!r} is too large", hint="shorten it")
+            return self.objects.read(found.oid, "blob")
+
+        return Attributes(read, read_info_attributes(self.folders))
+
+    def worktree(self, tree: str) -> Worktree:
+        """The worktree, compared with a tree."""
+        return Worktree(self.folders, self.stored, self.files(tree))
+
+    @cached_property
+    def stored(self) -> StoredContents:
+        """Compares files of the worktree with blobs."""
+        links = is_true({"core.symlinks": "true", **self._settings}, "core.symlinks")
+        attributes = worktree_attributes(self.folders)
+        return StoredContents(self.objects, attributes, self.autocrlf, links=links)
+
+    def moment(self) -> tuple[Head, tuple[int, int] | None]:
+        """What is checked out, and which file the index is: both change with a checkout."""
+        try:
+            index = (self.folders.own / "index").lstat()
+        except OSError:
+            return self.refs.head(), None
+        return self.refs.head(), (index.st_ino, index.st_mtime_ns)
+
+    def is_skipped(self, path: str) -> bool:
+        """Whether a file is left out of the worktree on purpose."""
+        return self._index is not None and self._index.is_skipped(path)
+
+    @cached_property
+    def _index(self) -> Index | None:
+        return read_index(self.folders.own)
+
+    def changes(self, before: str, after: str | None) -> TreeChanges | None:
+        """What differs between two commits; None if the first one is lost.
+
+        Args:
+            before: id of a commit, which a rebase or a shallow fetch may have removed.
+            after: id of another.
+        """
+        try:
+            former = self.files(self.tree(before))
+        except ListingFailed:
+            return None
+        return compare_trees(former, self.files(self.tree(after)))
+
+    def describe(self, commit: str | None, paths: Collection[str]) -> RepositoryDescription:
+        """Where paths come from, and which of their files differ from a commit."""
+        if self.folders.bare:
+            return RepositoryDescription(self.name, commit, None)
+        tree = self.tree(commit)
+        differing = frozenset(path for path in paths if self._differs(tree, path))
+        return RepositoryDescription(self.name, commit, differing)
+
+    def _differs(self, tree: str, path: str) -> bool:
+        committed = self.file_at(tree, path)
+        content = read_unchanged(self.folders.root, path, None, _MAX_COMPARED_BYTES)
+        if committed is None or content is None:
+            return True
+        return self.stored.of(path, content, committed).blob is None
+
+    def _require_readable(self) -> None:
+        kind = self._settings.get("extensions.objectformat", "sha1").lower()
+        if kind != "sha1":
+            raise ListingFailed(
+                f"the repository in {str(self.folders.root)!r} names its objects by {kind}",
+                hint="repositories with SHA-1 ids can be read: clone it into one",
+            )
+        storage = self._settings.get("extensions.refstorage", "files").lower()
+        if storage != "files":
+            raise ListingFailed(
+                f"the repository in {str(self.folders.root)!r} keeps its refs as {storage}",
+                hint="`git refs migrate --ref-format=files`",
+            )

@@ -1,0 +1,72 @@
+"""Paths of what others wrote: dependencies and copies of libraries.
+
+The patterns are GitHub Linguist's, from `lib/linguist/vendor.yml` at commit
+b45dbe9b2825a43285bcd035861be91cc0a7299e, verbatim in `vendor.yml` beside its licence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_AT_COMPONENT = ("(^|/)", r"(^|\/)")
+_IDLE = (r"([^\s]*)", "(.*?)")
+"""Beginnings of patterns that match anything, and so say nothing in a search."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """The patterns by where they may match, so that few of them are tried in each place.
+
+    Attributes:
+        at_start: at the start of the path.
+        at_component: at the start of each of its components.
+        anywhere: at any place.
+    """
+
+    at_start: re.Pattern[str]
+    at_component: re.Pattern[str]
+    anywhere: re.Pattern[str]
+
+
+def is_vendored(path: str) -> bool:
+    """Whether a path is that of something vendored.
+
+    Args:
+        path: of a file, below the top of its repository.
+    """
+    patterns = _patterns()
+    if patterns.at_start.match(path) or patterns.anywhere.search(path):
+        return True
+    at = 0
+    while True:
+        if patterns.at_component.match(path, at):
+            return True
+        at = path.find("/", at) + 1
+        if not at:
+            return False
+
+
+@cache
+def _patterns() -> _Patterns:
+    text = files(__package__).joinpath("vendor.yml").read_text("utf-8")
+    start, component, anywhere = [], [], []
+    for line in text.splitlines():
+        if not line.startswith("- "):
+            continue
+        pattern = line[2:].strip()
+        prefix = next((p for p in _AT_COMPONENT if pattern.startswith(p)), None)
+        idle = next((p for p in _IDLE if pattern.startswith(p)), "")
+        if prefix is not None:
+            component.append(pattern[len(prefix) :])
+        elif pattern.startswith("^"):
+            start.append(pattern[1:])
+        else:
+            anywhere.append(pattern[len(idle) :])
+    return _Patterns(*(_any_of(patterns) for patterns in (start, component, anywhere)))
+
+
+def _any_of(patterns: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))

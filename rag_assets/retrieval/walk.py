@@ -1,0 +1,321 @@
+"""The walk: what relates to a name in a repository, from edge to edge, with its evidence.
+
+Only versions that count and evidence that the caller may read are told, counted or walked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from rag_assets.code.kinds import source_type_of
+from rag_assets.code.relations import CONFIG, MEMBER, NAMED, PACKAGE, TABLE, UNNAMED, short_name
+from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.roles import require_asker
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.relations import (
+    Direction,
+    FoundEdge,
+    FoundSymbol,
+    Readable,
+    RelationQuery,
+)
+
+MOST_STEPS = 8
+USUAL_STEPS = 5
+MOST_NODES = 200
+_MOST_EDGES = 2_000
+"""Edges that are read for one step."""
+
+_PREFIXES = {TABLE: "table", CONFIG: "config", PACKAGE: "package"}
+_FILE = "file:"
+_Key: TypeAlias = tuple[str, str]
+"""Of a node: its repository and its name."""
+
+_Place = TypeVar("_Place", FoundEdge, FoundSymbol)
+_UNIT_ROLES = {"method": "method", "function": "function"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A definition, or something else that edges name.
+
+    Attributes:
+        name: qualified; with a prefix for what is no definition: `table:invoices`.
+        source_type: what it is; "code" where nothing more is known.
+        repository: the source that it is in: names mean something within theirs only.
+        uri: of the document that defines it; None for what is no definition.
+        line_start, line_end: there.
+        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
+    """
+
+    name: str
+    source_type: str
+    repository: str
+    uri: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+    content_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An edge, as people call it, with its evidence.
+
+    Attributes:
+        kind: of the relation.
+        source, target: names of nodes of one repository.
+        how: stated; by convention; or inferred.
+        confidence: 0 to 1.
+        uri, line_start, line_end: where the evidence is.
+        evidence: its text, at most 200 characters.
+    """
+
+    kind: str
+    source: str
+    target: str
+    how: str
+    confidence: float
+    uri: str
+    line_start: int
+    line_end: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What a walk found.
+
+    Attributes:
+        nodes: in the order in which they were met; those that it began at first.
+        relations: between them.
+        complete: whether nothing was left out for a limit.
+        why: what was left out; None if nothing was.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    complete: bool = True
+    why: str | None = None
+
+
+class Walker:
+    """Walks over the relations of tenants' repositories.
+
+    Args:
+        catalog: has symbols and edges, and who may read them.
+        policy: what callers may read.
+    """
+
+    def __init__(self, catalog: Catalog, policy: AccessPolicy | None = None) -> None:
+        self._catalog = catalog
+        self._policy = policy or FlatScopes()
+
+    def symbols(
+        self, tenant_id: str, caller: Caller, *, name: str | None = None, path: str | None = None
+    ) -> list[Node]:
+        """Definitions by a name, as people call it or qualified, or all of a document.
+
+        Args:
+            tenant_id, caller: whose repositories, and who asks.
+            name: `InvoiceController`, `InvoiceController@store`, or qualified.
+            path: a document's uri.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            RoleRefused: the caller's role may not ask this tenant.
+        """
+        view = self._view(tenant_id, caller)
+        if view is None:
+            return []
+        found = view.named(name) if name is not None else view.within(path or "")
+        return [_node(one) for one in found if path is None or one.uri == path]
+
+    def relations(
+        self,
+        tenant_id: str,
+        caller: Caller,
+        name: str,
+        *,
+        kinds: Sequence[str] = (),
+        direction: Direction = "both",
+        depth: int = 1,
+    ) -> Walk:
+        """What relates to a name, over so many steps.
+
+        Args:
+            tenant_id, caller: whose repositories, and who asks.
+            name: as for symbols; a table as `table:NAME`, and so on.
+            kinds: of the relations to follow; none: all.
+            direction: from what is stated of it (out), from what names it (in), or both.
+            depth: steps, up to MOST_STEPS.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            RoleRefused: the caller's role may not ask this tenant.
+        """
+        view = self._view(tenant_id, caller)
+        if view is None:
+            return Walk()
+        walking = _Walking(view, frozenset(kinds), direction)
+        frontier = walking.begin(name)
+        for _ in range(min(depth, MOST_STEPS)):
+            if frontier:
+                frontier = walking.step(frontier)
+        return walking.found()
+
+    def _view(self, tenant_id: str, caller: Caller) -> _View | None:
+        record = self._catalog.tenants.get(tenant_id)
+        require_asker(record.profile, caller)
+        serving = self._catalog.generations.serving(tenant_id)
+        if record.state != "ACTIVE" or serving is None:
+            return None
+        principals = self._policy.principals(caller)
+        readable = Readable(tenant_id, serving.number, principals)
+        return _View(self._catalog.relations, self._policy, caller, readable)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a caller may read of the relations of a tenant."""
+
+    query: RelationQuery
+    policy: AccessPolicy
+    caller: Caller
+    readable: Readable
+
+    def named(self, name: str) -> list[FoundSymbol]:
+        """Definitions by a qualified name, or else by what people call them."""
+        exactly = self.defined([name])
+        wanted = name.lstrip("\\").replace("@", "::")
+        exactly = exactly or self.defined([wanted])
+        return exactly or self._permitted(self.query.called(self.readable, [short_name(wanted)]))
+
+    def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """Definitions by their qualified names."""
+        return self._permitted(self.query.named(self.readable, names)) if names else []
+
+    def within(self, uri: str) -> list[FoundSymbol]:
+        """The definitions of a document."""
+        return self._permitted(self.query.within(self.readable, [uri]))
+
+    def edges(self, nodes: Sequence[str], direction: Direction) -> list[FoundEdge]:
+        """The edges that begin or end at nodes."""
+        return self._permitted(self.query.edges(self.readable, nodes, direction, _MOST_EDGES))
+
+    def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
+        return [one for one in found if self.policy.permits(self.caller, one)]
+
+
+class _Walking:
+    """One walk: what was met, from step to step."""
+
+    def __init__(self, view: _View, kinds: frozenset[str], direction: Direction) -> None:
+        self._view, self._kinds, self._direction = view, kinds, direction
+        self._nodes: dict[_Key, Node] = {}
+        self._relations: dict[tuple[str, str, str, str], Relation] = {}
+        self._why: str | None = None
+
+    def begin(self, name: str) -> list[_Key]:
+        """The nodes that a name stands for, in every repository."""
+        if not name.startswith(tuple(_PREFIXES)):
+            self._nodes |= {(one.source, one.name): _node(one) for one in self._view.named(name)}
+        else:
+            # It is a node only where something that the caller may read names it.
+            for edge in self._view.edges([name], "in"):
+                self._nodes.setdefault((edge.source, name), _other(name, edge.source))
+        return list(self._nodes)
+
+    def step(self, frontier: Sequence[_Key]) -> list[_Key]:
+        """Follow the edges at the frontier; returns the nodes that were not known before."""
+        # What is stated of a method is stated of its class.
+        own = self._edges(frontier, "in")
+        members = [(edge.source, edge.stated_of) for edge in own if edge.kind == MEMBER]
+        edges = self._edges([*frontier, *members], self._direction)
+        known = self._known(edges)
+        new: list[_Key] = []
+        for edge in edges:
+            relation = _relation(edge, known)
+            if relation is None or (self._kinds and relation.kind not in self._kinds):
+                continue
+            ends = [(edge.source, relation.source), (edge.source, relation.target)]
+            fresh = [end for end in ends if end not in self._nodes]
+            if len(self._nodes) + len(fresh) > MOST_NODES:
+                self._why = f"more than {MOST_NODES} nodes"
+                continue
+            self._nodes |= {end: known[end] for end in fresh}
+            new += fresh
+            key = edge.source, relation.kind, relation.source, relation.target
+            self._relations.setdefault(key, relation)
+        return new
+
+    def found(self) -> Walk:
+        """What was met."""
+        return Walk(
+            tuple(self._nodes.values()),
+            tuple(self._relations.values()),
+            complete=self._why is None,
+            why=self._why,
+        )
+
+    def _edges(self, nodes: Sequence[_Key], direction: Direction) -> list[FoundEdge]:
+        names = list(dict.fromkeys(name for _, name in nodes))
+        found = self._view.edges(names, direction)
+        if len(found) >= _MOST_EDGES:
+            self._why = f"more than {_MOST_EDGES:,} relations at one step"
+        wanted = set(nodes)
+        return [
+            edge
+            for edge in found
+            if (edge.source, edge.stated_of) in wanted or (edge.source, edge.target) in wanted
+        ]
+
+    def _known(self, edges: Sequence[FoundEdge]) -> dict[_Key, Node]:
+        """The nodes at the ends of edges; names of other repositories are none."""
+        ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
+        others = {end for end in ends if end[1].startswith(tuple(_PREFIXES))}
+        names = sorted({name for _, name in ends - others if name})
+        known = {(one.source, one.name): _node(one) for one in self._view.defined(names)}
+        for edge in edges:
+            if not edge.stated_of:
+                name = _FILE + edge.uri
+                known[edge.source, name] = Node(name, "code", edge.source, edge.uri)
+        return known | {end: _other(end[1], end[0]) for end in others}
+
+
+def _relation(edge: FoundEdge, known: Mapping[_Key, Node]) -> Relation | None:
+    """An edge between nodes that are known, as people call it; None for any other."""
+    source = edge.stated_of or _FILE + edge.uri
+    target = known.get((edge.source, edge.target))
+    if target is None or (edge.source, source) not in known or source == edge.target:
+        return None
+    kind = NAMED.get((edge.kind, target.source_type), edge.kind)
+    if kind in UNNAMED:
+        return None
+    return Relation(
+        kind,
+        source,
+        edge.target,
+        edge.how,
+        edge.confidence,
+        edge.uri,
+        edge.line_start,
+        edge.line_end,
+        edge.evidence,
+    )
+
+
+def _node(one: FoundSymbol) -> Node:
+    role = _UNIT_ROLES.get(one.role, "class")
+    # A class without a name has that of its document before its own.
+    own = one.name.removeprefix(f"{one.uri}#")
+    kind = source_type_of(role, own, one.kinds, one.document_type)
+    lines = one.line_start, one.line_end
+    return Node(one.name, kind, one.source, one.uri, *lines, one.content_hash)
+
+
+def _other(name: str, repository: str) -> Node:
+    kind = next(kind for prefix, kind in _PREFIXES.items() if name.startswith(prefix))
+    return Node(name, kind, repository)

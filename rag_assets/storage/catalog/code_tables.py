@@ -1,0 +1,61 @@
+"""Tables of source code: what definitions are, which there are, and what they state of others."""
+
+from __future__ import annotations
+
+from sqlalchemy import REAL, Boolean, Column, ForeignKeyConstraint, Index, Integer, Table, Text
+
+from rag_assets.storage.catalog.columns import json_column, metadata, tenant_column
+
+# What the definitions of source code are, as other files decide it: a source type by name.
+document_kinds = Table(
+    "document_kinds",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("document_id", Text, primary_key=True),
+    json_column("kinds"),
+    ForeignKeyConstraint(
+        ["tenant", "document_id"],
+        ["documents.tenant", "documents.document_id"],
+        ondelete="CASCADE",
+    ),
+)
+
+# Both of one text, by its chunk set: of a version that some build has, and of no other. A trigger
+# on document_index deletes them with the last row that names the chunk set.
+symbols = Table(
+    "symbols",
+    metadata,
+    tenant_column(),
+    Column("chunk_set_key", Text, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("symbol", Text, nullable=False),
+    # As people call it: without its namespace, in lower case.
+    Column("short", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("public", Boolean, nullable=False),
+    # Of the text that is embedded for it; null where it has no chunk of its own.
+    Column("content_hash", Text),
+    Column("line_start", Integer, nullable=False),
+    Column("line_end", Integer, nullable=False),
+    Index(None, "tenant", "symbol"),
+    Index(None, "tenant", "short"),
+)
+
+edges = Table(
+    "edges",
+    metadata,
+    tenant_column(),
+    Column("chunk_set_key", Text, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    # Qualified names, or others with a prefix; the first is empty for the file itself.
+    Column("stated_of", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("how", Text, nullable=False),
+    Column("confidence", REAL, nullable=False),
+    Column("line_start", Integer, nullable=False),
+    Column("line_end", Integer, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Index(None, "tenant", "stated_of"),
+    Index(None, "tenant", "target"),
+)

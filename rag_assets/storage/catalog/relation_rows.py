@@ -1,0 +1,61 @@
+"""Rows of symbols and edges, as they are recorded with the version whose text states them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.code.relations import Relations
+from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.code_tables import edges, symbols
+from rag_assets.storage.catalog.database import TenantRef
+
+_BATCH = 2_000
+
+
+def record_relations(
+    connection: Connection, ref: TenantRef, relations: Mapping[str, Relations]
+) -> None:
+    """Record what texts define and state; what is recorded of a text stays.
+
+    Args:
+        connection: of the transaction that makes the versions of these texts count.
+        ref: the tenant.
+        relations: by chunk_set_key.
+    """
+    for table, rows in (
+        (symbols, _symbols(ref, relations)),
+        (edges, _edges(ref, relations)),
+    ):
+        statement = upsert(table).on_conflict_do_nothing()
+        for batch in batched(rows, _BATCH):
+            connection.execute(statement, batch)
+
+
+def _symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+    for key, found in relations.items():
+        for position, one in enumerate(found.symbols):
+            yield {
+                "tenant": ref.id,
+                "chunk_set_key": key,
+                "position": position,
+                "symbol": one.name,
+                "short": one.short,
+                "role": one.role,
+                "public": one.public,
+                "content_hash": one.content_hash,
+                "line_start": one.line_start,
+                "line_end": one.line_end,
+            }
+
+
+def _edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+    for key, found in relations.items():
+        for position, one in enumerate(found.edges):
+            row = asdict(one)
+            row["stated_of"] = row.pop("source")
+            yield {"tenant": ref.id, "chunk_set_key": key, "position": position, **row}

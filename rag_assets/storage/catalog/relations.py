@@ -1,0 +1,197 @@
+"""Symbols and edges of the versions that searches return, for callers who may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, or_
+
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
+from rag_assets.storage.catalog.database import Database, among
+from rag_assets.storage.catalog.index_rows import returnable
+from rag_assets.storage.catalog.tables import document_index, documents
+
+Direction: TypeAlias = Literal["out", "in", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The versions that a caller may read.
+
+    Attributes:
+        generation: that answers.
+        principals: of the caller.
+    """
+
+    tenant_id: str
+    generation: int
+    principals: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSymbol:
+    """A definition in a document that the caller may read.
+
+    Attributes:
+        name: qualified.
+        role, public, line_start, line_end, content_hash: see rag_assets.code.relations.Symbol.
+        document_id, uri, source, access_scope: of the document; source is its repository.
+        document_type: the document's source type.
+        kinds: what the definitions of the document are.
+    """
+
+    name: str
+    role: str
+    public: bool
+    line_start: int
+    line_end: int
+    content_hash: str | None
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    document_type: str
+    kinds: Mapping[str, str]
+
+
+_SYMBOL_FIELDS = tuple(each.name for each in fields(FoundSymbol))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEdge:
+    """An edge with its evidence, in a document that the caller may read.
+
+    Attributes:
+        kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
+            rag_assets.code.relations.Edge.
+        document_id, uri, source, access_scope: as of a symbol.
+    """
+
+    kind: str
+    stated_of: str
+    target: str
+    how: str
+    confidence: float
+    line_start: int
+    line_end: int
+    evidence: str
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+
+
+_EDGE_FIELDS = tuple(each.name for each in fields(FoundEdge))
+_NAMELESS = "class@"
+
+
+class RelationQuery:
+    """Queries on `symbols` and `edges`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def edges(
+        self, readable: Readable, nodes: Sequence[str], direction: Direction, limit: int
+    ) -> list[FoundEdge]:
+        """The edges that begin or end at nodes.
+
+        Args:
+            readable: the versions that count.
+            nodes: names as edges have them.
+            direction: out: that are stated of a node; in: that name one.
+            limit: the most to return.
+        """
+        ends = {
+            "out": (edges.c.stated_of,),
+            "in": (edges.c.target,),
+            "both": (edges.c.stated_of, edges.c.target),
+        }[direction]
+        columns = (
+            *(edges.c.kind, edges.c.stated_of, edges.c.target, edges.c.how, edges.c.confidence),
+            *(edges.c.line_start, edges.c.line_end, edges.c.evidence),
+            *(documents.c.document_id, documents.c.uri, documents.c.source),
+            documents.c.access_scope,
+        )
+        query = (
+            _of_readable(readable, edges, *columns)
+            .where(or_(*(among(end, [*map(_within_file, nodes)]) for end in ends)))
+            .order_by(documents.c.uri, edges.c.position)
+            .limit(limit)
+        )
+        with self._database.begin() as connection:
+            return [_found_edge(row) for row in connection.execute(query)]
+
+    def named(self, readable: Readable, names: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions with these qualified names."""
+        found = self._symbols(readable, among(symbols.c.symbol, [*map(_within_file, names)]))
+        return [one for one in found if one.name in names]
+
+    def called(self, readable: Readable, shorts: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions that people call by these names; see short_name."""
+        return self._symbols(readable, among(symbols.c.short, shorts))
+
+    def within(self, readable: Readable, uris: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions in documents, in the order of the text."""
+        return self._symbols(readable, among(documents.c.uri, uris))
+
+    def _symbols(self, readable: Readable, wanted: ColumnElement[bool]) -> list[FoundSymbol]:
+        known = and_(
+            document_kinds.c.tenant == documents.c.tenant,
+            document_kinds.c.document_id == documents.c.document_id,
+        )
+        query = (
+            _of_readable(
+                readable,
+                symbols,
+                *(symbols.c.symbol, symbols.c.role, symbols.c.public, symbols.c.line_start),
+                *(symbols.c.line_end, symbols.c.content_hash),
+                *(documents.c.document_id, documents.c.uri),
+                *(documents.c.source, documents.c.access_scope, documents.c.source_type),
+                document_kinds.c.kinds,
+            )
+            .outerjoin(document_kinds, known)
+            .where(wanted)
+            .order_by(documents.c.uri, symbols.c.position)
+        )
+        with self._database.begin() as connection:
+            return [_found(row) for row in connection.execute(query)]
+
+
+def _of_readable(
+    readable: Readable, table: FromClause, *columns: ColumnElement[Any]
+) -> Select[Any]:
+    same_text = and_(
+        table.c.tenant == document_index.c.tenant,
+        table.c.chunk_set_key == document_index.c.chunk_set_key,
+    )
+    return (
+        returnable(readable.tenant_id, readable.generation, *columns)
+        .join(table, same_text)
+        .where(is_readable(documents, [*readable.principals]))
+    )
+
+
+def _found(row: Row[Any]) -> FoundSymbol:
+    values = dict(zip(_SYMBOL_FIELDS, row, strict=True))
+    name = _within_repository(row.symbol, row.uri)
+    return FoundSymbol(**{**values, "name": name, "kinds": row.kinds or {}})
+
+
+def _found_edge(row: Row[Any]) -> FoundEdge:
+    values = dict(zip(_EDGE_FIELDS, row, strict=True))
+    ends = {name: _within_repository(values[name], row.uri) for name in ("stated_of", "target")}
+    return FoundEdge(**{**values, **ends})
+
+
+def _within_repository(name: str, uri: str) -> str:
+    """A name that no other file has: classes without a name are called after their line."""
+    return f"{uri}#{name}" if name.startswith(_NAMELESS) else name
+
+
+def _within_file(name: str) -> str:
+    uri, separator, own = name.rpartition("#")
+    return own if uri and separator and own.startswith(_NAMELESS) else name

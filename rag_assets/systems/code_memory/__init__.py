@@ -1,0 +1,20 @@
+"""Code memory: an agent's memory of a repository."""
+
+from rag_assets.systems.base import Profile, System
+
+SYSTEM = System(
+    name="code-memory",
+    profile=Profile(
+        defaults={
+            "chunker": {"chunker": "code", "max_tokens": 1200, "overlap": 200},
+            "embedder": {"provider": "openai", "model": "text-embedding-3-large"},
+            "retrieval": {"top_k": 12, "mode": "hybrid"},
+        },
+        # The description's figure for its model; for others no cosine is known that separates
+        # answers from passages that are merely near them (decision 0038).
+        thresholds={"openai/text-embedding-3-large": 0.25},
+        requires_project=True,
+    ),
+    routers={"/api/projects/{id}/relations": "rag_assets.systems.code_memory.routes:router"},
+    commands={"code": "rag_assets.systems.code_memory.commands:app"},
+)

@@ -1,0 +1,75 @@
+"""What the commands of `rag-assets code` do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.walk import Node, Relation, Walker
+from rag_assets.storage.catalog.relations import Direction
+
+
+@with_session
+def show_relations(
+    session: Session,
+    tenant: str,
+    name: str,
+    *,
+    kinds: Sequence[str],
+    direction: Direction,
+    depth: int,
+    principals: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Show what relates to a name."""
+    walk = Walker(session.catalog).relations(
+        tenant,
+        Caller(principals=tuple(principals)),
+        name,
+        kinds=kinds,
+        direction=direction,
+        depth=depth,
+    )
+    if as_json:
+        print_json(walk)
+        return
+    if not walk.nodes:
+        say(f"Nothing that you may read is called {name!r}.")
+        return
+    print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.relations])
+    if not walk.complete:
+        warn(f"not everything is shown: {walk.why}")
+
+
+@with_session
+def show_symbols(
+    session: Session,
+    tenant: str,
+    *,
+    name: str | None = None,
+    path: str | None = None,
+    principals: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Show definitions of a name, or of a document."""
+    caller = Caller(principals=tuple(principals))
+    found = Walker(session.catalog).symbols(tenant, caller, name=name, path=path)
+    if as_json:
+        print_json({"symbols": found})
+        return
+    if not found:
+        say("Nothing that you may read is defined there." if path else "Nothing is called so.")
+        return
+    print_table(["symbol", "type", "place"], [(n.name, n.source_type, _place(n)) for n in found])
+
+
+def _row(one: Relation) -> tuple[str, str, str, str]:
+    lines = f"{one.uri}:{one.line_start}"
+    shown = f"{lines}  {one.evidence}" if one.evidence else lines
+    return one.source, one.kind, one.target, shown
+
+
+def _place(node: Node) -> str:
+    return f"{node.uri}:{node.line_start}" if node.uri else ""

@@ -1,0 +1,161 @@
+"""The endpoints of code memory, below /api/projects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.code_responses import (
+    CodeEdge,
+    CodeNode,
+    CodeRelations,
+    CodeSymbols,
+    RelationDirection,
+)
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded
+from rag_assets.api.identity import Identity
+from rag_assets.api.problems import documented
+from rag_assets.retrieval.walk import MOST_STEPS, Node, Relation, Walk, Walker
+from rag_assets.systems.code_memory.projects import tenant_of
+
+_REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)
+_T = TypeVar("_T")
+
+# What is no UTF-8 in an address arrives as U+FFFD, whatever it was.
+_ProjectId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)]
+_Text = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
+
+router = APIRouter(
+    prefix="/api/projects", tags=["code memory"], responses=_REFUSED, route_class=Guarded
+)
+
+
+class RelationsQuery(BaseModel):
+    """A question for what relates to a name.
+
+    Attributes:
+        name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
+        kind: relations to follow; none: all.
+        direction: from what it states (out), from what names it (in), or both.
+        depth: steps to go.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: _Text
+    kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
+    direction: RelationDirection = "both"
+    depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
+
+
+class SymbolsQuery(BaseModel):
+    """A question for definitions: by a name, of a document, or both.
+
+    Attributes:
+        name: as of relations.
+        path: of a document, as hits name it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: _Text | None = None
+    path: _Text | None = None
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> SymbolsQuery:
+        if self.name is None and self.path is None:
+            raise ValueError("name or path must be given")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRepository:
+    """A request about the repositories of a project.
+
+    Attributes:
+        tenant_id: of the project.
+    """
+
+    identity: Identity
+    backend: Backend
+    tenant_id: str
+
+    async def run(self, work: Callable[[Walker], _T]) -> _T:
+        """Run blocking work; see Backend.run."""
+        walker = Walker(self.backend.catalog, self.backend.reader.policy)
+        return await self.backend.run(self.tenant_id, self.identity.name, partial(work, walker))
+
+
+async def _asked(
+    request: Request,
+    project_id: _ProjectId,
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> AskedRepository:
+    turn = identity.organization or min(identity.tenants, default="")
+    found = await backend.run(
+        turn, identity.name, partial(tenant_of, backend.catalog, identity.tenants, project_id)
+    )
+    request.state.tenant = found
+    return AskedRepository(identity, backend, found)
+
+
+_Asked = Annotated[AskedRepository, Depends(_asked)]
+
+
+@router.get("/{project_id}/relations")
+async def relations(asked: _Asked, query: Annotated[RelationsQuery, Query()]) -> CodeRelations:
+    """What relates to a name in the repositories of a project, with its evidence."""
+
+    def walk(walker: Walker) -> Walk:
+        return walker.relations(
+            *(asked.tenant_id, asked.identity.caller, query.name),
+            kinds=query.kind,
+            direction=query.direction,
+            depth=query.depth,
+        )
+
+    found = await asked.run(walk)
+    return CodeRelations(
+        tuple(map(_node, found.nodes)),
+        tuple(map(_edge, found.relations)),
+        found.complete,
+        found.why,
+    )
+
+
+@router.get("/{project_id}/symbols")
+async def symbols(asked: _Asked, query: Annotated[SymbolsQuery, Query()]) -> CodeSymbols:
+    """The definitions of a name, or of a document, in the repositories of a project."""
+
+    def look(walker: Walker) -> list[Node]:
+        caller = asked.identity.caller
+        return walker.symbols(asked.tenant_id, caller, name=query.name, path=query.path)
+
+    return CodeSymbols(tuple(map(_node, await asked.run(look))))
+
+
+def _node(one: Node) -> CodeNode:
+    lines = one.line_start, one.line_end
+    return CodeNode(one.name, one.source_type, one.repository, one.uri, *lines, one.content_hash)
+
+
+def _edge(one: Relation) -> CodeEdge:
+    return CodeEdge(
+        kind=one.kind,
+        source=one.source,
+        target=one.target,
+        how=one.how,
+        confidence=one.confidence,
+        path=one.uri,
+        line_start=one.line_start,
+        line_end=one.line_end,
+        evidence=one.evidence,
+    )

@@ -1,0 +1,173 @@
+"""Routes, models and tables are those of Django itself: of an example, and of its own apps."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import django
+import pytest
+
+from rag_assets.code.frameworks.django.fields import Models
+from rag_assets.code.frameworks.django.models import models_of
+from rag_assets.code.frameworks.django.routes import routes_of
+from rag_assets.code.frameworks.django.routing import Routes
+from rag_assets.code.frameworks.django.tables import Tables, tables_of
+from rag_assets.code.model import FileFacts
+from tests.unit.code.frameworks.django.project import PROJECT, facts, written
+
+PACKAGE = Path(django.__file__).parent
+OWN = {
+    "site/settings.py": """
+SECRET_KEY = "x"
+INSTALLED_APPS = [
+    "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes",
+    "django.contrib.sessions", "django.contrib.messages", "django.contrib.sites",
+    "django.contrib.flatpages", "django.contrib.redirects", "django.contrib.admindocs",
+]
+ROOT_URLCONF = "site_urls"
+SITE_ID = 1
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+""",
+    "site_urls.py": "from django.urls import include, path\n\nurlpatterns = [\n"
+    "    path('accounts/', include('django.contrib.auth.urls')),\n"
+    "    path('pages/', include('django.contrib.flatpages.urls')),\n"
+    "    path('docs/', include('django.contrib.admindocs.urls')),\n"
+    "    path('i18n/', include('django.conf.urls.i18n')),\n]\n",
+}
+
+
+def truth(root: Path, settings: str) -> Any:
+    script = Path(__file__).with_name("truth.py")
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": settings, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def own_apps() -> list[FileFacts]:
+    folders = list((PACKAGE / "contrib").iterdir())
+    folders += [PACKAGE / "conf" / "urls", PACKAGE / "apps", PACKAGE / "db" / "migrations"]
+    paths = [PACKAGE / "__init__.py", PACKAGE / "contrib" / "__init__.py"]
+    paths += [PACKAGE / "conf" / "__init__.py", PACKAGE / "db" / "__init__.py"]
+    paths += [path for folder in sorted(folders) for path in sorted(folder.rglob("*.py"))]
+    texts = {str(path.relative_to(PACKAGE.parent)): path.read_text("utf-8") for path in paths}
+    return facts({**texts, **OWN})
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[FileFacts]]:
+    root = tmp_path_factory.mktemp("project")
+    written(root, PROJECT)
+    return truth(root, "shop.settings"), facts(PROJECT)
+
+
+@pytest.fixture(scope="module")
+def django_itself(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[FileFacts]]:
+    root = tmp_path_factory.mktemp("own")
+    plain = {"site_settings.py": OWN["site/settings.py"], "site_urls.py": OWN["site_urls.py"]}
+    written(root, plain)
+    return truth(root, "site_settings"), own_apps()
+
+
+def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[str, str, str]]:
+    wanted = Counter((p, n, _view(v)) for p, n, v in told if not but or not p.startswith(but))
+    found = Counter((one.pattern, one.name, _view(one.view)) for one in read.routes)
+    return (wanted - found) + (found - wanted)
+
+
+def _view(name: str) -> str:
+    """The last name of a view of another package, which may pass it on from elsewhere."""
+    return name.rpartition(".")[2] if name.startswith("django.") else name
+
+
+def different_models(told: Any, read: Models) -> list[object]:
+    kept = {one.name: one for one in read.models.values() if not one.abstract}
+    wrong: list[object] = [name for name in told if name not in kept]
+    for name, (app, table, proxy, fields) in told.items():
+        if name not in kept:
+            continue
+        one = kept[name]
+        wrong += [] if (one.app, one.table, one.proxy) == (app, table, proxy) else [one]
+        found = {f.name: [f.type, f.relates_to, f.through, f.column] for f in one.fields}
+        # Django adds the key of a model that states none, and the link to its parent.
+        wanted = {k: v for k, v in fields.items() if k in found or not _implicit(k)}
+        wrong += [(name, wanted, found)] if wanted != found else []
+    return wrong
+
+
+def _implicit(field: str) -> bool:
+    return field == "id" or field.endswith("_ptr")
+
+
+def different_tables(told: Any, read: Tables) -> list[object]:
+    wrong: list[object] = []
+    for name, (columns, indexes) in told.items():
+        table = read.tables.get(name)
+        if table is None:
+            wrong.append(name)
+            continue
+        found = {one.name: [one.type, one.nullable] for one in table.columns}
+        same = {k: v and found.get(k) for k, v in columns.items()} == columns
+        named = sorted(one.name for one in table.indexes if one.name)
+        wrong += [] if same and set(found) == set(columns) and named == indexes else [table]
+    return wrong
+
+
+@pytest.mark.slow
+def test_the_examples_routes_are_the_resolvers(example: tuple[Any, list[FileFacts]]) -> None:
+    told, files = example
+    routes = routes_of(files)
+    # What a loop adds and what the admin makes is not stated by the text.
+    known = [one for one in told["routes"] if one[0] not in {"x", "y"}]
+    assert not different_routes(known, routes, but="admin/")
+    assert len(routes.routes) >= 20
+    assert {one.reason for one in routes.unresolved} == {
+        "the admin's own routes",
+        "depends on `for`",
+        "depends on `if`",
+    }
+
+
+@pytest.mark.slow
+def test_the_examples_models_are_the_registrys(example: tuple[Any, list[FileFacts]]) -> None:
+    told, files = example
+    own = {k: v for k, v in told["models"].items() if not k.startswith("django.")}
+    models = models_of(files)
+    assert len(own) == 7
+    assert not different_models(own, models)
+    assert not models.unresolved
+
+
+@pytest.mark.slow
+def test_the_examples_tables_are_the_loaders(example: tuple[Any, list[FileFacts]]) -> None:
+    told, files = example
+    tables = tables_of(files)
+    own = {k: v for k, v in told["tables"].items() if k.startswith(("money_", "invoices"))}
+    assert set(own) == {"invoices", "invoices_parts", "money_product"}
+    assert not different_tables(own, tables)
+    assert set(tables.tables) == {*own, "raw_rows"}
+
+
+@pytest.mark.slow
+def test_djangos_own_apps_are_as_django_tells(
+    django_itself: tuple[Any, list[FileFacts]],
+) -> None:
+    told, files = django_itself
+    routes = routes_of(files, "site_urls")
+    assert len(routes.routes) >= 18
+    assert not different_routes(told["routes"], routes)
+    assert len(told["models"]) >= 9
+    assert not different_models(told["models"], models_of(files))
+    assert not different_tables(told["tables"], tables_of(files))

@@ -1,0 +1,165 @@
+"""Kinds of Laravel's classes, and the facts that they follow from."""
+
+import pytest
+
+from rag_assets.code.frameworks.labels import kinds_of
+from rag_assets.code.frameworks.laravel.reader import read
+from rag_assets.code.kinds import source_type_of
+from rag_assets.code.model import FileFacts
+
+MODEL = "Illuminate\\Database\\Eloquent\\Model"
+
+
+def repository(**texts: str) -> list[FileFacts]:
+    return [
+        FileFacts(path.replace("__", "/") + ".php", "php", read(f"<?php {text}").facts)
+        for path, text in texts.items()
+    ]
+
+
+def kinds(**texts: str) -> dict[str, str]:
+    return {name: kind for (_, name), kind in kinds_of(repository(**texts)).items()}
+
+
+def facts(text: str, kind: str) -> list[dict[str, str]]:
+    return [dict(fact.values) for fact in read(f"<?php {text}").facts if fact.kind == kind]
+
+
+def test_ancestry_through_own_classes_decides_before_the_place() -> None:
+    assert kinds(
+        app__Services__Invoice="namespace A; class Invoice extends Base {}",
+        app__Base=f"namespace A; abstract class Base extends \\{MODEL} {{}}",
+        app__Http__Controllers__Odd="namespace A; class Odd extends Invoice {}",
+    ) == {"A\\Invoice": "model", "A\\Base": "model", "A\\Odd": "model"}
+
+
+def test_circles_of_ancestors_end() -> None:
+    assert kinds(a="class A extends B {}", app__Jobs__B="class B extends A {}") == {"B": "job"}
+
+
+def test_use_tells_what_a_class_is() -> None:
+    found = kinds(
+        p="""class P extends \\Illuminate\\Foundation\\Support\\Providers\\EventServiceProvider {
+            protected $listen = [Paid::class => [Notify::class, 'Log@handle']];
+            protected $policies = [Invoice::class => Guard::class];
+            function boot() {
+                Invoice::observe(Watch::class);
+                $this->app->singleton(Rates::class, fn () => new Bank());
+                $this->app->bind(Port::class, Adapter::class);
+            }
+        }""",
+        k="class K { protected $routeMiddleware = ['co' => \\A\\Company::class]; }",
+        x="class Paid {} class Notify {} class Log {} class Guard {} class Rates {}",
+        w="class Adapter {}",
+        y="namespace A; class Company {}",
+        z="class Ship { function handle() { Told::dispatch(); } } class Told {}"
+        " class Start { function go() { dispatch(new Ship()); } }",
+    )
+    assert found == {
+        "Paid": "event",
+        "Notify": "listener",
+        "Log": "listener",
+        "Guard": "policy",
+        "Rates": "service",
+        "Adapter": "service",
+        "A\\Company": "middleware",
+        "Ship": "job",
+        "Told": "event",
+    }
+
+
+def test_what_is_queued_is_a_job_unless_it_is_something_else() -> None:
+    queued = "implements \\Illuminate\\Contracts\\Queue\\ShouldQueue"
+    assert kinds(
+        a=f"class A {queued} {{}}",
+        app__Listeners__B=f"class B {queued} {{}}",
+        c=f"class C extends \\Illuminate\\Mail\\Mailable {queued} {{}}",
+        d="class D extends A {}",
+    ) == {"A": "job", "B": "listener", "D": "job"}
+
+
+def test_anonymous_migrations_of_many_files_are_all_migrations() -> None:
+    text = "return new class extends \\Illuminate\\Database\\Migrations\\Migration {};"
+    found = kinds_of(repository(a=text, b=text))
+    assert {path: kind for (path, _), kind in found.items()} == {
+        "a.php": "migration",
+        "b.php": "migration",
+    }
+
+
+STATEMENTS = {
+    "event": ("event(new Paid($x));", "dispatches", [{"name": "Paid"}]),
+    "static": ("Ship::dispatch($x)->onQueue('q');", "dispatches", [{"name": "Ship"}]),
+    "bus": (
+        "use Illuminate\\Support\\Facades\\Bus; Bus::chain([new A, new B])->dispatch();",
+        "dispatches",
+        [{"name": "A"}, {"name": "B"}],
+    ),
+    "authorize": (
+        "$this->authorize('create', [Invoice::class, $c]);",
+        "authorizes",
+        [{"ability": "create", "model": "Invoice"}],
+    ),
+    "gate": (
+        "use Illuminate\\Support\\Facades\\Gate; Gate::allows('see');",
+        "authorizes",
+        [{"ability": "see", "model": ""}],
+    ),
+    "table": (
+        "use Illuminate\\Support\\Facades\\DB; DB::table('lines as l')->get();",
+        "queries_table",
+        [{"table": "lines"}],
+    ),
+    "sql": (
+        "\\DB::select('select * from `a` join b on 1'); DB::table($t);",
+        "queries_table",
+        [{"table": "a"}, {"table": "b"}],
+    ),
+    "config": ("$x = config('mail.from', 'x');", "configured_by", [{"key": "mail.from"}]),
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "stated"), STATEMENTS.values(), ids=list(STATEMENTS))
+def test_statements_state_what_they_touch(
+    text: str, kind: str, stated: list[dict[str, str]]
+) -> None:
+    assert facts(text, kind) == stated
+
+
+def test_a_fact_names_the_innermost_definition_that_it_stands_in() -> None:
+    fires = "event(new C());"
+    text = f"class A {{ function b() {{ {fires} }} }} function d() {{ {fires} }} {fires}"
+    found = [fact.symbol for fact in read(f"<?php {text}").facts if fact.kind == "dispatches"]
+    assert found == ["A::b", "d", ""]
+
+
+TYPES = {
+    "method of a controller": (
+        "method",
+        "A\\B::c",
+        {"A\\B": "controller"},
+        "code",
+        "controller_method",
+    ),
+    "head of a controller": ("class", "A\\B", {"A\\B": "controller"}, "code", "controller"),
+    "relation of a model": ("relation", "M::lines", {"M": "model"}, "code", "model_relation"),
+    "relation of a trait": ("relation", "T::lines", {}, "code", "code"),
+    "method of a model": ("method", "M::total", {"M": "model"}, "code", "model"),
+    "statement of a migration": ("schema", "invoices", {}, "migration", "migration"),
+    "group of routes": ("group", "", {}, "code", "route"),
+    "key of a configuration": ("key", "mail", {}, "config", "config"),
+    "key elsewhere": ("key", "mail", {}, "file", "code"),
+    "section of a decision": ("section", "", {}, "adr", "adr"),
+    "section elsewhere": ("section", "", {}, "file", "doc"),
+    "function": ("function", "f", {}, "file", "code"),
+    "operation": ("operation", "GET /x", {}, "doc", "api_endpoint"),
+    "what is left of a file": ("rest", "", {"": "job"}, "code", "job"),
+}
+
+
+@pytest.mark.parametrize("case", TYPES.values(), ids=list(TYPES))
+def test_a_chunk_has_the_type_of_what_it_defines(
+    case: tuple[str, str, dict[str, str], str, str],
+) -> None:
+    role, symbol, known, place, expected = case
+    assert source_type_of(role, symbol, known, place) == expected

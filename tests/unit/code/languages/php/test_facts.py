@@ -1,0 +1,143 @@
+"""Facts of PHP: declarations, ancestry, and calls of what is known."""
+
+import pytest
+
+from rag_assets.code.frameworks.laravel.reader import read
+from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.php.values import COMPUTED, is_static
+
+TEXT = """<?php
+namespace App\\Jobs;
+use App\\Models\\{Invoice, Line as Row};
+use Illuminate\\Contracts\\Queue\\ShouldQueue;
+use function App\\helpers\\money;
+
+abstract class Send extends Job implements ShouldQueue, \\Countable
+{
+    use Queueable;
+
+    public function __construct(private readonly Mailer $mailer, protected ?Invoice $of = null) {}
+
+    public function handle(Row $row, $other): ?Invoice
+    {
+        $this->mailer->send($row->text());
+        $made = new Invoice();
+        $made->save();
+        $changed = new Invoice();
+        $changed = other();
+        $changed->save2();
+        $other->unknown();
+        self::log();
+        parent::boot();
+        \\Log::info(money(1));
+        return Invoice::find(1);
+    }
+}
+"""
+
+
+def stated(kind: str, symbol: str | None = None) -> list[str]:
+    return [
+        fact.values["name"]
+        for fact in read(TEXT).facts
+        if fact.kind == kind and symbol in {None, fact.symbol}
+    ]
+
+
+def test_ancestry_and_imports_are_fully_qualified() -> None:
+    assert stated("extends") == ["App\\Jobs\\Job"]
+    assert stated("implements") == ["Illuminate\\Contracts\\Queue\\ShouldQueue", "Countable"]
+    assert stated("uses_trait") == ["App\\Jobs\\Queueable"]
+    assert stated("imports") == [
+        "App\\Models\\Invoice",
+        "App\\Models\\Line",
+        "Illuminate\\Contracts\\Queue\\ShouldQueue",
+        "App\\helpers\\money",
+    ]
+
+
+def test_calls_are_told_only_where_the_receiver_is_known() -> None:
+    assert stated("calls", "App\\Jobs\\Send::handle") == [
+        "App\\Jobs\\Mailer::send",
+        "App\\Models\\Line::text",
+        "App\\Models\\Invoice::save",
+        "other",
+        "App\\Jobs\\Send::log",
+        "App\\Jobs\\Job::boot",
+        "Log::info",
+        "App\\helpers\\money",
+        "App\\Models\\Invoice::find",
+    ]
+    assert stated("creates_object") == ["App\\Models\\Invoice"]
+
+
+def test_declarations_tell_types_and_visibility() -> None:
+    declared = {f.symbol: f.values for f in read(TEXT).facts if f.kind == "declares"}
+    assert declared["App\\Jobs\\Send"]["abstract"] is True
+    handle = declared["App\\Jobs\\Send::handle"]
+    assert handle["parameters"] == [
+        {"name": "row", "type": "App\\Models\\Line"},
+        {"name": "other", "type": ""},
+    ]
+    assert handle["returns"] == "App\\Models\\Invoice"
+    assert handle["public"] is True
+
+
+VALUES = {
+    "'a\\\\b\\'c'": "a\\b'c",
+    '"a\\n\\x41\\u{1F600}"': "a\nA😀",
+    "'a' . 'b' . 1": "ab1",
+    "[1, 'x' => [true, null], -2.5]": {"0": 1, "x": [True, None], "1": -2.5},
+    "array('a', 'b')": ["a", "b"],
+    "0x1F + 1": COMPUTED,
+    "0x1F": 31,
+    "017": 15,
+    "Foo::class": "N\\Foo",
+    "self::TABLE": "rows",
+    "'x' . self::TABLE": "xrows",
+    "Other::TABLE": COMPUTED,
+    '"a {$b}"': COMPUTED,
+    "$b": COMPUTED,
+    "config('x')": COMPUTED,
+    "[...$a]": COMPUTED,
+}
+
+
+@pytest.mark.parametrize(("written", "value"), VALUES.items(), ids=list(VALUES))
+def test_values_are_what_the_text_states(written: str, value: object) -> None:
+    text = f"<?php namespace N; class A {{ const TABLE = 'rows'; public $p = {written}; }}"
+    source = PhpSource(text)
+    [one] = source.classes
+    held = one.property("p")
+    assert held is not None
+    found = source.value(held.value)
+    assert found is COMPUTED if value is COMPUTED else found == value
+
+
+def test_a_value_with_a_computed_part_is_not_static() -> None:
+    source = PhpSource("<?php class A { public $p = ['a' => [$x]]; public $q = ['a' => [1]]; }")
+    [one] = source.classes
+    assert [is_static(source.value(held.value)) for held in one.properties] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<?php return " + "[" * 50_000,
+        "<?php $x = " + "1 . " * 50_000 + "1;",
+        "<?php " + "(" * 50_000,
+    ],
+    ids=["arrays", "concatenation", "brackets"],
+)
+def test_depth_of_nesting_stops_nothing(text: str) -> None:
+    assert read(text).units
+
+
+def test_namespaces_of_one_file_keep_their_names_apart() -> None:
+    source = PhpSource(
+        "<?php namespace A { use X\\Y; class B extends Y {} } namespace C { class B extends Y {} }"
+    )
+    assert [(one.name, one.parents) for one in source.classes] == [
+        ("A\\B", ("X\\Y",)),
+        ("C\\B", ("C\\Y",)),
+    ]

@@ -1,0 +1,120 @@
+"""What each language states: symbols, ancestors, and calls whose receiver's type is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_assets.code.languages.components import read_vue
+from rag_assets.code.languages.javascript import read_javascript, read_typescript
+from rag_assets.code.languages.sql import read_sql
+from tests.unit.code.languages.readers import READERS, named
+from tests.unit.code.languages.samples import SAMPLES
+
+EXPORTS = Path(__file__).parent / "typescript_exports"
+EXPECTED = json.loads((EXPORTS / "expected.json").read_text())
+
+CALLS = {
+    "typescript": {("A.constructor", "Svc.go"), ("A.constructor", "A.y"), ("A.m", "A.y")},
+    "swift": {("V.go", "Foo.run"), ("V.go", "V.h"), ("V.go", "Svc.save"), ("V.body", "Text")},
+    "go": {("billing.A.M", "fmt.Println"), ("billing.A.M", "billing.H.Run")},
+    "java": {("a.b.A.m", "c.D.stat"), ("a.b.A.m", "a.b.A.n"), ("a.b.A.A", "Svc.stop")},
+    "rust": {("A::new", "std::collections::HashMap::new"), ("A::new", "Foo::run")},
+}
+NEVER = {
+    "typescript": {("helper", "d"), ("helper", "default")},
+    "swift": set(),
+    "go": {("billing.L", "fmt.Foo")},
+    "java": {("a.b.A.m", "bar")},
+    "rust": {("A::new", "HashMap::new")},
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_exports_are_what_the_compiler_says(name: str) -> None:
+    languages = {".ts": "typescript", ".tsx": "tsx", ".js": "javascript"}
+    read = READERS[languages[Path(name).suffix]]
+    code = read((EXPORTS / name).read_text())
+    found = {fact.values["name"] for fact in code.facts if fact.kind == "exports"} - {"*"}
+    assert found == set(EXPECTED[name])
+
+
+@pytest.mark.parametrize("language", sorted(CALLS))
+def test_calls_are_told_where_the_receiver_is_known(language: str) -> None:
+    calls = named(READERS[language](SAMPLES[language]), "calls")
+    assert calls >= CALLS[language]
+    assert not calls & NEVER[language]
+
+
+ANCESTORS = {
+    "typescript": ({("A", "B")}, {("A", "D"), ("A", "E")}),
+    "swift": ({("C", "D"), ("P", "AnyObject")}, {("V", "View"), ("Foo.Bar", "Codable")}),
+    "java": ({("a.b.A", "B"), ("a.b.I", "J")}, {("a.b.A", "c.D"), ("a.b.R", "a.b.I")}),
+    "rust": ({("Tr", "Su"), ("Tr", "Sd")}, {("A", "Tr")}),
+    "go": ({("billing.A", "billing.B"), ("billing.A", "b.D")}, set()),
+}
+
+
+@pytest.mark.parametrize("language", sorted(ANCESTORS))
+def test_ancestors_are_told(language: str) -> None:
+    code = READERS[language](SAMPLES[language])
+    extends, implements = ANCESTORS[language]
+    assert named(code, "extends") >= extends
+    assert named(code, "implements") >= implements
+
+
+def test_requests_have_their_method_and_a_path_with_holes() -> None:
+    text = """
+    const api = axios.create({ baseURL: '/api/' })
+    fetch(`/users/${id}/x`, { method: 'post' })
+    api.get('/invoices/' + id)
+    axios({ url: '/a', method: 'PUT' })
+    this.$http.delete('/b')
+    router.get('/not-a-request', handler)
+    fetch(url)
+    """
+    found = [
+        (fact.values["method"], fact.values["path"])
+        for fact in read_javascript(text).facts
+        if fact.kind == "fetches"
+    ]
+    assert found == [
+        ("POST", "/users/{}/x"),
+        ("GET", "/api/invoices/{}"),
+        ("PUT", "/a"),
+        ("DELETE", "/b"),
+    ]
+
+
+def test_a_component_is_one_export_with_offsets_into_the_whole_file() -> None:
+    text = SAMPLES["vue"]
+    code = read_vue(text)
+    units = {unit.symbol: text[unit.start : unit.end] for unit in code.units if unit.symbol}
+    assert units["shared"] == "export const shared = 1"
+    assert units["Cart"].startswith('<script setup lang="ts"')
+    assert units["Cart"].endswith("</script>")
+    assert ("Cart.go", "save") in named(code, "calls")
+    declared = next(fact for fact in code.facts if fact.symbol == "Cart.go")
+    assert text[declared.start : declared.end].startswith("function go(")
+
+
+def test_statements_of_sql_are_named_by_what_they_make() -> None:
+    code = read_sql(SAMPLES["sql"])
+    made = [fact.values["name"] for fact in code.facts if fact.kind == "declares"]
+    assert made == ["shop.invoices", "i_x", "f", "tr", "p", "public.My View"]
+    assert named(code, "changes") == {("public.users", "public.users"), ("old", "old")}
+
+
+def test_a_comment_belongs_to_the_definition_after_it() -> None:
+    text = "// licence\n\n/** doc */\nexport const a = 1 // note\nexport const b = 2\n"
+    found = [text[unit.start : unit.end] for unit in read_typescript(text).units]
+    assert found == ["// licence", "/** doc */\nexport const a = 1 // note", "export const b = 2"]
+
+
+def test_a_receiver_whose_name_begins_as_a_keyword_is_a_type() -> None:
+    text = "package p\n\nfunc (m mapEncoder) Encode(f func(), g map[string]T) { f(); g.h() }\n"
+    code = READERS["go"](text)
+    assert [unit.symbol for unit in code.units if unit.symbol] == ["p.mapEncoder.Encode"]
+    assert not named(code, "calls")

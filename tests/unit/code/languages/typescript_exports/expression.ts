@@ -1,0 +1,2 @@
+export default (a: number) => a
+export const after = 1

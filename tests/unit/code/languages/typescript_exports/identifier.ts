@@ -1,0 +1,3 @@
+const value = { a: 1 }
+export { value }
+export default value

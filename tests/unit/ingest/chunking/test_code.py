@@ -1,0 +1,142 @@
+import random
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from rag_assets.code.model import CodeText, Fact, Unit
+from rag_assets.common.tokens import count_text
+from rag_assets.ingest.chunking import code
+from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
+from rag_assets.ingest.chunking.model import Definition, embedding_text, normalised
+from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
+from rag_assets.ingest.parsing.text.markdown import parse_markdown
+
+LIMIT = 200
+
+
+def cut(text: str, units: tuple[Unit, ...], minimum: int = 20, limit: int = LIMIT):
+    parameters = ChunkParameters(code.CODE, limit, 0)
+    request = parameters.request(ParsedText(text, (), media_type="text/x-php"))
+    object.__setattr__(request, "minimum", minimum)
+    return code._along_units(request, CodeText(units, (), "php"))
+
+
+def units_of(text: str, *pieces: tuple[str, bool]) -> tuple[Unit, ...]:
+    found, at = [], 0
+    for number, (piece, alone) in enumerate(pieces):
+        start = text.index(piece, at)
+        at = start + len(piece)
+        found.append(Unit(start, at, "function", f"f{number}", f"def f{number}", alone=alone))
+    return tuple(found)
+
+
+def test_what_stands_alone_stays_alone_and_the_rest_is_joined() -> None:
+    pieces = [("a = 1", False), ("b = 2", False), ("def one(): pass", True), ("c = 3", False)]
+    text = "\n\n".join(piece for piece, _ in pieces)
+    passages = cut(text, units_of(text, *pieces))
+    assert [text[p.start : p.end] for p in passages] == [
+        "a = 1\n\nb = 2",
+        "def one(): pass",
+        "c = 3",
+    ]
+    assert [p.definition for p in passages] == [
+        Definition("function", ""),
+        Definition("function", "f2", "def f2"),
+        Definition("function", "f3", "def f3"),
+    ]
+
+
+def test_small_units_are_joined_until_they_have_the_minimum_and_no_further() -> None:
+    pieces = [(f"value_{number} = {number}", False) for number in range(40)]
+    text = "\n\n".join(piece for piece, _ in pieces)
+    passages = cut(text, units_of(text, *pieces), minimum=50)
+    sizes = [p.token_count for p in passages]
+    assert all(50 <= size <= 60 for size in sizes[:-1])
+    assert sum(sizes) <= count_text(text)
+
+
+def test_a_long_unit_is_cut_where_its_statements_end_under_its_signature() -> None:
+    lines = [f"    first_{n}(\n        second_{n},\n    );" for n in range(60)]
+    text = "function long() {\n" + "\n".join(lines) + "\n}"
+    cuts = tuple(at + 2 for at in range(len(text)) if text.startswith(");", at))
+    unit = Unit(0, len(text), "method", "A::long", "function long()", cuts=cuts)
+    passages = cut(text, (unit,))
+    assert len(passages) > 3
+    assert all(p.token_count <= LIMIT for p in passages)
+    assert all(text[p.start : p.end].endswith(");") for p in passages[:-1])
+    assert passages[0].heading_path == ("A::long",)
+    assert {p.heading_path for p in passages[1:]} == {("A::long", "function long()")}
+    assert {p.definition for p in passages} == {Definition("method", "A::long", "function long()")}
+
+
+@pytest.mark.parametrize("seed", range(8), ids=[f"seed{n}" for n in range(8)])
+def test_every_visible_character_is_in_exactly_one_passage(seed: int) -> None:
+    chance = random.Random(seed)
+    pieces = [
+        (
+            " ".join(f"w{chance.randrange(99)}" for _ in range(chance.randrange(1, 300))),
+            chance.random() < 0.5,
+        )
+        for _ in range(30)
+    ]
+    text = "\r\n \n".join(piece for piece, _ in pieces)
+    passages = cut(text, units_of(text, *pieces))
+    assert "".join("".join(text[p.start : p.end].split()) for p in passages) == "".join(
+        text.split()
+    )
+    assert all(p.start == p.new_start and p.token_count <= LIMIT for p in passages)
+
+
+def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
+    small = "".join(f"## Part {n}\n\nOne short sentence.\n\n" for n in range(30))
+    large = "## Large\n\n" + " ".join(
+        f"Sentence {n} says a little more than that." for n in range(400)
+    )
+    parsed = parse_markdown(f"# Title\n\n{small}{large}\n")
+    parameters = ChunkParameters(code.CODE, 1200, 200)
+    made = chunk_document(parsed, parameters, parsed_digest="d", confined=False)
+    chunks = made.chunks
+    assert all(chunk.token_count <= 1200 for chunk in chunks)
+    joined = [c for c in chunks if "Part" in c.text]
+    assert len(joined) > 1
+    assert all(200 <= c.token_count < 260 for c in joined[:-1])
+    parts = [c for c in chunks if c.heading_path[-1:] == ("Large",)]
+    assert len(parts) > 2
+    for before, after in pairwise(parts):
+        assert 100 <= count_text(parsed.text[after.start : before.end]) <= 200
+    assert {chunk.definition for chunk in chunks} == {Definition("section")}
+
+
+def test_what_was_not_read_says_so_and_loses_nothing() -> None:
+    parsed = ParsedText("<?php\n\nfoo();\n", (), media_type="text/x-php")
+    parameters = ChunkParameters(code.CODE, 1200, 200)
+    made = chunk_document(parsed, parameters, parsed_digest="d", confined=False)
+    assert [fact.kind for fact in made.facts] == [UNREAD]
+    assert [chunk.text for chunk in made.chunks] == ["<?php\n\nfoo();"]
+
+
+def test_facts_have_their_lines_and_the_masked_text_of_their_evidence() -> None:
+    text = "a(\n  1)\n\nb(****)\n\n" + "c" * 500
+    facts = tuple(Fact("calls", text.index(n), text.index(n) + 7) for n in "ba")
+    facts += (Fact("calls", text.index("c"), len(text)), Fact("declares", 0, len(text)))
+    reading = replace(code.CODE, read=lambda _: CutText([], facts))
+    parsed = ParsedText(text, (), masked=(MaskedSpan(12, 16, "x"),), media_type="text/x-php")
+    made = chunk_document(parsed, ChunkParameters(reading, 1200, 200), parsed_digest="d")
+    assert [(f.line_start, f.line_end, f.evidence) for f in made.facts] == [
+        (1, 2, "a( 1)"),
+        (1, 6, " ".join(text[:200].split())),
+        (4, 4, "b(****)"),
+        (6, 6, "c" * 200),
+    ]
+
+
+def test_layout_that_means_nothing_costs_no_vector() -> None:
+    plain = "def one():\n    return 1\n\n\ndef two():\n    return 2"
+    moved = "\r\n".join(f"    {line}  " for line in plain.split("\n"))
+    assert normalised(moved) == normalised(plain)
+    assert normalised(plain).startswith("def one():\n    return 1")
+    same = {embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
+    assert len(same) == 1
+    assert embedding_text(None, ("a.one",), moved) != embedding_text(None, ("a.one",), plain)
