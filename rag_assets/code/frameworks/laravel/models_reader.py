@@ -17,18 +17,42 @@ _KEYS: Final = {
     "hasMany": ("related", "foreignKey", "localKey"),
     "belongsTo": ("related", "foreignKey", "ownerKey", "relation"),
     "belongsToMany": (
-        "related table foreignPivotKey relatedPivotKey parentKey relatedKey relation".split()
+        [
+            "related",
+            "table",
+            "foreignPivotKey",
+            "relatedPivotKey",
+            "parentKey",
+            "relatedKey",
+            "relation",
+        ]
     ),
-    "hasOneThrough": "related through firstKey secondKey localKey secondLocalKey".split(),
-    "hasManyThrough": "related through firstKey secondKey localKey secondLocalKey".split(),
+    "hasOneThrough": ["related", "through", "firstKey", "secondKey", "localKey", "secondLocalKey"],
+    "hasManyThrough": ["related", "through", "firstKey", "secondKey", "localKey", "secondLocalKey"],
     "morphTo": ("name", "type", "id", "ownerKey"),
     "morphOne": ("related", "name", "type", "id", "localKey"),
     "morphMany": ("related", "name", "type", "id", "localKey"),
     "morphToMany": (
-        "related name table foreignPivotKey relatedPivotKey parentKey relatedKey".split()
+        [
+            "related",
+            "name",
+            "table",
+            "foreignPivotKey",
+            "relatedPivotKey",
+            "parentKey",
+            "relatedKey",
+        ]
     ),
     "morphedByMany": (
-        "related name table foreignPivotKey relatedPivotKey parentKey relatedKey".split()
+        [
+            "related",
+            "name",
+            "table",
+            "foreignPivotKey",
+            "relatedPivotKey",
+            "parentKey",
+            "relatedKey",
+        ]
     ),
 }
 RELATIONS: Final = frozenset(_KEYS)

@@ -26,10 +26,10 @@ eval('namespace Illuminate\Foundation\Auth; class User extends \Illuminate\Datab
 if (! trait_exists(Illuminate\Notifications\Notifiable::class)) {
     eval('namespace Illuminate\Notifications; trait Notifiable {}');
 }
-if (! function_exists('config')) {
-    eval('function config($key = null, $default = null) { return false; }');
-}
-$capsule = new Capsule(new Container);
+$container = new Container;
+$container->instance('config', new Illuminate\Config\Repository);
+Container::setInstance($container);
+$capsule = new Capsule;
 foreach (['default', 'audit'] as $name) {
     $capsule->addConnection(['driver' => 'sqlite', 'database' => ':memory:'], $name);
 }

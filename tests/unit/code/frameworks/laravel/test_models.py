@@ -42,6 +42,8 @@ def as_laravel(relation: Relation, theirs: dict[str, Any]) -> dict[str, Any]:
     kind = {"morphedByMany": "morphToMany"}.get(relation.kind, relation.kind)
     made: dict[str, Any] = {"kind": kind, "related": relation.related}
     made.update({key: relation.keys[key] for key in KEYS if key in relation.keys})
+    if "secondKey" in relation.keys:
+        made["foreignKey"] = relation.keys["secondKey"]
     if relation.table:
         made["table"] = relation.table
     if relation.using:
@@ -52,9 +54,7 @@ def as_laravel(relation: Relation, theirs: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.slow
 def test_the_examples_models_are_eloquents() -> None:
     found = {name: model for name, model in example_models().items() if not model.abstract}
-    plan = {
-        name: [relation.name for relation in model.relations] for name, model in found.items()
-    }
+    plan = {name: [relation.name for relation in model.relations] for name, model in found.items()}
 
     truth = models_by_laravel(EXAMPLE, PREFIXES, plan)
 
