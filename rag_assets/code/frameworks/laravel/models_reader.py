@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.code.frameworks.laravel.schema_classes import PhpClass, php_classes
@@ -12,48 +13,51 @@ from rag_assets.code.model import Fact
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_KEYS: Final = {
+_MORPHED: Final = (
+    "related",
+    "name",
+    "table",
+    "foreignPivotKey",
+    "relatedPivotKey",
+    "parentKey",
+    "relatedKey",
+)
+_KEYS: Final[Mapping[str, Sequence[str]]] = {
     "hasOne": ("related", "foreignKey", "localKey"),
     "hasMany": ("related", "foreignKey", "localKey"),
     "belongsTo": ("related", "foreignKey", "ownerKey", "relation"),
-    "belongsToMany": (
-        [
-            "related",
-            "table",
-            "foreignPivotKey",
-            "relatedPivotKey",
-            "parentKey",
-            "relatedKey",
-            "relation",
-        ]
-    ),
+    "belongsToMany": [
+        "related",
+        "table",
+        "foreignPivotKey",
+        "relatedPivotKey",
+        "parentKey",
+        "relatedKey",
+        "relation",
+    ],
     "hasOneThrough": ["related", "through", "firstKey", "secondKey", "localKey", "secondLocalKey"],
     "hasManyThrough": ["related", "through", "firstKey", "secondKey", "localKey", "secondLocalKey"],
     "morphTo": ("name", "type", "id", "ownerKey"),
     "morphOne": ("related", "name", "type", "id", "localKey"),
     "morphMany": ("related", "name", "type", "id", "localKey"),
-    "morphToMany": (
-        [
-            "related",
-            "name",
-            "table",
-            "foreignPivotKey",
-            "relatedPivotKey",
-            "parentKey",
-            "relatedKey",
-        ]
-    ),
-    "morphedByMany": (
-        [
-            "related",
-            "name",
-            "table",
-            "foreignPivotKey",
-            "relatedPivotKey",
-            "parentKey",
-            "relatedKey",
-        ]
-    ),
+    "morphToMany": [
+        "related",
+        "name",
+        "table",
+        "foreignPivotKey",
+        "relatedPivotKey",
+        "parentKey",
+        "relatedKey",
+    ],
+    "morphedByMany": [
+        "related",
+        "name",
+        "table",
+        "foreignPivotKey",
+        "relatedPivotKey",
+        "parentKey",
+        "relatedKey",
+    ],
 }
 RELATIONS: Final = frozenset(_KEYS)
 """Methods of a model that return a relation."""
