@@ -330,3 +330,15 @@ def test_a_definition_kept_in_a_variable_is_followed() -> None:
         "b": ["code"],
     }
     assert all(table.complete for table in tables.values())
+
+
+def test_a_condition_is_asked_before_what_it_guards() -> None:
+    text = migration(
+        "if (Schema::hasTable('new')) { return; }",
+        "Schema::rename('old', 'new');",
+        "Schema::table('new', fn (Blueprint $t) => $t->string('code'));",
+    )
+
+    tables = replayed(_on("create", "old", ["$table->id();"]), text).tables
+
+    assert [column.name for column in tables["new"].columns] == ["id", "code"]
