@@ -12,6 +12,9 @@ from rag_assets.code.model import Fact
 from rag_assets.code.settings.entries import ITEM, Entry
 
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
+_DEPTH: Final = 3
+"""Operations are keys of a path, which is one of `paths`."""
+
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 _SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
 
@@ -53,8 +56,9 @@ def operations_of(text: str, entries: Sequence[Entry]) -> list[Operation]:
 
 def _is_operation(entry: Entry) -> bool:
     path = entry.path
-    known = len(path) == 3 and path[0] == "paths" and path[2].lower() in _METHODS
-    return known and path[1].startswith("/")
+    if path[0] != "paths" or len(path) != _DEPTH or not path[1].startswith("/"):
+        return False
+    return path[2].lower() in _METHODS
 
 
 def _base(entries: Sequence[Entry]) -> str:
@@ -68,7 +72,7 @@ def _base(entries: Sequence[Entry]) -> str:
 def _operation(entry: Entry, inner: Sequence[Entry], base: str) -> Operation:
     method, path = entry.path[2].upper(), base + entry.path[1]
     name = f"{method} {path}"
-    told = {one.path[3]: one.value for one in inner if len(one.path) == 4}
+    told = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
     values = {
         "method": method,
         "path": path,

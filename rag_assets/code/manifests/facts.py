@@ -14,6 +14,9 @@ from rag_assets.code.manifests.requirements import requirement
 from rag_assets.code.model import Fact
 from rag_assets.code.settings.entries import ITEM, Entry, Path
 
+_IN_TABLE: Final = 2
+"""The length of the path of a key in a table at the top."""
+
 _RUNTIME, _DEVELOPMENT, _BUILD = "runtime", "development", "build"
 
 
@@ -30,11 +33,11 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
 
 
 def dependency(
-    start: int, end: int, package: str, constraint: str, group: str, manager: str
+    span: tuple[int, int], package: str, constraint: str, group: str, manager: str
 ) -> Fact:
     """A fact that a manifest depends on a package."""
     values = {"package": package, "constraint": constraint, "group": group, "manager": manager}
-    return Fact("depends_on", start, end, "", values)
+    return Fact("depends_on", *span, "", values)
 
 
 _COMPOSER: Final = {"require": _RUNTIME, "require-dev": _DEVELOPMENT}
@@ -53,7 +56,7 @@ def _json(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
         if value is not None and path[1:2] == ("psr-4",) and path[0] in _AUTOLOAD:
             if len(path) in {3, 4}:  # a folder, or a list of them
                 yield _autoload(entry, path[2], value)
-        elif len(path) != 2 or value is None or path[1] == ITEM:
+        elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
             continue
         elif path[0] in _COMPOSER and _is_composers(path[1]):
             yield _of(entry, path[1], value, _COMPOSER[path[0]], "composer")
@@ -76,7 +79,7 @@ def _autoload(entry: Entry, namespace: str, path: str) -> Fact:
 
 
 def _of(entry: Entry, package: str, constraint: str, group: str, manager: str) -> Fact:
-    return dependency(entry.start, entry.end, package, constraint, group, manager)
+    return dependency((entry.start, entry.end), package, constraint, group, manager)
 
 
 _CARGO: Final = {
@@ -151,7 +154,7 @@ def _poetry(above: Path) -> tuple[str, str] | None:
         return _RUNTIME, "pip"
     if above == ("dev-dependencies",):
         return _DEVELOPMENT, "pip"
-    if len(above) == 3 and above[0] == "group" and above[2] == "dependencies":
+    if above[:1] == ("group",) and above[2:] == ("dependencies",):
         return _group_named(above[1]), "pip"
     return None
 
@@ -170,7 +173,7 @@ def _yaml(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
 def _pub(entries: Sequence[Entry]) -> Iterator[Fact]:
     inner = {one.path[:2]: one.value for one in entries if one.path[2:] == ("version",)}
     for entry in entries:
-        if len(entry.path) == 2 and entry.path[0] in _PUB and entry.path[1] != ITEM:
+        if len(entry.path) == _IN_TABLE and entry.path[0] in _PUB and entry.path[1] != ITEM:
             constraint = entry.value or inner.get(entry.path) or ""
             yield _of(entry, entry.path[1], constraint, _PUB[entry.path[0]], "pub")
 
@@ -198,7 +201,7 @@ def _ini(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
         item = entry.path[-1] == ITEM
         base = entry.path[:-1] if item else entry.path
         group = _CFG.get(base)
-        if base[:1] == ("options.extras_require",) and len(base) == 2:
+        if base[:1] == ("options.extras_require",) and len(base) == _IN_TABLE:
             group = "optional"
         told = requirement(entry.value or "") if group is not None else None
         if told is not None and group is not None:
