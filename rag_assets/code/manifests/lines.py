@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
+from rag_assets.code.languages.units import covering
 from rag_assets.code.manifests.facts import dependency, facts_of_entries
 from rag_assets.code.manifests.requirements import requirement
-from rag_assets.code.languages.units import covering
 from rag_assets.code.model import CodeText, Fact
 from rag_assets.code.settings.toml_keys import toml_entries
 
@@ -33,7 +33,8 @@ _GO: Final = re.compile(
 )
 _RUBY: Final = re.compile(
     r"^[ \t]*+(?:gem|(?P<pod>pod)"
-    rf"|\w+\.(?:add_)?(?P<development>development_)?(?:runtime_)?dependency)[ \t(]++{_Q}(?P<name>{_NAME}){_Q}(?:[ \t]*+,[ \t]*+{_Q}(?P<version>{_NAME}){_Q})?"
+    r"|\w+\.(?:add_)?(?P<development>development_)?(?:runtime_)?dependency)[ \t(]++"
+    rf"{_Q}(?P<name>{_NAME}){_Q}(?:[ \t]*+,[ \t]*+{_Q}(?P<version>{_NAME}){_Q})?"
 )
 _GROUP: Final = re.compile(r"^[ \t]*+group[ \t(]++(?P<names>[^#\n]{1,200}?)\)?[ \t]++do\b")
 _GRADLE: Final = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -17,6 +18,9 @@ from rag_assets.code.settings.yaml_keys import yaml_entries
 BROKEN: Final = "a part of it could not be read"
 MOST_SETTINGS: Final = 5_000
 """Names of settings of one file that are told."""
+
+_EVIDENCE: Final = 1_000
+"""Characters of the evidence of a fact."""
 
 _Entries: TypeAlias = Callable[[str], tuple[tuple[Entry, ...], bool]]
 
@@ -69,6 +73,7 @@ def _read(text: str, language: str) -> CodeText:
     facts: list[Fact] = [one.fact for one in operations]
     facts += facts_of_entries(language, text, entries)
     facts += islice(_settings(entries), MOST_SETTINGS)
+    facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
     return CodeText(covered(text, units, ends), tuple(facts), language, notes)
