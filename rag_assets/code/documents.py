@@ -24,7 +24,11 @@ _STATUS: Final = re.compile(
     r"(?P<value>[^\n]{1,200})"
 )
 _SPAN: Final = re.compile(r"(?<!`)`(?P<code>[^`\n]{2,200})`(?!`)|\]\((?P<link>[^()\s]{1,300})\)")
-_PLACE: Final = re.compile(r"(?:\.{0,2}/)?(?:[\w@.-]+/)+[\w@.-]*\w|[\w-]+\.[A-Za-z]\w{1,9}")
+_PLACE: Final = re.compile(
+    r"(?:\.{0,2}/)?(?:[\w@.-]+/)+[\w@.-]*\w"
+    r"|[\w.-]+\.(?:php|py|pyi|[cm]?[jt]sx?|vue|svelte|mdc?|mdx|json|ya?ml|toml|ini|env|swift|go|java|kt"
+    r"|rs|rb|sql|sh|xml|html|css|scss|txt|lock|cs|c|h|cpp)"
+)
 _QUALIFIED: Final = re.compile(
     r"\\?[A-Z]\w*(?:\\[A-Z]\w*)+(?:(?:::|@)\w+(?:\(\))?)?|[A-Z]\w*(?:::|@|\.)\w+(?:\(\))?"
     r"|[a-z_]\w*(?:\.[a-z_]\w*)*\.[A-Z]\w*|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
@@ -59,9 +63,10 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
         alone = [Unit(one.start, one.end, "section", one.symbol) for one in inner]
         return covering(text, alone)
     starts = [at for at, line in _lines(text) if _ITEM.match(line)]
+    after_each = [*starts[1:], len(text)]
     heading = inner[0].symbol if inner else ""
     items = []
-    for start, after in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, after in zip(starts, after_each, strict=False):
         end = start + len(text[start:after].rstrip())
         items.append(Unit(start, end, "section", heading))
     return covering(text, items)
@@ -128,10 +133,11 @@ def _front(text: str) -> Iterator[Fact]:
     entries, _ = yaml_entries(text[:end])
     told = {one.path[0]: one.value for one in entries if len(one.path) == 1 and one.value}
     globs = [part.strip() for part in (told.get("globs") or told.get("paths") or "").split(",")]
+    globs = [glob.strip("\"'") for glob in globs]
     globs += [
         one.value for one in entries if one.value and one.path in {("globs", ITEM), ("paths", ITEM)}
     ]
-    values = {
+    values: dict[str, object] = {
         "globs": [glob for glob in globs if glob],
         "description": told.get("description") or "",
         "always": (told.get("alwaysApply") or "").lower() == "true",

@@ -126,10 +126,9 @@ def gradle(text: str) -> Iterator[Fact]:
     for at, line in _lines(text):
         if found := _GRADLE.match(line):
             group = "development" if "test" in found["group"].lower() else "runtime"
-            start = at + len(line) - len(line.lstrip())
+            span = at + len(line) - len(line.lstrip()), at + len(line.rstrip())
             yield dependency(
-                start,
-                at + len(line.rstrip()),
+                span,
                 found["name"],
                 found["version"] or "",
                 group,
@@ -149,9 +148,9 @@ def mix(text: str) -> Iterator[Fact]:
     for at, line in _lines(text):
         if found := _MIX.match(line):
             group = "development" if "only:" in found["more"] else "runtime"
-            start = at + len(line) - len(line.lstrip())
+            span = at + len(line) - len(line.lstrip()), at + len(line.rstrip())
             yield dependency(
-                (start, at + len(line.rstrip())),
+                span,
                 found["name"],
                 found["version"] or "",
                 group,

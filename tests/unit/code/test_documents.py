@@ -50,7 +50,7 @@ def test_facts_of_documents() -> None:
     facts = read_markdown(TEXT).facts
     told = {fact.kind: dict(fact.values) for fact in facts}
     assert told["decision"] == {"title": "1. Money", "status": "Accepted", "date": "2024-02-03"}
-    assert told["applies_to"]["globs"] == ["app/**/*.php", '"tests/**"']
+    assert told["applies_to"]["globs"] == ["app/**/*.php", "tests/**"]
     assert told["applies_to"]["always"] is True
     mentions = [
         (fact.values["name"], fact.values["what"]) for fact in facts if fact.kind == "mentions"
@@ -61,7 +61,7 @@ def test_facts_of_documents() -> None:
         ("app/Models/Invoice.php", "path"),
         ("POST /invoices", "route"),
         ("../report.md", "path"),
-        ("invoices.store", "path"),
+        ("invoices.store", "name"),
     ]
 
 

@@ -26,7 +26,8 @@ READERS: dict[str, Callable[[str], CodeText]] = {
 TEXTS = {
     "json": '{"a": {"b": "x", "c": [1, {"d": "2"}]}, // why\n "e": true}\n',
     "yaml": "# first\na: &x\n  b: |\n    c: 1\n\n  d: 'it''s'\nl:\n- e: 1\n  f: {g: [2]}\n*x : 3\n",
-    "toml": '# first\na = 1\n[b."c d"]\ne = """x\n[no]\n"""\nf = [\n  "g", # no\n]\n[[h]]\ni = {j = 1}\n',
+    "toml": '# first\na = 1\n[b."c d"]\ne = """x\n[no]\n"""\nf = [\n  "g", # no\n]\n'
+    "[[h]]\ni = {j = 1}\n",
     "ini": "# first\n[a]\nb = 1\nc =\n  d\n  e\n[f g]\nh: 2\n",
 }
 
@@ -72,7 +73,8 @@ def test_keys_of_json_are_those_of_its_parser(table: dict[str, object], indent: 
 def test_keys_of_yaml_are_those_of_its_parser() -> None:
     text = (
         "name: x # why\non:\n  push: {branches: [main]}\njobs:\n  build:\n    steps:\n    - run: |\n"
-        "        a: b\n      if: true\n    - uses: 'c'\n    env:\n      KEY: \"a: b\"\n      url: http://x:1\n"
+        "        a: b\n      if: true\n    - uses: 'c'\n    env:\n"
+        '      KEY: "a: b"\n      url: http://x:1\n'
         'folded: >-\n  key: no\n\n  more\n"quoted key": 1\nlong: a\n  b\nend: !!str 3\n'
     )
     table = YAML(typ="safe", pure=True).load(text)
@@ -84,7 +86,8 @@ def test_keys_of_yaml_are_those_of_its_parser() -> None:
 
 def test_keys_of_toml_are_those_of_its_parser() -> None:
     text = (
-        'a = 1\n"b c" = "x = 1"\n[d.e]\nf = """\n[no]\n"""\ng = [\n "1", # ]\n "2",\n]\nh = 1979-05-27T07:32:00Z\n'
+        'a = 1\n"b c" = "x = 1"\n[d.e]\nf = """\n[no]\n"""\ng = [\n "1", # ]\n "2",\n]\n'
+        "h = 1979-05-27T07:32:00Z\n"
         "[i]\nj = {k = 1, l.m = 'n'}\n"
     )
     reading = reader.read_toml(text)
