@@ -12,6 +12,8 @@ from rag_assets.code.model import CodeText, Fact, Unit
 from rag_assets.code.settings.entries import ITEM
 from rag_assets.code.settings.yaml_keys import yaml_entries
 
+_EVIDENCE: Final = 400
+
 SECTION_LEVEL: Final = 3
 """Headings down to this level begin a section."""
 
@@ -160,8 +162,8 @@ def _decision(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
         title = sections[0].symbol.partition(" > ")[0]
         values = {"title": title, "status": told["status"], "date": told.get("date", "")}
         start = sections[0].start
-        line = text.find("\n", start)
-        yield Fact("decision", start, min(len(text) if line < 0 else line, start + 400), "", values)
+        end = start + len(text[start : start + _EVIDENCE].partition("\n")[0])
+        yield Fact("decision", start, end, "", values)
 
 
 def _mentions(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:

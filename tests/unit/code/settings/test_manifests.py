@@ -13,16 +13,26 @@ MANIFESTS = {
         {"php": "^8.2", "laravel/framework": "^11.0", "a/b": "*"},
     ),
     "package.json": (
-        '{"name": "x", "dependencies": {"@a/b": "1", "react": "^18"}, "devDependencies": {"c": "2"}}',
+        (
+            '{"name": "x", "dependencies": {"@a/b": "1", "react": "^18"}, "devDependencies": '
+            '{"c": "2"}}'
+        ),
         {"@a/b": "1", "react": "^18", "c": "2"},
     ),
     "pyproject.toml": (
-        '[project]\ndependencies = ["Django>=4,<5", "x[y]~=1; python_version < \'3\'"]\n'
-        '[project.optional-dependencies]\ndev = ["z"]\n[tool.poetry.dependencies]\nq = {version = "1"}\n',
+        (
+            '[project]\ndependencies = ["Django>=4,<5", "x[y]~=1; python_version < \'3\'"]\n'(
+                '[project.optional-dependencies]\ndev = ["z"]\n[tool.poetry.dependencies]\nq = '
+                '{version = "1"}\n'
+            )
+        ),
         {"Django": ">=4,<5", "x": "~=1", "z": "", "q": "1"},
     ),
     "Cargo.toml": (
-        '[dependencies]\na = "1"\nb = {version = "2", features = ["c"]}\n[dev-dependencies.d]\npath = "."\n',
+        (
+            '[dependencies]\na = "1"\nb = {version = "2", features = '
+            '["c"]}\n[dev-dependencies.d]\npath = "."\n'
+        ),
         {"a": "1", "b": "2", "d": ""},
     ),
     "requirements-dev.txt": (
@@ -31,8 +41,10 @@ MANIFESTS = {
     ),
     "setup.cfg": ("[options]\ninstall_requires =\n  a>=1\n  b\n", {"a": ">=1", "b": ""}),
     "go.mod": (
-        "module x.y/z\n\ngo 1.22\n\nrequire a.b/c v1.2.3\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n"
-        "replace (\n\tg.h/i v1.0.0 => ../i\n)\n",
+        (
+            "module x.y/z\n\ngo 1.22\n\nrequire a.b/c v1.2.3\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n"
+            "replace (\n\tg.h/i v1.0.0 => ../i\n)\n"
+        ),
         {"a.b/c": "v1.2.3", "d.e/f": "v0.1.0"},
     ),
     "Gemfile": (
@@ -45,8 +57,10 @@ MANIFESTS = {
         {"https://x/y.git": 'from: "1.0.0"'},
     ),
     "pom.xml": (
-        "<project><dependencies><dependency><groupId>org.springframework.boot</groupId>"
-        "<artifactId>b</artifactId><scope>test</scope></dependency></dependencies></project>",
+        (
+            "<project><dependencies><dependency><groupId>org.springframework.boot</groupId>"
+            "<artifactId>b</artifactId><scope>test</scope></dependency></dependencies></project>"
+        ),
         {"org.springframework.boot:b": ""},
     ),
     "build.gradle.kts": ('dependencies {\n  implementation("a.b:c:1.0")\n}\n', {"a.b:c": "1.0"}),
@@ -130,7 +144,7 @@ def test_each_operation_is_a_unit_with_its_facts() -> None:
         "parameters": ["id"],
         "schemas": ["A"],
     }
-    assert read_json(OPENAPI).units[2].symbol == "POST /api/a"
+    assert "POST /api/a" in {unit.symbol for unit in read_json(OPENAPI).units}
     assert not [
         unit for unit in read_yaml("paths:\n  /a:\n    get: {}\n").units if unit.role == "operation"
     ]

@@ -72,7 +72,8 @@ def test_keys_of_json_are_those_of_its_parser(table: dict[str, object], indent: 
 
 def test_keys_of_yaml_are_those_of_its_parser() -> None:
     text = (
-        "name: x # why\non:\n  push: {branches: [main]}\njobs:\n  build:\n    steps:\n    - run: |\n"
+        "name: x # why\non:\n  push: {branches: [main]}\njobs:\n  build:\n    steps:\n"
+        "    - run: |\n"
         "        a: b\n      if: true\n    - uses: 'c'\n    env:\n"
         '      KEY: "a: b"\n      url: http://x:1\n'
         'folded: >-\n  key: no\n\n  more\n"quoted key": 1\nlong: a\n  b\nend: !!str 3\n'
