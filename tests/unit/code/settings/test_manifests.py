@@ -42,7 +42,8 @@ MANIFESTS = {
     "setup.cfg": ("[options]\ninstall_requires =\n  a>=1\n  b\n", {"a": ">=1", "b": ""}),
     "go.mod": (
         (
-            "module x.y/z\n\ngo 1.22\n\nrequire a.b/c v1.2.3\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n"
+            "module x.y/z\n\ngo 1.22\n\nrequire a.b/c v1.2.3\n"
+            "require (\n\td.e/f v0.1.0 // indirect\n)\n"
             "replace (\n\tg.h/i v1.0.0 => ../i\n)\n"
         ),
         {"a.b/c": "v1.2.3", "d.e/f": "v0.1.0"},
