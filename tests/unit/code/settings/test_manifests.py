@@ -13,26 +13,19 @@ MANIFESTS = {
         {"php": "^8.2", "laravel/framework": "^11.0", "a/b": "*"},
     ),
     "package.json": (
-        (
-            '{"name": "x", "dependencies": {"@a/b": "1", "react": "^18"}, "devDependencies": '
-            '{"c": "2"}}'
-        ),
+        '{"dependencies": {"@a/b": "1", "react": "^18"}, "devDependencies": {"c": "2"}}',
         {"@a/b": "1", "react": "^18", "c": "2"},
     ),
     "pyproject.toml": (
         (
-            '[project]\ndependencies = ["Django>=4,<5", "x[y]~=1; python_version < \'3\'"]\n'(
-                '[project.optional-dependencies]\ndev = ["z"]\n[tool.poetry.dependencies]\nq = '
-                '{version = "1"}\n'
-            )
+            '[project]\ndependencies = ["Django>=4,<5", "x[y]~=1; python_version < \'3\'"]\n'
+            '[project.optional-dependencies]\ndev = ["z"]\n'
+            '[tool.poetry.dependencies]\nq = {version = "1"}\n'
         ),
         {"Django": ">=4,<5", "x": "~=1", "z": "", "q": "1"},
     ),
     "Cargo.toml": (
-        (
-            '[dependencies]\na = "1"\nb = {version = "2", features = '
-            '["c"]}\n[dev-dependencies.d]\npath = "."\n'
-        ),
+        '[dependencies]\na = "1"\nb = {version = "2"}\n[dev-dependencies.d]\npath = "."\n',
         {"a": "1", "b": "2", "d": ""},
     ),
     "requirements-dev.txt": (
@@ -42,8 +35,7 @@ MANIFESTS = {
     "setup.cfg": ("[options]\ninstall_requires =\n  a>=1\n  b\n", {"a": ">=1", "b": ""}),
     "go.mod": (
         (
-            "module x.y/z\n\ngo 1.22\n\nrequire a.b/c v1.2.3\n"
-            "require (\n\td.e/f v0.1.0 // indirect\n)\n"
+            "module x.y/z\n\nrequire a.b/c v1.2.3\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n"
             "replace (\n\tg.h/i v1.0.0 => ../i\n)\n"
         ),
         {"a.b/c": "v1.2.3", "d.e/f": "v0.1.0"},
@@ -146,6 +138,5 @@ def test_each_operation_is_a_unit_with_its_facts() -> None:
         "schemas": ["A"],
     }
     assert "POST /api/a" in {unit.symbol for unit in read_json(OPENAPI).units}
-    assert not [
-        unit for unit in read_yaml("paths:\n  /a:\n    get: {}\n").units if unit.role == "operation"
-    ]
+    others = read_yaml("paths:\n  /a:\n    get: {}\n").units
+    assert "operation" not in {unit.role for unit in others}
