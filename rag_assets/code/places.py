@@ -11,7 +11,7 @@ from rag_assets.code.source_types import SourceType
 _PROSE: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
 _PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
-    (r"(?:^|/)\.cursor/rules/.*\.mdc$|(?:^|/)\.cursorrules$", "cursor_rule"),
+    (r"(?:^|/)\.cursor/rules/.*\.mdc?$|(?:^|/)\.cursorrules$", "cursor_rule"),
     (r"(?:^|/)\.claude/.*\.md$|(?:^|/)(?:CLAUDE|AGENTS)(?:\.local)?\.md$", "claude_rule"),
     (rf"(?:^|/)KNOWN[_-](?:BUGS|ISSUES){_PROSE}", "known_bug"),
     (
@@ -22,14 +22,20 @@ _PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
     (
         r"""(?x) (?:^|/) (?: composer\.json | package\.json | deno\.jsonc? | Podfile
         | [^/]+\.podspec | Package\.swift | pyproject\.toml | setup\.(?:cfg|py) | Pipfile
-        | requirements[^/]*\.txt | go\.mod | Cargo\.toml | pom\.xml | build\.gradle(?:\.kts)?
-        | Gemfile | [^/]+\.gemspec | pubspec\.yaml | mix\.exs | [^/]+\.csproj ) $""",
+        | requirements[^/]*\.(?:txt|in) | requirements/[^/]+\.(?:txt|in) | go\.mod | go\.work
+        | packages\.config | Brewfile | environment\.ya?ml | (?:build|settings)\.sbt | bower\.json
+        | Cargo\.toml | pom\.xml | build\.gradle(?:\.kts)?
+        | Gemfile | [^/]+\.gemspec | pubspec\.ya?ml | mix\.exs | [^/]+\.(?:cs|fs|vb)proj ) $""",
         "package",
     ),
     (r"(?:^|/)database/migrations/.*\.php$", "migration"),
     (
         r"""(?x) (?:^|/) (?: config/.*\.(?:php|ya?ml|json|toml|ini) | settings(?:/[^/]+)?\.py
-        | \.env\.(?:example|dist|sample|template) | [^/]+\.(?:ini|cfg|toml) ) $""",
+        | settings/.*\.py | \.env\.(?:[\w-]+\.)?(?:example|dist|sample|template)
+        | (?:[\w-]+\.)?env\.(?:example|dist|sample|template)
+        | (?:docker-)?compose(?:\.[\w-]+)?\.ya?ml
+        | application(?:-[\w-]+)?\.(?:ya?ml|properties) | \.editorconfig
+        | [^/]+\.(?:ini|cfg|toml|properties) ) $""",
         "config",
     ),
     (_PROSE, "doc"),

@@ -14,17 +14,28 @@ Reader: TypeAlias = Callable[[str], CodeText]
 
 READERS: Mapping[str, str] = MappingProxyType(
     {
+        "text/markdown": "documents:read_markdown",
+        "text/plain": "manifests.lines:read_plain",
+        "text/x-elixir": "manifests.lines:read_elixir",
         "text/x-go": "languages.go:read_go",
+        "text/x-groovy": "manifests.lines:read_groovy",
+        "text/x-ini": "settings.reader:read_ini",
         "text/x-java": "languages.java:read_java",
+        "text/x-json": "settings.reader:read_json",
+        "text/x-kotlin": "manifests.lines:read_kotlin",
         "text/x-javascript": "languages.javascript:read_javascript",
         "text/x-php": "frameworks.laravel.reader:read",
         "text/x-python": "languages.python.reader:read",
+        "text/x-ruby": "manifests.lines:read_ruby",
         "text/x-rust": "languages.rust:read_rust",
         "text/x-sql": "languages.sql:read_sql",
         "text/x-svelte": "languages.components:read_svelte",
         "text/x-swift": "languages.swift:read_swift",
+        "text/x-toml": "settings.reader:read_toml",
         "text/x-typescript": "languages.javascript:read_any_typescript",
         "text/x-vue": "languages.components:read_vue",
+        "text/x-xml": "manifests.lines:read_xml",
+        "text/x-yaml": "settings.reader:read_yaml",
     }
 )
 """What reads texts of a media type, as "module:function" below rag_assets.code."""

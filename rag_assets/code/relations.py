@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeGuard
 
 from rag_assets.code.model import Fact
 
@@ -103,6 +103,9 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
 
+_EVERYWHERE: Final = frozenset({"depends_on"})
+"""Kinds of facts that name what has the same name in every repository."""
+
 UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
 """Kinds of edges that are told only under another name."""
 
@@ -127,7 +130,7 @@ def relations_of(
         facts: of the file.
         hashes: of what is embedded for its definitions, by their names.
         namespaced: whether its names mean the same in every file of the repository; otherwise it
-            has no edges.
+            has edges to what has a name everywhere alone.
     """
     symbols: dict[tuple[str, int], Symbol] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
@@ -139,7 +142,7 @@ def relations_of(
             held = hashes.get(fact.symbol)
             found = Symbol(fact.symbol, role, public, *lines, content_hash=held)
             symbols.setdefault((fact.symbol, lines[0]), found)
-        for edge in _edges(fact) if namespaced else ():
+        for edge in _edges(fact) if namespaced or fact.kind in _EVERYWHERE else ():
             edges.setdefault((edge.kind, edge.source, edge.target), edge)
     return Relations(tuple(symbols.values()), tuple(edges.values()))
 
@@ -204,6 +207,23 @@ def _on_table(fact: Fact) -> list[_Triple]:
     return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
 
 
+def _relates(fact: Fact) -> list[_Triple]:
+    """The model that a relation of a model leads to, and the tables and models on its way."""
+    given = fact.values.get("arguments", {})
+    related, through, table = (given.get(name) for name in ("related", "through", "table"))
+    found = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
+    return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
+
+
+def _maps(fact: Fact) -> list[_Triple]:
+    table = fact.values.get("table")
+    return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
+
+
 def _is_class(name: str) -> bool:
     return name[:1].isupper() or "\\" in name
 
@@ -226,5 +246,7 @@ _MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "queries_table": _plain("queries_table", TABLE, "table"),
     "configured_by": _plain("configured_by", CONFIG, "key"),
     "schema": _on_table,
+    "relation": _relates,
+    "eloquent_class": _maps,
     "depends_on": _plain("depends_on", PACKAGE, "package"),
 }

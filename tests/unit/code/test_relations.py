@@ -4,6 +4,7 @@ import pytest
 
 from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.model import Fact
+from rag_assets.code.reading import read_code
 from rag_assets.code.relations import Edge, relations_of, short_name
 
 CONTROLLER = """<?php
@@ -96,3 +97,31 @@ def test_other_nodes_have_a_prefix() -> None:
     assert {("queries_table", "", "table:a"), ("configured_by", "", "config:mail.from")} <= edges(
         text
     )
+
+
+def test_relations_of_models_lead_to_models_and_their_tables() -> None:
+    text = """<?php
+namespace App\\Models;
+use Illuminate\\Database\\Eloquent\\Model;
+class Invoice extends Model {
+    protected $table = 'bills';
+    public function tags() { return $this->belongsToMany(Tag::class, 'bill_tag'); }
+    public function countries() { return $this->hasManyThrough(Country::class, Customer::class); }
+}
+"""
+    invoice = "App\\Models\\Invoice"
+    assert {
+        ("maps_to", invoice, "table:bills"),
+        ("relates_to", f"{invoice}::tags", "App\\Models\\Tag"),
+        ("relates_to", f"{invoice}::tags", "table:bill_tag"),
+        ("relates_to", f"{invoice}::countries", "App\\Models\\Country"),
+        ("relates_to", f"{invoice}::countries", "App\\Models\\Customer"),
+    } <= edges(text)
+
+
+def test_packages_that_a_manifest_names_are_told_of_its_file() -> None:
+    text = '{"name": "shop", "require": {"laravel/framework": "^8.0"}}'
+    found = relations_of(read_code(text, "text/x-json").facts, namespaced=False).edges
+    assert [(e.kind, e.source, e.target) for e in found] == [
+        ("depends_on", "", "package:laravel/framework")
+    ]

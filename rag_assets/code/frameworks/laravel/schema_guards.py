@@ -20,12 +20,14 @@ class Guard:
         kind: table or column, for whether it exists; other for what only running would tell.
         table, column: their names.
         wanted: whether it must exist, or must not.
+        at: character offset of the condition: it is asked once, before what it guards changes it.
     """
 
     kind: Literal["table", "column", "other"]
     table: str = ""
     column: str = ""
     wanted: bool = True
+    at: int = -1
 
     def as_value(self) -> dict[str, Any]:
         """The condition as JSON values."""
@@ -34,6 +36,7 @@ class Guard:
             "table": self.table,
             "column": self.column,
             "wanted": self.wanted,
+            "at": self.at,
         }
 
 
@@ -85,7 +88,7 @@ def _test(reader: PhpReader, node: Node, scope: Scope, wanted: bool) -> Guard:
     if not given or not all(isinstance(value, str) for value in given):
         return OTHER
     if call.name == "hasTable":
-        return Guard("table", given[0], "", wanted)
+        return Guard("table", given[0], "", wanted, reader.tree.start(node))
     if call.name == "hasColumn" and len(given) > 1:
-        return Guard("column", given[0], given[1], wanted)
+        return Guard("column", given[0], given[1], wanted, reader.tree.start(node))
     return OTHER

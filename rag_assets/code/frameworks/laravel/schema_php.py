@@ -29,6 +29,17 @@ class Computed:
 COMPUTED: Final = Computed()
 
 
+class Closure(Computed):
+    """A function as a value.
+
+    Attributes:
+        node: the function.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A raw piece of SQL as a value: what `DB::raw` gives.
@@ -327,6 +338,8 @@ class PhpReader:
         return COMPUTED
 
     _readers: ClassVar[Mapping[str, Callable[[PhpReader, Node, Scope, int], Any]]] = {
+        "anonymous_function": lambda _r, node, _s, _d: Closure(node),
+        "arrow_function": lambda _r, node, _s, _d: Closure(node),
         "string": _string,
         "encapsed_string": _encapsed,
         "heredoc": _heredoc,

@@ -13,6 +13,7 @@ from rag_assets.code.frameworks.laravel.schema_php import (
     COMPUTED,
     Call,
     Chain,
+    Closure,
     Computed,
     Expression,
     PhpReader,
@@ -266,10 +267,11 @@ class _Run:
         blueprint = Blueprint(table if isinstance(table, str) else "")
         fact = self._fact(call.node, table, values, context)
         if call.name == "dropColumns":
-            given = [self._reader.value(node, context.scope) for node in call.arguments[1:]]
-            blueprint.call("dropColumn", given, {})
+            dropped = [self._reader.value(node, context.scope) for node in call.arguments[1:]]
+            blueprint.call("dropColumn", dropped, {})
         self._todo.append(_Step(None, context, ends=(blueprint, fact)))
-        closure = next((node for node in call.arguments if node.type in _CLOSURES), None)
+        given = [self._reader.value(node, context.scope) for node in call.arguments]
+        closure = next((value.node for value in given if isinstance(value, Closure)), None)
         if closure is not None:
             inner = replace(context, outside=len(context.guards))
             self._enter_closure(closure, inner, blueprint)

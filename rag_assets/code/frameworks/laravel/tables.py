@@ -123,12 +123,13 @@ def tables_of(files: Iterable[FileFacts], *, change_keeps: bool = True) -> Table
         change_keeps: whether `change()` keeps what it does not mention, as before Laravel 11.
     """
     states: dict[str, TableState] = {}
+    conditions = _Conditions(states)
     unresolved: list[Evidence] = []
     for evidence in _statements(list(files)):
         if evidence.fact.values["table"] is None:
             unresolved.append(evidence)
-        elif _holds(evidence.fact.values["guards"], states):
-            _apply(evidence, states, change_keeps)
+        elif conditions.hold(evidence.path, evidence.fact.values["guards"]):
+            _apply(evidence, states, conditions, change_keeps)
     return Tables({name: _table(name, states[name]) for name in sorted(states)}, tuple(unresolved))
 
 
@@ -173,20 +174,39 @@ def _ordered(file: FileFacts) -> list[Fact]:
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
-def _holds(guards: Sequence[Mapping[str, Any]], states: Mapping[str, TableState]) -> bool:
-    """Whether conditions on tables and columns hold; those not known are taken to hold."""
-    for guard in guards:
-        state = states.get(guard["table"])
-        if guard["kind"] == "table" and (state is not None) != guard["wanted"]:
-            return False
-        if guard["kind"] == "column":
-            there = state is not None and guard["column"] in state.columns
-            if there != guard["wanted"]:
+class _Conditions:
+    """Answers to conditions of migrations, each given once, when it is first asked."""
+
+    def __init__(self, states: Mapping[str, TableState]) -> None:
+        self._states = states
+        self._answers: dict[tuple[str, int, str, str], bool] = {}
+
+    def hold(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether conditions on tables and columns hold; those not known are taken to hold.
+
+        Args:
+            path: of the file that states them.
+            guards: as in facts of the kind `schema`.
+        """
+        for guard in guards:
+            if guard["kind"] == "other":
+                continue
+            key = (path, guard["at"], guard["table"], guard["column"])
+            if self._answers.setdefault(key, self._there(guard)) != guard["wanted"]:
                 return False
-    return True
+        return True
+
+    def _there(self, guard: Mapping[str, Any]) -> bool:
+        state = self._states.get(guard["table"])
+        return state is not None and (guard["kind"] == "table" or guard["column"] in state.columns)
 
 
-def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool) -> None:
+def _apply(
+    evidence: Evidence,
+    states: dict[str, TableState],
+    conditions: _Conditions,
+    change_keeps: bool,
+) -> None:
     values = evidence.fact.values
     name, action = values["table"], values["action"]
     if action == "drop":
@@ -199,9 +219,14 @@ def _apply(evidence: Evidence, states: dict[str, TableState], change_keeps: bool
         state.reasons.append("it is altered here but made elsewhere")
     state.touch(evidence.path, evidence.fact)
     for column in values.get("columns", ()):
-        if _holds(column.get("guards", ()), states):
+        if conditions.hold(evidence.path, column.get("guards", ())):
             state.add_column(column, change_keeps)
-    _run(values.get("commands", ()), name, states)
+    commands = [
+        command
+        for command in values.get("commands", ())
+        if conditions.hold(evidence.path, command.get("guards", ()))
+    ]
+    _run(commands, name, states)
     target = values.get("to")
     if isinstance(target, str):
         _rename(states, name, target)
@@ -213,8 +238,6 @@ def _run(commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, Tab
     """Run the commands of a statement on a table, which one of them may drop."""
     state = states[name]
     for command in commands:
-        if not _holds(command.get("guards", ()), states):
-            continue
         state.run(command)
         if command["name"] == "renameColumn":
             _rename_referred(states, name, command["from"], command["to"])

@@ -246,6 +246,15 @@ final class TruthBlueprint extends Blueprint
     }
 }
 
+/** What later versions than Laravel 8 have, as they have it. */
+final class TruthBuilder extends SQLiteBuilder
+{
+    public function withoutForeignKeyConstraints(Closure $callback)
+    {
+        return $callback();
+    }
+}
+
 final class TruthConnection extends SQLiteConnection
 {
     protected function getDefaultSchemaGrammar()
@@ -256,7 +265,7 @@ final class TruthConnection extends SQLiteConnection
     public function getSchemaBuilder()
     {
         $this->useDefaultSchemaGrammar();
-        $builder = new SQLiteBuilder($this);
+        $builder = new TruthBuilder($this);
         $builder->blueprintResolver(fn ($table, $callback, $prefix = '') => new TruthBlueprint($table, $callback, $prefix));
 
         return $builder;

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,6 +28,13 @@ def schema_by_laravel(
     """The tables that migrations make on SQLite, and the statements that Laravel saw."""
     plan = {"dumps": list(map(str, dumps)), "migrations": list(map(str, migrations))}
     return _php("schema.php", plan, ",".join(connections))
+
+
+def models_by_laravel(
+    root: Path, prefixes: Mapping[str, str], models: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Table, key and relations of models, asked of Eloquent."""
+    return _php("models.php", {"root": str(root), "prefixes": prefixes, "models": models})
 
 
 def _php(script: str, given: object, *arguments: str) -> Any:

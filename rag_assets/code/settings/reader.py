@@ -1,0 +1,98 @@
+"""Reads files of settings: a unit for each top-level key, and the names that they set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final, TypeAlias
+
+from rag_assets.code.model import CodeText, Fact
+from rag_assets.code.settings.entries import ITEM, Entry
+from rag_assets.code.settings.ini_keys import ini_entries
+from rag_assets.code.settings.json_keys import json_entries
+from rag_assets.code.settings.toml_keys import toml_entries
+from rag_assets.code.settings.units import covered, units_of
+from rag_assets.code.settings.yaml_keys import yaml_entries
+
+BROKEN: Final = "a part of it could not be read"
+MOST_SETTINGS: Final = 5_000
+"""Names of settings of one file that are told."""
+
+_EVIDENCE: Final = 1_000
+"""Characters of the evidence of a fact."""
+
+_Entries: TypeAlias = Callable[[str], tuple[tuple[Entry, ...], bool]]
+
+FORMATS: Final[dict[str, _Entries]] = {
+    "ini": ini_entries,
+    "json": json_entries,
+    "toml": toml_entries,
+    "yaml": yaml_entries,
+}
+"""What reads the entries of a format."""
+
+
+def read_json(text: str) -> CodeText:
+    """The units and facts of JSON."""
+    return _read(text, "json")
+
+
+def read_yaml(text: str) -> CodeText:
+    """The units and facts of YAML."""
+    return _read(text, "yaml")
+
+
+def read_toml(text: str) -> CodeText:
+    """The units and facts of TOML."""
+    return _read(text, "toml")
+
+
+def read_ini(text: str) -> CodeText:
+    """The units and facts of INI, properties and .env files."""
+    return _read(text, "ini")
+
+
+def _read(text: str, language: str) -> CodeText:
+    from rag_assets.code.manifests.facts import facts_of_entries
+    from rag_assets.code.openapi import operations_of
+
+    entries, whole = FORMATS[language](text)
+    tops = _tables(entries) if language == "toml" else [e for e in entries if len(e.path) == 1]
+    operations = operations_of(text, entries)
+    units = units_of(text, tops, symbol=lambda entry: ".".join(entry.path))
+    if operations:
+        held = [one.entry for one in operations]
+        first, last = held[0].start, held[-1].end
+        units = [one for one in units if one.end <= first or one.start >= last]
+        names = {one.entry.start: one.name for one in operations}
+        units += units_of(text, held, symbol=lambda e: names[e.start], role="operation")
+    ends = sorted(
+        {entry.end for entry in entries if 1 < len(entry.path) <= (4 if operations else 3)}
+    )
+    facts: list[Fact] = [one.fact for one in operations]
+    facts += facts_of_entries(language, text, entries)
+    facts += islice(_settings(entries), MOST_SETTINGS)
+    facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
+    facts.sort(key=lambda fact: (fact.start, fact.end))
+    notes = () if whole else (BROKEN,)
+    return CodeText(covered(text, units, ends), tuple(facts), language, notes)
+
+
+def _tables(entries: Sequence[Entry]) -> list[Entry]:
+    """Tables by their headers, and keys outside of any."""
+    found: list[Entry] = []
+    at = 0
+    for entry in entries:
+        if entry.start >= at:
+            found.append(entry)
+            at = entry.end
+    return found
+
+
+def _settings(entries: Sequence[Entry]) -> Iterator[Fact]:
+    """Fact `defines_setting` {name}: a key with a scalar, with the keys above it; no value."""
+    for entry in entries:
+        if entry.value is not None and ITEM not in entry.path:
+            name = ".".join(entry.path)
+            yield Fact("defines_setting", entry.start, entry.end, entry.path[0], {"name": name})

@@ -1,0 +1,95 @@
+"""Units of top-level keys, with the comments above them, that cover a text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from rag_assets.code.languages.units import covering
+from rag_assets.code.model import Role, Unit
+from rag_assets.code.settings.entries import Entry
+
+_COMMENT: Final = re.compile(r"[ \t]*(?:#|//|;|/\*|\*)")
+_AFTER: Final = re.compile(r"[ \t]*+,?+[ \t]*+(?:(?:#|//)[^\n]*+)?")
+_WORD: Final = re.compile(r"\w")
+
+
+def units_of(
+    text: str,
+    entries: Sequence[Entry],
+    *,
+    symbol: Callable[[Entry], str] | None = None,
+    role: Role = "key",
+) -> list[Unit]:
+    """A unit for each entry, in order; those within another are left out.
+
+    Args:
+        text: of the file.
+        entries: those that are units, ordered by their start.
+        symbol: the name of an entry; its last key, if omitted.
+        role: of the units.
+    """
+    found: list[Unit] = []
+    at = 0
+    for entry in entries:
+        if entry.start < at or entry.end <= entry.start:
+            continue
+        start, end = _begin(text, entry.start, at), _finish(text, entry.end)
+        name = entry.path[-1] if symbol is None else symbol(entry)
+        found.append(Unit(start, end, role, name))
+        at = end
+    return found
+
+
+def covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
+    """Units that cover a text; brackets between them belong to their neighbours.
+
+    Args:
+        text: of the file.
+        units: in order, not overlapping.
+        ends: offsets at which their entries end, ascending: where they can be cut.
+    """
+    made: list[Unit] = []
+    opening: Unit | None = None
+    for unit in covering(text, units):
+        bare = unit.role == "rest" and not _WORD.search(text, unit.start, unit.end)
+        if bare and made:
+            made[-1] = replace(made[-1], end=unit.end)
+            continue
+        if bare:
+            opening = opening or unit
+            continue
+        made.append(unit if opening is None else replace(unit, start=opening.start))
+        opening = None
+    if opening is not None:
+        made.append(replace(opening, end=len(text.rstrip())))
+    return tuple(replace(unit, cuts=_within(ends, unit)) for unit in made)
+
+
+def _within(ends: Sequence[int], unit: Unit) -> tuple[int, ...]:
+    low = bisect_left(ends, unit.start + 1)
+    return tuple(ends[low : bisect_left(ends, unit.end)])
+
+
+def _begin(text: str, start: int, at: int) -> int:
+    """The beginning of the comments above an entry, or of its line, or of itself."""
+    line = max(text.rfind("\n", at, start) + 1, at)
+    if text[line:start].strip():
+        return start
+    while line > at:
+        above = max(text.rfind("\n", at, line - 1) + 1, at)
+        if not _COMMENT.match(text, above, line):
+            break
+        line = above
+    return line
+
+
+def _finish(text: str, end: int) -> int:
+    after = _AFTER.match(text, end)
+    last = end if after is None else after.end()
+    if last < len(text) and text[last] not in "\r\n":
+        last = end + (text[end:last].find(",") + 1)
+    return last if text[last - 1] not in " \t" else end + len(text[end:last].rstrip())

@@ -1,0 +1,152 @@
+"""Keys of settings, as parsers of their formats have them, and any damage to them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from time import monotonic
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from rag_assets.code.model import CodeText
+from rag_assets.code.settings import reader
+from tests.unit.code.languages.readers import assert_covers
+
+READERS: dict[str, Callable[[str], CodeText]] = {
+    "json": reader.read_json,
+    "yaml": reader.read_yaml,
+    "toml": reader.read_toml,
+    "ini": reader.read_ini,
+}
+
+TEXTS = {
+    "json": '{"a": {"b": "x", "c": [1, {"d": "2"}]}, // why\n "e": true}\n',
+    "yaml": "# first\na: &x\n  b: |\n    c: 1\n\n  d: 'it''s'\nl:\n- e: 1\n  f: {g: [2]}\n*x : 3\n",
+    "toml": '# first\na = 1\n[b."c d"]\ne = """x\n[no]\n"""\nf = [\n  "g", # no\n]\n'
+    "[[h]]\ni = {j = 1}\n",
+    "ini": "# first\n[a]\nb = 1\nc =\n  d\n  e\n[f g]\nh: 2\n",
+}
+
+
+def keys(text: str, language: str) -> set[str]:
+    found = READERS[language](text).facts
+    return {str(fact.values["name"]) for fact in found if fact.kind == "defines_setting"}
+
+
+def flattened(value: object) -> set[str]:
+    """Names of the scalars in tables."""
+    todo: list[tuple[str, object]] = [("", value)]
+    found = set()
+    while todo:
+        name, one = todo.pop()
+        if isinstance(one, dict):
+            todo += [(f"{name}.{key}" if name else str(key), inner) for key, inner in one.items()]
+        elif not isinstance(one, list):
+            found.add(name)
+    return found
+
+
+NAMES = st.text("abcxyz_", min_size=1, max_size=4)
+VALUES = st.recursive(
+    st.one_of(st.text("ab :#'\"\\,é", max_size=5), st.integers(0, 99), st.booleans()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=3)),
+    max_leaves=12,
+)
+TABLES = st.dictionaries(NAMES, VALUES, min_size=1, max_size=4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TABLES, st.sampled_from([None, 2]))
+def test_keys_of_json_are_those_of_its_parser(table: dict[str, object], indent: int | None) -> None:
+    text = json.dumps(table, indent=indent)
+    reading = reader.read_json(text)
+    assert [unit.symbol for unit in reading.units] == list(json.loads(text))
+    assert keys(text, "json") == flattened(table)
+    assert keys(text, "yaml") >= flattened(table) or indent is None
+    assert not reading.notes
+
+
+def test_keys_of_yaml_are_those_of_its_parser() -> None:
+    text = (
+        "name: x # why\non:\n  push: {branches: [main]}\njobs:\n  build:\n    steps:\n"
+        "    - run: |\n"
+        "        a: b\n      if: true\n    - uses: 'c'\n    env:\n"
+        '      KEY: "a: b"\n      url: http://x:1\n'
+        'folded: >-\n  key: no\n\n  more\n"quoted key": 1\nlong: a\n  b\nend: !!str 3\n'
+    )
+    table = YAML(typ="safe", pure=True).load(text)
+    reading = reader.read_yaml(text)
+    assert [unit.symbol for unit in reading.units] == [str(key) for key in table]
+    assert flattened(table) - keys(text, "yaml") == {"folded"}  # a block has no scalar of one line
+    assert keys(text, "yaml") <= flattened(table)
+
+
+def test_keys_of_toml_are_those_of_its_parser() -> None:
+    text = (
+        'a = 1\n"b c" = "x = 1"\n[d.e]\nf = """\n[no]\n"""\ng = [\n "1", # ]\n "2",\n]\n'
+        "h = 1979-05-27T07:32:00Z\n"
+        "[i]\nj = {k = 1, l.m = 'n'}\n"
+    )
+    reading = reader.read_toml(text)
+    assert [unit.symbol for unit in reading.units] == ["a", "b c", "d.e", "i"]
+    assert flattened(tomllib.loads(text)) - keys(text, "toml") <= {"i.j.l.m"}
+
+
+@pytest.mark.parametrize("language", sorted(TEXTS))
+def test_units_are_whole_keys_with_their_comments(language: str) -> None:
+    text = TEXTS[language]
+    for written in (text, text.replace("\n", "\r\n"), "# é😀\n" + text):
+        reading = READERS[language](written)
+        assert_covers(written, reading)
+        assert {unit.role for unit in reading.units if unit.symbol} == {"key"}
+    assert READERS[language](text).units[0].start == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", sorted(TEXTS))
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_units_cover_any_text(language: str, data: st.DataObject) -> None:
+    pieces = [
+        *TEXTS.values(),
+        *"".join(TEXTS.values()),
+        "\r\n",
+        "'",
+        '"""',
+        "/*",
+        "- ",
+        "x: ",
+        "\f",
+    ]
+    text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=30)))
+    assert_covers(text, READERS[language](text))
+
+
+HOSTILE = {
+    "brackets": "[" * 100_000,
+    "keys": '{"a":' * 100_000,
+    "yaml": "a: " + "[" * 100_000,
+    "dashes": "- " * 100_000,
+    "quotes": 'a: "' + '\\"' * 500_000,
+    "line": "x" * 1_000_000,
+    "colons": "a:" * 500_000,
+    "triples": 'a = """' + '\\"""' * 200_000,
+    "comments": "/*" * 300_000,
+    "lines": "a: '\n" * 20_000,
+    "blank": " " * 1_000_000 + "\n" * 100_000,
+    "flows": "a: [\n" * 20_000,
+    "aliases": "a: &a [x]\n" + "b: [*a, *a, *a]\n" * 20_000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", sorted(TEXTS))
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_hostile_texts_are_read_in_time(language: str, name: str) -> None:
+    began = monotonic()
+    assert_covers(HOSTILE[name], READERS[language](HOSTILE[name]))
+    assert monotonic() - began < 8
