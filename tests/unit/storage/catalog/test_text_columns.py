@@ -40,7 +40,7 @@ KEYS = {
     *("kind", "state", "status", "role", "severity", "origin", "checkpoint_type", "last_four"),
     *("content_key", "exact_key", "problem_key", "kept_texts", "masked", "failure", "external_id"),
     *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
-    *("outcome", "way", "use", "patterns", "bounds", "how", "version"),
+    *("outcome", "way", "use", "patterns", "bounds", "how", "version", "content_hash"),
     *(
         "entry_type",
         "by",
