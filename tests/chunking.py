@@ -14,7 +14,7 @@ def parameters_of(chunker: str, limit: int, overlap: int) -> ChunkParameters:
 
 
 def passages_of(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:
-    return parameters.kind.split(parameters.request(parsed))
+    return parameters.kind.cut(parameters.request(parsed)).passages
 
 
 def lines(first: int, last: int) -> Location:
