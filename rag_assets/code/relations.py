@@ -186,11 +186,12 @@ def _declared(fact: Fact) -> list[_Triple]:
 
 
 def _called(fact: Fact) -> list[_Triple]:
-    """A call of a method touches its class; whose methods may all be inherited."""
+    """A call of a method touches its class, whose methods may all be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
     calls = [("calls", fact.symbol, name)]
-    return [*calls, ("touches", fact.symbol, owner)] if separator else calls
+    own = owner == fact.symbol.rpartition("::")[0]
+    return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
 
 
 def _on_table(fact: Fact) -> list[_Triple]:

@@ -187,11 +187,14 @@ class _View:
     readable: Readable
 
     def named(self, name: str) -> list[FoundSymbol]:
-        """Definitions by a qualified name, or else by what people call them."""
-        exactly = self.defined([name])
+        """Definitions by a qualified name, or by what people call them."""
         wanted = name.lstrip("\\").replace("@", "::")
-        exactly = exactly or self.defined([wanted])
-        return exactly or self._permitted(self.query.called(self.readable, [short_name(wanted)]))
+        exactly = self.defined([name]) or self.defined([wanted])
+        # Only what is qualified, or named after its file, cannot mean anything else.
+        if exactly and ("\\" in name or "#" in name):
+            return exactly
+        called = self._permitted(self.query.called(self.readable, [short_name(wanted)]))
+        return list(dict.fromkeys([*exactly, *called]))
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Definitions by their qualified names."""

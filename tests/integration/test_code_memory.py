@@ -44,6 +44,7 @@ class InvoiceController
     }
 }
 """,
+    "resources/invoice.ts": "export class Invoice { total() { return 1 } }\n",
     "README.md": "# Invoices\n\nWhat this is for.\n",
 }
 STORE = "App\\Http\\Controllers\\InvoiceController::store"
@@ -63,7 +64,12 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def add(installation: Installation, tenant: str, **sources: tuple[Path, str]) -> None:
     listed = [
-        {"name": name, "root": str(root), "include": ["**/*.php", "**/*.md"], "scope": scope}
+        {
+            "name": name,
+            "root": str(root),
+            "include": ["**/*.php", "**/*.md", "**/*.ts"],
+            "scope": scope,
+        }
         for name, (root, scope) in sources.items()
     ]
     installation.add_tenant(
@@ -122,6 +128,7 @@ def test_what_other_files_say_decides_what_a_chunk_is_and_costs_no_vector(
             ("InvoiceController.php", "InvoiceController"): "controller",
             ("InvoiceController.php", "InvoiceController::store"): "controller_method",
             ("README.md", ""): "doc",
+            ("invoice.ts", "Invoice"): "code",
         }
     write(
         root, {"app/Models/Base.php": "<?php\nnamespace App\\Models;\nabstract class Base\n{\n}\n"}
@@ -167,6 +174,8 @@ def test_relations_are_walked_with_their_evidence(
         assert (lines.uri, lines.line_start) == ("repo/app/Models/Invoice.php", 5)
         outline = walker.symbols("code-walk", Caller(), path="repo/app/Models/Invoice.php")
         assert [node.name for node in outline] == [INVOICE, f"{INVOICE}::lines"]
+        both = walker.symbols("code-walk", Caller(), name="Invoice")
+        assert [node.name for node in both] == ["Invoice", INVOICE]
         assert walker.relations("code-walk", Caller(), "Nobody").nodes == ()
 
 
@@ -225,7 +234,8 @@ def test_what_is_gone_leaves_no_symbol_and_no_edge(
     driver.sync("code-gone")
     with driver.locked("code-gone") as ctx:
         walker = Walker(ctx.catalog)
-        assert walker.symbols("code-gone", Caller(), name="Invoice") == []
+        left = walker.symbols("code-gone", Caller(), name="Invoice")
+        assert [node.uri for node in left] == ["repo/resources/invoice.ts"]
         assert told(walker.relations("code-gone", Caller(), STORE, direction="out")) == {
             ("queries_table", STORE, "table:audit")
         }

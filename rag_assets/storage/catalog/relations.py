@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, or_
@@ -54,7 +54,7 @@ class FoundSymbol:
     source: str
     access_scope: str
     document_type: str
-    kinds: Mapping[str, str]
+    kinds: Mapping[str, str] = field(hash=False)
 
 
 _SYMBOL_FIELDS = tuple(each.name for each in fields(FoundSymbol))

@@ -8,13 +8,15 @@ from typing import Final
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PLAIN, media_type_of
 
 _RUBY, _SHELL, _PYTHON, _PHP = "text/x-ruby", "text/x-shell", "text/x-python", "text/x-php"
+_INI = "text/x-ini"
 _BY_NAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("podfile", "gemfile", "rakefile", "fastfile", "brewfile", "guardfile"), _RUBY),
     **dict.fromkeys(("dockerfile", "containerfile", "makefile", "gnumakefile", "justfile"), PLAIN),
     **dict.fromkeys(("procfile", "cartfile", "license", "licence", "copying", "notice"), PLAIN),
     **dict.fromkeys(("readme", "changelog", "contributing", "authors", "codeowners"), PLAIN),
     **dict.fromkeys(("cmakelists.txt", "go.mod", "go.work", "pipfile", ".cursorrules"), PLAIN),
-    **dict.fromkeys((".editorconfig", ".env.example", ".env.dist", ".env.sample"), PLAIN),
+    **dict.fromkeys((".editorconfig", ".env.example", ".env.dist", ".env.sample"), _INI),
+    ".env.template": _INI,
     "artisan": _PHP,
     "sconstruct": _PYTHON,
     "wscript": _PYTHON,
