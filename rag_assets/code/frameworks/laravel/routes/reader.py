@@ -252,8 +252,8 @@ class _Reader:
         **dict.fromkeys(("do_statement", "for_statement"), _run),
     }
 
-    def _fact(self, node: Node, op: str, body: Node | None = None, **values: Json) -> Fact:
-        start, end = self._span(node, body)
+    def _fact(self, node: Node, op: str, until: Node | None = None, **values: Json) -> Fact:
+        start, end = self._span(node, until)
         return Fact("routing", start, end, self._symbol, {"op": op, **values})
 
     def _span(self, node: Node, body: Node | None) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from rag_assets.code.frameworks.laravel.routes.groups import (
     Attributes,
@@ -84,7 +84,7 @@ class Draft:
         """Add middleware, or middleware that is taken out."""
         self.action[key] = [*listed_of(self.action.get(key)), *names]
 
-    def where(self, wheres: Mapping[str | int, Value]) -> None:
+    def where(self, wheres: Mapping[Any, Value]) -> None:
         """Set regular expressions of parameters."""
         for name, pattern in wheres.items():
             text = text_of(pattern)
