@@ -53,7 +53,7 @@ class Machine:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.router = Router(lambda name: name in program.classes)
+        self.router = Router(lambda name: "\\" in name or name in program.classes)
         self.naming = Naming()
         self.macros: dict[str, Closure] = {}
         self.deferred: list[tuple[Closure, Evidence]] = []

@@ -2,9 +2,9 @@
 
 // Loads files of routes by Laravel's own router and prints the routes that it then has.
 //
-// Arguments: a JSON file {"entry": path, "root": path, "config": {name: value}, "constants": {class: {name: value}}}.
-// The entry is what a provider would do; every class that is missing is made up, so that nothing of a repository runs.
-// Output: [{methods, uri, name, action, kind, middleware, without, domain, parameters, wheres, fields, fallback}].
+// Arguments: a JSON file {"entries": [path], "root": path, "config": {name: value}, "constants": {class: {name: value}}}.
+// An entry is what a provider would do, with a router of its own; every class that is missing is made up, so that nothing of a repository runs.
+// Output, for each entry: [{methods, uri, name, action, kind, middleware, without, domain, parameters, wheres, fields, fallback}].
 
 error_reporting(E_ALL & ~E_DEPRECATED & ~E_WARNING);
 
@@ -14,6 +14,7 @@ require_once 'Illuminate/Events/autoload.php';
 
 use Illuminate\Container\Container;
 use Illuminate\Events\Dispatcher;
+use Illuminate\Routing\ResourceRegistrar;
 use Illuminate\Routing\Route as RouteOfRouter;
 use Illuminate\Routing\Router;
 use Illuminate\Support\Facades\Facade;
@@ -56,12 +57,6 @@ spl_autoload_register(function (string $class) {
     eval("namespace {$space}; class {$short} { {$constants} {$methods} }");
 });
 
-$container = new Container;
-Container::setInstance($container);
-Facade::setFacadeApplication($container);
-$router = new Router(new Dispatcher($container), $container);
-$container->instance('router', $router);
-$container->instance(Router::class, $router);
 class_alias('Illuminate\Support\Facades\Route', 'Route');
 
 // What later versions than Laravel 8 have, as they have it.
@@ -74,34 +69,64 @@ RouteOfRouter::macro('whereIn', function ($parameters, array $values) {
 });
 RouteOfRouter::macro('breadcrumbs', fn () => $this);
 
-(function () use ($plan, $router) {
-    require $plan['entry'];
-})();
+function router(): Router
+{
+    $container = new Container;
+    Container::setInstance($container);
+    Facade::clearResolvedInstances();
+    Facade::setFacadeApplication($container);
+    $router = new Router(new Dispatcher($container), $container);
+    $container->instance('router', $router);
+    $container->instance(Router::class, $router);
+    ResourceRegistrar::verbs(['create' => 'create', 'edit' => 'edit']);
+    ResourceRegistrar::setParameters([]);
+    ResourceRegistrar::singularParameters();
+
+    return $router;
+}
+
+function routes(Router $router): array
+{
+    $found = [];
+    foreach ($router->getRoutes() as $route) {
+        $action = $route->getAction();
+        $uses = $action['uses'] ?? null;
+        $kind = is_string($uses) ? 'controller' : 'closure';
+        $name = is_string($uses) ? ltrim($uses, '\\') : 'Closure';
+        if ($name === 'Illuminate\Routing\ViewController@__invoke') {
+            [$kind, $name] = ['view', $route->defaults['view']];
+        } elseif ($name === 'Illuminate\Routing\RedirectController@__invoke') {
+            [$kind, $name] = ['redirect', $route->defaults['destination']];
+        }
+        $found[] = [
+            'methods' => $route->methods(),
+            'uri' => $route->uri(),
+            'name' => $route->getName() ?? '',
+            'action' => $name,
+            'kind' => $kind,
+            'middleware' => array_values((array) ($action['middleware'] ?? [])),
+            'without' => array_values((array) ($action['excluded_middleware'] ?? [])),
+            'domain' => $route->getDomain() ?? '',
+            'parameters' => $route->parameterNames(),
+            'wheres' => (object) $route->wheres,
+            'fields' => (object) array_filter($route->bindingFields()),
+            'fallback' => $route->isFallback,
+        ];
+    }
+
+    return $found;
+}
 
 $found = [];
-foreach ($router->getRoutes() as $route) {
-    $action = $route->getAction();
-    $uses = $action['uses'] ?? null;
-    $kind = is_string($uses) ? 'controller' : 'closure';
-    $name = is_string($uses) ? ltrim($uses, '\\') : 'Closure';
-    if ($name === 'Illuminate\Routing\ViewController@__invoke') {
-        [$kind, $name] = ['view', $route->defaults['view']];
-    } elseif ($name === 'Illuminate\Routing\RedirectController@__invoke') {
-        [$kind, $name] = ['redirect', $route->defaults['destination']];
+foreach ($plan['entries'] as $entry) {
+    $router = router();
+    try {
+        (function () use ($entry, $router) {
+            require $entry;
+        })();
+        $found[] = routes($router);
+    } catch (Throwable $error) {
+        $found[] = get_class($error).': '.$error->getMessage();
     }
-    $found[] = [
-        'methods' => $route->methods(),
-        'uri' => $route->uri(),
-        'name' => $route->getName() ?? '',
-        'action' => $name,
-        'kind' => $kind,
-        'middleware' => array_values((array) ($action['middleware'] ?? [])),
-        'without' => array_values((array) ($action['excluded_middleware'] ?? [])),
-        'domain' => $route->getDomain() ?? '',
-        'parameters' => $route->parameterNames(),
-        'wheres' => (object) $route->wheres,
-        'fields' => (object) array_filter($route->bindingFields()),
-        'fallback' => $route->isFallback,
-    ];
 }
 echo json_encode($found, JSON_UNESCAPED_SLASHES);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +22,21 @@ class RouteServiceProvider extends \\Illuminate\\Foundation\\Support\\Providers\
 
 
 def routes_by_laravel(
-    entry: Path,
+    entries: Sequence[Path],
     root: Path,
     config: Mapping[str, Any] | None = None,
     constants: Mapping[str, Mapping[str, Any]] | None = None,
-) -> list[dict[str, Any]]:
-    """The routes that the router has once the entry ran."""
+) -> list[list[dict[str, Any]]]:
+    """The routes that the router has once an entry ran, for each of them."""
     plan = {
-        "entry": str(entry),
+        "entries": list(map(str, entries)),
         "root": str(root),
         "config": config or {},
         "constants": constants or {},
     }
-    found: list[dict[str, Any]] = _php("routes.php", plan)
+    found: list[list[dict[str, Any]]] = _php("routes.php", plan)
+    failed = [one for one in found if isinstance(one, str)]
+    assert failed == []
     return found
 
 
