@@ -1,0 +1,83 @@
+"""Attributes of groups and of routes, merged as Laravel's RouteGroup merges them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from rag_assets.code.frameworks.laravel.routes.values import Unknown, Value, listed, text_of
+
+Attributes: TypeAlias = dict[str, Value]
+
+_OWN: Final = frozenset({"namespace", "prefix", "where", "as"})
+_LISTS: Final = frozenset({"middleware", "excluded_middleware"})
+
+
+def joined(*parts: Value) -> str | Unknown:
+    """Parts of a text one after the other; unknown if one of them is."""
+    found = []
+    for part in parts:
+        if isinstance(part, Unknown):
+            return part
+        text = text_of(part)
+        if text is None:
+            return Unknown("no text")
+        found.append(text)
+    return "".join(found)
+
+
+def trimmed(value: Value, characters: str = "/") -> str | Unknown:
+    """A text without characters at its ends."""
+    text = joined(value)
+    return text if isinstance(text, Unknown) else text.strip(characters)
+
+
+def merged(new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool) -> Attributes:
+    """The attributes of a group or a route with those of the group around it.
+
+    Args:
+        new: of the inner one.
+        old: of the outer one.
+        prepend: whether the outer prefix comes first; for routes it comes last.
+    """
+    outer = {key: value for key, value in old.items() if key not in _OWN}
+    for name in ("domain", "controller"):
+        if new.get(name) is not None:
+            outer.pop(name, None)
+    inner = dict(new)
+    if old.get("as") is not None:
+        inner["as"] = joined(old["as"], new.get("as"))
+    inner["namespace"] = _namespace(new.get("namespace"), old.get("namespace"))
+    inner["prefix"] = _prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
+    inner["where"] = {**_keyed(old.get("where")), **_keyed(new.get("where"))}
+    found = {**outer, **inner}
+    for name in _LISTS:
+        found[name] = [*listed_of(outer.get(name)), *listed_of(inner.get(name))]
+    return found
+
+
+def listed_of(value: Value) -> list[Value]:
+    """The middleware that an attribute names."""
+    return value if isinstance(value, list) else listed(value)
+
+
+def _namespace(new: Value, old: Value) -> Value:
+    if new is None:
+        return old
+    text = joined(new)
+    if isinstance(text, Unknown):
+        return text
+    if old is None or text.startswith("\\"):
+        return text.strip("\\")
+    return joined(trimmed(old, "\\"), "\\", text.strip("\\"))
+
+
+def _prefix(new: Value, old: Value, *, prepend: bool) -> Value:
+    if new is None:
+        return "" if old is None else old
+    first, last = (old, new) if prepend else (new, old)
+    return joined(trimmed(first), "/", trimmed(last))
+
+
+def _keyed(value: Value) -> dict[str | int, Value]:
+    return value if isinstance(value, dict) else {}

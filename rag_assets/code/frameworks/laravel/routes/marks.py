@@ -1,0 +1,155 @@
+"""Which places of a file may have to do with routes: a quick look before anything is read."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.code.frameworks.laravel.routes.expressions import LOADS
+from rag_assets.code.languages.php.calls import MEMBER_CALLS
+from rag_assets.code.languages.php.classes import ClassLike
+from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.tree import descendants
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+FACADES: Final = frozenset({"Route", "Illuminate\\Support\\Facades\\Route"})
+ROUTER_TYPES: Final = frozenset(
+    {
+        "Illuminate\\Routing\\Router",
+        "Illuminate\\Routing\\RouteRegistrar",
+        "Illuminate\\Contracts\\Routing\\Registrar",
+        "Laravel\\Lumen\\Routing\\Router",
+        "Router",
+    }
+)
+VERBS: Final = frozenset({"get", "post", "put", "patch", "delete", "options"})
+RESOURCES: Final = frozenset(
+    {"resource", "resources", "apiresource", "apiresources", "singleton", "singletons"}
+    | {"apisingleton", "apisingletons"}
+)
+ATTRIBUTES: Final = frozenset(
+    {"as", "name", "prefix", "middleware", "withoutmiddleware", "controller", "domain"}
+    | {"namespace", "where", "scopebindings", "withoutscopedbindings", "can", "missing"}
+)
+SETTINGS: Final = frozenset(
+    {"pattern", "patterns", "resourceverbs", "resourceparameters", "singularresourceparameters"}
+)
+CONSTRAINTS: Final = frozenset(
+    {"wherealpha", "wherealphanumeric", "wherenumber", "whereuuid", "whereulid", "wherein"}
+)
+DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentredirect", "view"})
+ROUTING: Final = (
+    VERBS | RESOURCES | ATTRIBUTES | SETTINGS | CONSTRAINTS | DIRECT | {"group", "macro"}
+)
+"""What a router is asked to make routes, in lower case."""
+
+_LOADERS = frozenset({"loadroutesfrom", "withrouting", "loadroutesusing", "hasroute", "hasroutes"})
+_ROUTERS = frozenset(
+    {"$router", "$route", "$r", "$this->router", "$app->router", "$this->app->router"}
+    | {"$app['router']", "$this->app['router']", "app('router')", "app()->router"}
+)
+_OTHERS = frozenset(
+    {
+        "currentroutename",
+        "current",
+        "has",
+        "is",
+        "getroutes",
+        "currentrouteaction",
+        "currentrouteuses",
+    }
+    | {
+        "getcurrentroute",
+        "input",
+        "dispatch",
+        "bind",
+        "model",
+        "middlewaregroup",
+        "aliasmiddleware",
+    }
+    | {"uses", "currentroutenamed", "getroutesbyname", "hasmacro", "matched", "substitutebindings"}
+)
+"""What a router is asked for other reasons, in lower case."""
+
+_LONGEST = 40
+_NAMES = frozenset({"name", "qualified_name", "relative_name"})
+
+
+class Marks:
+    """The places of calls that may make routes, or load files that do.
+
+    Args:
+        source: the file.
+    """
+
+    def __init__(self, source: PhpSource) -> None:
+        self._source = source
+        self._routers: set[str] = set()
+        self._starts: list[int] = []
+        self._macro_ends = 0
+        for node in descendants(source.tree.root):
+            if self._tells(node):
+                self._starts.append(node.start_byte)
+        self._starts.sort()
+
+    def __bool__(self) -> bool:
+        return bool(self._starts) or any(map(is_provider, self._source.classes))
+
+    def within(self, node: Node) -> bool:
+        """Whether such a place is within a node."""
+        at = bisect_left(self._starts, node.start_byte)
+        return at < len(self._starts) and self._starts[at] < node.end_byte
+
+    def _tells(self, node: Node) -> bool:
+        if node.type in LOADS:
+            return True
+        if node.type == "simple_parameter":
+            self._typed(node)
+            return False
+        if node.type == "scoped_call_expression":
+            return self._static(node)
+        return node.type in MEMBER_CALLS and self._member(node)
+
+    def _typed(self, parameter: Node) -> None:
+        """A parameter whose type is a router is one throughout the file."""
+        written = self._source.tree.of(parameter.child_by_field_name("type")).lstrip("?")
+        if written and self._source.class_name(written, parameter) in ROUTER_TYPES:
+            self._routers.add(self._source.tree.of(parameter.child_by_field_name("name")))
+
+    def _static(self, node: Node) -> bool:
+        name = self._source.tree.of(node.child_by_field_name("name")).lower()
+        scope = node.child_by_field_name("scope")
+        if scope is None or scope.type not in _NAMES:
+            return False
+        owner = self._source.class_name(self._source.tree.of(scope), node)
+        if owner in FACADES:
+            self._macro_ends = node.end_byte if name == "macro" else self._macro_ends
+            return name not in _OTHERS
+        if name == "macro" and owner in ROUTER_TYPES:
+            self._macro_ends = node.end_byte
+            return True
+        return name == "routes"
+
+    def _member(self, node: Node) -> bool:
+        tree = self._source.tree
+        name = tree.of(node.child_by_field_name("name")).lower()
+        if name in _LOADERS:
+            return True
+        if name not in ROUTING and name != "routes":
+            return False
+        held = node.child_by_field_name("object")
+        # A longer text is a chain, whose beginning is looked at by itself.
+        short = held is not None and held.end_byte - held.start_byte <= _LONGEST
+        written = tree.of(held) if short else ""
+        if name == "routes":
+            return written == "$this"
+        if written == "$this":  # which is the router in the body of its macro
+            return node.start_byte < self._macro_ends
+        return written.replace('"', "'") in _ROUTERS or written in self._routers
+
+
+def is_provider(one: ClassLike) -> bool:
+    """Whether a class extends what looks like a provider of services."""
+    return any(parent.rpartition("\\")[2].endswith("Provider") for parent in one.parents)

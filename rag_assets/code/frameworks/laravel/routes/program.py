@@ -1,0 +1,244 @@
+"""The files of a repository as routes are made of them: bodies, classes, settings and paths."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rag_assets.code.frameworks.laravel.routes.values import Body
+from rag_assets.code.model import Fact, FileFacts
+
+ROOT: Final = "/@/"
+"""What stands for the repository's folder in paths that expressions give."""
+
+_TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class ClassFacts:
+    """A class.
+
+    Attributes:
+        path: of its file.
+        abstract: as it is declared.
+        parents: what it extends.
+        traits: what it uses.
+        functions: its methods that may make routes, by their names in lower case.
+        methods: the names of all of its methods, in lower case.
+        members: properties, by name.
+    """
+
+    path: str
+    abstract: bool = False
+    parents: list[str] = field(default_factory=list)
+    traits: list[str] = field(default_factory=list)
+    functions: dict[str, Function] = field(default_factory=dict)
+    methods: set[str] = field(default_factory=set)
+    members: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or a method.
+
+    Attributes:
+        body: its statements.
+        parameters: as JSON.
+        fact: its declaration.
+    """
+
+    body: Body
+    parameters: tuple[Mapping[str, Any], ...]
+    fact: Fact
+
+
+class Program:
+    """The repository.
+
+    Attributes:
+        classes: by their names.
+        functions: outside of classes, by their names in lower case.
+        paths: of all files.
+
+    Args:
+        files: of the repository; only those of PHP count.
+    """
+
+    def __init__(self, files: Iterable[FileFacts]) -> None:
+        self.classes: dict[str, ClassFacts] = {}
+        self.functions: dict[str, Function] = {}
+        self.paths: set[str] = set()
+        self._bodies: dict[Body, list[Fact]] = {}
+        self._constants: dict[tuple[str, str], Any] = {}
+        self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        for one in files:
+            self.paths.add(one.path)
+            if one.language == "php":
+                self._read(one)
+        for facts in self._bodies.values():
+            facts.sort(key=lambda fact: fact.start)
+
+    def body(self, body: Body) -> Sequence[Fact]:
+        """The statements of a body, in order."""
+        return self._bodies.get(body, ())
+
+    def top_levels(self) -> Iterator[str]:
+        """The paths of files with statements outside of functions that may make routes."""
+        yield from (body.path for body in self._bodies if not body.symbol and not body.block)
+
+    def constant(self, owner: str, name: str) -> Any:
+        """A constant of a class or of what it inherits; None where it is not known."""
+        for one in self.lineage(owner):
+            if (one, name) in self._constants:
+                return self._constants[one, name]
+        return None
+
+    def lineage(self, name: str) -> list[str]:
+        """A class, its traits and parents, nearest first; ancestors may form a circle."""
+        found: list[str] = []
+        todo = [name]
+        while todo:
+            at = todo.pop()
+            if at in found:
+                continue
+            found.append(at)
+            held = self.classes.get(at)
+            if held is not None:
+                todo += [*held.parents, *reversed(held.traits)]
+        return found
+
+    def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
+        """A method of a class or of what it inherits; None where it makes no routes.
+
+        Args:
+            owner: the class.
+            name: of the method.
+            above: whether the class itself is left out.
+        """
+        for one in self.lineage(owner)[1 if above else 0 :]:
+            held = self.classes.get(one)
+            if held is not None and name.lower() in held.methods:
+                return held.functions.get(name.lower())
+        return None
+
+    def member(self, owner: str, name: str) -> Any:
+        """A property of a class or of what it inherits; None where it has none that is stated."""
+        for one in self.lineage(owner):
+            held = self.classes.get(one)
+            if held is not None and name in held.members:
+                return held.members[name]
+        return None
+
+    def setting(self, name: str, near: str) -> tuple[bool, Any]:
+        """Whether a setting is stated, and its value as the file has it.
+
+        Args:
+            name: dotted, the file's name first.
+            near: path of the file that asks; the nearest folder with settings counts.
+        """
+        file, _, key = name.partition(".")
+        stated = [one for one in self._settings.get(file, ()) if key in one[1]]
+        if not stated:
+            return False, None
+        nearest = max(stated, key=lambda one: _shared(one[0], near))
+        return True, nearest[1][key]
+
+    def root_of(self, path: str) -> str:
+        """The folder of the application that a file belongs to: "" or one that ends in a slash."""
+        folder = posixpath.dirname(path)
+        while folder:
+            if {f"{folder}/bootstrap/app.php", f"{folder}/artisan"} & self.paths:
+                return f"{folder}/"
+            folder = posixpath.dirname(folder)
+        return ""
+
+    def file_of(self, written: str, near: str) -> str | None:
+        """The path of a file as an expression gives it; None if there is none.
+
+        Args:
+            written: below ROOT, or relative to the application or to the file that asks.
+            near: path of the file that asks.
+        """
+        tried = self._places(written, near)
+        return next((path for path in tried if path in self.paths), None)
+
+    def matching(self, pattern: str, near: str) -> list[str]:
+        """The paths that a pattern of `glob` finds, in order."""
+        for place in self._places(pattern, near):
+            parts = [re.escape(part) for part in re.split(r"\*", place)]
+            told = re.compile("[^/]*".join(parts))
+            found = sorted(path for path in self.paths if told.fullmatch(path))
+            if found:
+                return found
+        return []
+
+    def _places(self, written: str, near: str) -> list[str]:
+        if written.startswith(ROOT):
+            return [_normal(written[len(ROOT) :])]
+        folder = posixpath.dirname(near)
+        own = _normal(f"{folder}/{written}" if folder else written)
+        return [_normal(self.root_of(near) + written), own]
+
+    def _read(self, one: FileFacts) -> None:
+        for fact in one.facts:
+            if fact.kind == "declares" and fact.values.get("role") in {"class", "trait"}:
+                self.classes.setdefault(
+                    fact.symbol, ClassFacts(one.path, bool(fact.values.get("abstract")))
+                )
+        for fact in one.facts:
+            if fact.kind == "routing":
+                self._statement(one.path, fact)
+            elif fact.kind == "constant":
+                self._constants.setdefault((fact.symbol, fact.values["name"]), fact.values["value"])
+            elif fact.kind == "configuration":
+                name = posixpath.basename(one.path).removesuffix(".php")
+                self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
+            else:
+                self._of_class(one.path, fact)
+
+    def _of_class(self, path: str, fact: Fact) -> None:
+        owner, _, name = fact.symbol.partition("::")
+        held = self.classes.get(owner)
+        if held is None or held.path != path:
+            return
+        if fact.kind == "declares" and name:
+            held.methods.add(name.lower())
+        elif fact.kind == "extends":
+            held.parents.append(fact.values["name"])
+        elif fact.kind == "uses_trait":
+            held.traits.append(fact.values["name"])
+
+    def _statement(self, path: str, fact: Fact) -> None:
+        values = fact.values
+        owner, _, name = fact.symbol.partition("::")
+        held = self.classes.get(owner)
+        if values["op"] == "member":
+            if held is not None and held.path == path:
+                held.members[values["name"]] = values["value"]
+        elif values["op"] == "function":
+            function = Function(Body(path, fact.symbol, 0), tuple(values["parameters"]), fact)
+            if not name:
+                self.functions.setdefault(fact.symbol.lower(), function)
+            elif held is not None and held.path == path:
+                held.functions.setdefault(name.lower(), function)
+        else:
+            body = Body(path, fact.symbol, values["block"])
+            self._bodies.setdefault(body, []).append(fact)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file belongs to tests, whose providers no application has."""
+    return _TESTS.search(path) is not None
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many folders two paths have in common."""
+    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), len(one))

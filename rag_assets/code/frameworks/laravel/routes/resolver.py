@@ -1,0 +1,124 @@
+"""The routes of a repository, as Laravel's router has them once all providers ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame
+from rag_assets.code.frameworks.laravel.routes.machine import Machine
+from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
+from rag_assets.code.frameworks.laravel.routes.model import Evidence, Routes, Unresolved
+from rag_assets.code.frameworks.laravel.routes.program import ROOT, Program, is_test
+from rag_assets.code.frameworks.laravel.routes.router import Context
+from rag_assets.code.frameworks.laravel.routes.values import Body, Instance, Value
+from rag_assets.code.model import Fact, FileFacts
+
+_ROUTES = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"
+_MAKES = VERBS | RESOURCES | DIRECT | {"group"}
+
+
+def routes_of(files: Iterable[FileFacts]) -> Routes:
+    """The routes of a repository.
+
+    Files are loaded as providers, `withRouting`, `loadRoutesFrom` and `require` load them; a file
+    that nothing loads has no routes, and is told among what is unresolved.
+
+    Args:
+        files: of it.
+    """
+    program = Program(files)
+    machine = Machine(program)
+    providers = list(_providers(program))
+    for name in providers:
+        _enter(machine, name, ("register", "configurePackage"))
+    for name in providers:
+        machine.deferred.clear()
+        _enter(machine, name, ("boot",))
+        _booted(machine, name)
+    for path in sorted(program.top_levels()):
+        if path.endswith("bootstrap/app.php") and not is_test(path):
+            first = Evidence(path, program.body(Body(path, "", 0))[0])
+            _run(machine, partial(machine.load, ROOT + path, _frame(path), stated=False), first)
+    return _result(machine)
+
+
+def _providers(program: Program) -> Iterator[str]:
+    """Providers that have something to run, those of the application first."""
+    found = [
+        (not one.path.startswith("app/"), one.path, name)
+        for name, one in program.classes.items()
+        if not one.abstract and not is_test(one.path) and _is_provider(program, name)
+    ]
+    yield from (name for _, _, name in sorted(found))
+
+
+def _is_provider(program: Program, name: str) -> bool:
+    *own, last = program.lineage(name)
+    return bool(own) and any(
+        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
+        for one in (*own, last)
+    )
+
+
+def _enter(machine: Machine, name: str, methods: Iterable[str]) -> None:
+    for method in methods:
+        function = machine.program.method(name, method)
+        if function is not None:
+            frame = _frame(function.body.path)
+            run = partial(machine.function, function, Instance(name), Arguments(()), frame)
+            _run(machine, run, Evidence(function.body.path, function.fact))
+
+
+def _booted(machine: Machine, name: str) -> None:
+    """What a provider of routes does when all are booted: its last closure, else its `map`."""
+    if machine.deferred:
+        last, evidence = machine.deferred[-1]
+        frame = _frame(evidence.path)
+        _run(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
+    elif _ROUTES in machine.program.lineage(name):
+        _enter(machine, name, ("map",))
+
+
+def _run(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
+    try:
+        run()
+    except RecursionError:
+        machine.unresolved.append(Unresolved("what lies too deep", evidence))
+
+
+def _frame(path: str) -> Frame:
+    return Frame(path, "", None, {}, Context(), 0)
+
+
+def _result(machine: Machine) -> Routes:
+    routes, unresolved = [], list(machine.unresolved)
+    for draft in machine.router.drafts:
+        if isinstance(draft.uri, str):
+            routes.append(draft.route())
+        elif draft.context.evidence:
+            reason = f"the URI is computed: {draft.uri.why}"
+            unresolved.append(Unresolved(reason, draft.context.evidence[-1]))
+    unresolved += _never_loaded(machine)
+    return Routes(tuple(routes), tuple(dict.fromkeys(unresolved)))
+
+
+def _never_loaded(machine: Machine) -> Iterator[Unresolved]:
+    for path in sorted(machine.program.top_levels()):
+        if path in machine.loaded or is_test(path):
+            continue
+        facts = machine.program.body(Body(path, "", 0))
+        first = next((fact for fact in facts if _makes_routes(fact)), None)
+        if first is not None:
+            yield Unresolved(
+                "a file of routes that nothing is known to load", Evidence(path, first)
+            )
+
+
+def _makes_routes(fact: Fact) -> bool:
+    value = fact.values.get("value")
+    if not isinstance(value, dict) or value.get("of") != "chain":
+        return False
+    names = {call["name"].lower() for call in value["calls"]}
+    router = value["root"] == {"of": "variable", "name": "router"}
+    return (router or value["class"] in FACADES) and not names.isdisjoint(_MAKES)
