@@ -11,6 +11,7 @@ from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.deriving import derive_documents
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
@@ -41,6 +42,7 @@ def search_index(
         judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
         followed = finish(ctx)
+        derived = derive_documents(ctx)
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
@@ -65,8 +67,10 @@ def search_index(
         "live entries": report.live,
         "generation": report.generation,
         "index": work.generation.index_name,
-        "pending": report.pending,
+        # What is derived of the files has to be listed yet.
+        "pending": report.pending + derived.changed,
         **followed,
+        **derived.lines,
         **({"merged files of the lake": "; ".join(merged)} if merged else {}),
         "seconds": seconds(report.seconds),
         "dagster/row_count": report.live,

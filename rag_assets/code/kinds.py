@@ -43,7 +43,7 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     told = place if place in SOURCE_TYPES else "code"
     if role in _BY_ROLE:
         return _BY_ROLE[role]
-    if told in _PROSE:
+    if told in _PROSE or role == "derived":
         return told
     if role == "section":
         return "doc"

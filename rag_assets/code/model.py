@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
@@ -23,6 +23,7 @@ Role: TypeAlias = Literal[
     "operation",
     "export",
     "definition",
+    "derived",
     "rest",
 ]
 """What a unit is by its own text:
@@ -36,8 +37,12 @@ Role: TypeAlias = Literal[
 - schema: a statement that makes, alters, renames or drops a table.
 - key: a top-level key of a configuration or a manifest.
 - section: a section of a text; operation: one operation of a described interface.
+- derived: a document that follows from several files.
 - rest: what no other unit covers.
 """
+
+EVIDENCE: Final = "\n\nStated by these lines:\n"
+"""Ends the part of a derived text that is embedded; after it are lines of files, which move."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ READERS: Mapping[str, str] = MappingProxyType(
     {
         "text/markdown": "documents:read_markdown",
         "text/plain": "manifests.lines:read_plain",
+        "text/x-derived": "derived.text:read",
         "text/x-elixir": "manifests.lines:read_elixir",
         "text/x-go": "languages.go:read_go",
         "text/x-groovy": "manifests.lines:read_groovy",

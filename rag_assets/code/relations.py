@@ -15,17 +15,25 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, TypeGuard
 
 from rag_assets.code.model import Fact
+from rag_assets.code.names import path_template
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 
 TABLE: Final = "table:"
 CONFIG: Final = "config:"
 PACKAGE: Final = "package:"
+FILE: Final = "file:"
+MIDDLEWARE: Final = "middleware:"
+ENDPOINT: Final = "endpoint:"
 
 MEMBER: Final = "member_of"
 """The kind of the edge from a method to its class."""
 
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
+_CONFIDENCE: Final[Mapping[How, float]] = {"stated": 1.0, "convention": 0.9, "inferred": 0.6}
+_SHOWN_ALONE: Final = frozenset({"changed_in"})
+"""Kinds of statements of derived documents that are no relations: the files have these."""
+
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
 
 
@@ -39,6 +47,7 @@ class Symbol:
         public: whether others may use it.
         line_start, line_end: in the file, counted from 1.
         content_hash: of the text that is embedded for it; None where it has no chunk of its own.
+        called: a key by which it is found, where that is not its short name.
     """
 
     name: str
@@ -47,11 +56,12 @@ class Symbol:
     line_start: int
     line_end: int
     content_hash: str | None = None
+    called: str = ""
 
     @property
     def short(self) -> str:
         """What people call it: without its namespace, in lower case."""
-        return short_name(self.name)
+        return self.called or short_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,7 @@ class Edge:
         confidence: 0 to 1.
         line_start, line_end: of the evidence, counted from 1.
         evidence: its text, credentials masked.
+        path: of the file that the evidence is in, where that is not the one that states it.
     """
 
     kind: str
@@ -76,6 +87,7 @@ class Edge:
     line_start: int
     line_end: int
     evidence: str
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,7 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
 
-_EVERYWHERE: Final = frozenset({"depends_on"})
+_EVERYWHERE: Final = frozenset({"depends_on", "states"})
 """Kinds of facts that name what has the same name in every repository."""
 
 UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
@@ -132,7 +144,7 @@ def relations_of(
         namespaced: whether its names mean the same in every file of the repository; otherwise it
             has edges to what has a name everywhere alone.
     """
-    symbols: dict[tuple[str, int], Symbol] = {}
+    symbols: dict[tuple[str, int, str], Symbol] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
     for fact in facts:
         if fact.kind == "declares" and fact.symbol:
@@ -140,20 +152,44 @@ def relations_of(
             role = str(fact.values.get("role", ""))
             lines = fact.line_start, fact.line_end
             held = hashes.get(fact.symbol)
-            found = Symbol(fact.symbol, role, public, *lines, content_hash=held)
-            symbols.setdefault((fact.symbol, lines[0]), found)
+            for called in fact.values.get("called", ("",)):
+                found = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
+                symbols.setdefault((fact.symbol, lines[0], called), found)
         for edge in _edges(fact) if namespaced or fact.kind in _EVERYWHERE else ():
             edges.setdefault((edge.kind, edge.source, edge.target), edge)
     return Relations(tuple(symbols.values()), tuple(edges.values()))
 
 
+def endpoint_of(method: str, path: str) -> str:
+    """What requests of a method to a path have in common, whatever its parameters are called."""
+    return f"{method.upper()} {path_template(path)}"
+
+
 def _edges(fact: Fact) -> Iterator[Edge]:
+    if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
+        yield _stated_elsewhere(fact)
     made = _MAKERS.get(fact.kind)
     for kind, source, target in made(fact) if made is not None else ():
         if target and target not in _BUILT_IN:
             shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
             lines = fact.line_start, fact.line_end
             yield Edge(kind, source, target, "stated", 1.0, *lines, shown or fact.evidence)
+
+
+def _stated_elsewhere(fact: Fact) -> Edge:
+    """What a derived document states, with the lines of the file that say so."""
+    values = fact.values
+    how: How = values["how"]
+    first, last = values["lines"]
+    return Edge(
+        *(values["kind"], values["source"], values["target"]),
+        how=how,
+        confidence=_CONFIDENCE[how],
+        line_start=first,
+        line_end=last,
+        evidence=values["evidence"],
+        path=values["path"],
+    )
 
 
 _Triple: TypeAlias = tuple[str, str, str]

@@ -6,7 +6,7 @@ whose labels have changed is written again, by this run or by the next; no vecto
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from rag_assets.code.frameworks.labels import kinds_of
@@ -90,18 +90,23 @@ def _language(media_type: str | None) -> str:
     return (media_type or "").rpartition("/")[2].removeprefix("x-")
 
 
-def _changed(ctx: TenantContext, documents: list[CodeDocument]) -> dict[str, Mapping[str, str]]:
+def files_of(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
+    """The facts of documents with their places, by document."""
     facts = {
         key: found
         for batch in batched({one.chunk_set_key for one in documents}, _BATCH)
         for key, found in ctx.lake.facts(batch).items()
     }
-    files = {
+    return {
         one.document_id: FileFacts(
             path_of(one.uri), _language(one.media_type), facts.get(one.chunk_set_key, ())
         )
         for one in documents
     }
+
+
+def _changed(ctx: TenantContext, documents: list[CodeDocument]) -> dict[str, Mapping[str, str]]:
+    files = files_of(ctx, documents)
     labels = kinds_of(list(files.values()))
     wanted: dict[str, dict[str, str]] = {one.path: {} for one in files.values()}
     for (path, symbol), kind in labels.items():

@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from rag_assets.code.kinds import source_type_of
-from rag_assets.code.relations import CONFIG, MEMBER, NAMED, PACKAGE, TABLE, UNNAMED, short_name
+from rag_assets.code.names import keys_of
+from rag_assets.code.relations import (
+    CONFIG,
+    ENDPOINT,
+    MEMBER,
+    MIDDLEWARE,
+    NAMED,
+    PACKAGE,
+    TABLE,
+    UNNAMED,
+    short_name,
+)
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
@@ -29,13 +40,24 @@ MOST_NODES = 200
 _MOST_EDGES = 2_000
 """Edges that are read for one step."""
 
-_PREFIXES = {TABLE: "table", CONFIG: "config", PACKAGE: "package"}
+_PREFIXES = {
+    TABLE: "table",
+    CONFIG: "config",
+    PACKAGE: "package",
+    MIDDLEWARE: "middleware",
+    ENDPOINT: "api_endpoint",
+}
 _FILE = "file:"
 _Key: TypeAlias = tuple[str, str]
 """Of a node: its repository and its name."""
 
 _Place = TypeVar("_Place", FoundEdge, FoundSymbol)
-_UNIT_ROLES = {"method": "method", "function": "function"}
+_UNIT_ROLES = {
+    "method": "method",
+    "function": "function",
+    "route": "derived",
+    "table": "derived",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +212,13 @@ class _View:
         """Definitions by a qualified name, or by what people call them."""
         wanted = name.lstrip("\\").replace("@", "::")
         exactly = self.defined([name]) or self.defined([wanted])
+        if name.startswith(tuple(_PREFIXES)):
+            return exactly or self._permitted(self.query.called(self.readable, keys_of(name)))
         # Only what is qualified, or named after its file, cannot mean anything else.
         if exactly and ("\\" in name or "#" in name):
             return exactly
-        called = self._permitted(self.query.called(self.readable, [short_name(wanted)]))
+        shorts = [short_name(wanted), *keys_of(name)]
+        called = self._permitted(self.query.called(self.readable, shorts))
         return list(dict.fromkeys([*exactly, *called]))
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -223,10 +248,9 @@ class _Walking:
 
     def begin(self, name: str) -> list[_Key]:
         """The nodes that a name stands for, in every repository."""
-        if not name.startswith(tuple(_PREFIXES)):
-            self._nodes |= {(one.source, one.name): _node(one) for one in self._view.named(name)}
-        else:
-            # It is a node only where something that the caller may read names it.
+        self._nodes |= {(one.source, one.name): _node(one) for one in self._view.named(name)}
+        if name.startswith(tuple(_PREFIXES)):
+            # Otherwise it is a node only where something that the caller may read names it.
             for edge in self._view.edges([name], "in"):
                 self._nodes.setdefault((edge.source, name), _other(name, edge.source))
         return list(self._nodes)
@@ -279,13 +303,13 @@ class _Walking:
         """The nodes at the ends of edges; names of other repositories are none."""
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(_PREFIXES))}
-        names = sorted({name for _, name in ends - others if name})
+        names = sorted({name for _, name in ends if name})
         known = {(one.source, one.name): _node(one) for one in self._view.defined(names)}
         for edge in edges:
             if not edge.stated_of:
                 name = _FILE + edge.uri
                 known[edge.source, name] = Node(name, "code", edge.source, edge.uri)
-        return known | {end: _other(end[1], end[0]) for end in others}
+        return {end: _other(end[1], end[0]) for end in others} | known
 
 
 def _relation(edge: FoundEdge, known: Mapping[_Key, Node]) -> Relation | None:

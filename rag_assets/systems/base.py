@@ -36,6 +36,8 @@ class Profile:
             applications make and name by these two.
         projects_over_api: whether applications make such projects, which begin with what
             tenants.yaml has as `projects`; otherwise operators add each of its tenants.
+        sources_of_all: sources that each of its tenants has besides its own, as in tenants.yaml.
+        derives_documents: whether routes and tables are derived of what each source's files state.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -47,6 +49,8 @@ class Profile:
     retrieval_steps: tuple[str, ...] = ()
     requires_project: bool = False
     projects_over_api: bool = False
+    sources_of_all: tuple[Mapping[str, Any], ...] = ()
+    derives_documents: bool = False
     follows_guidelines: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:

@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_assets.common.errors import UnknownProfile
+from rag_assets.ingest.sources.derived import derived_source
+from rag_assets.ingest.sources.files import FILES
+from rag_assets.ingest.sources.git import GIT
+from rag_assets.ingest.sources.registry import DEFAULT_KIND
 from rag_assets.systems.base import Profile
 from rag_assets.systems.registry import installed_systems
 
@@ -38,6 +42,8 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     merged = _merged(defaults, config)
     if isinstance(config.get("chunkers"), Sequence):
         merged["chunkers"] = [*config["chunkers"], *defaults.get("chunkers", ())]
+    if isinstance(merged.get("sources"), Sequence):
+        merged["sources"] = _with_own(profiles[name], merged["sources"])
     return merged
 
 
@@ -63,6 +69,22 @@ def profile_of(name: str) -> Profile:
             hint="install the system of that name again, or remove its tenants",
         )
     return profiles[name]
+
+
+def _with_own(profile: Profile, sources: Sequence[Any]) -> list[Any]:
+    """Sources with those that every tenant of the profile has, each once."""
+    own = list(profile.sources_of_all)
+    if profile.derives_documents:
+        named = [s["name"] for s in sources if isinstance(s, Mapping) and _holds_files(s)]
+        own += [derived_source(name) for name in named]
+    names = {one["name"] for one in own}
+    kept = [s for s in sources if not (isinstance(s, Mapping) and s.get("name") in names)]
+    return [*kept, *own]
+
+
+def _holds_files(source: Mapping[str, Any]) -> bool:
+    folder = source.get("type", DEFAULT_KIND) in {FILES.name, GIT.name}
+    return folder and isinstance(source.get("name"), str)
 
 
 def _same_choice(default: Any, wanted: Any, choice: str) -> bool:

@@ -19,12 +19,13 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
     php = [one for one in files if one.language == "php"]
     python = [one for one in files if one.language == "python"]
     found = dict(laravel.kinds_of(php)) if php else {}
-    if any(map(_speaks_of_django, python)):
+    if any(map(speaks_of_django, python)):
         found |= django.kinds_of(python)
     return found
 
 
-def _speaks_of_django(one: FileFacts) -> bool:
+def speaks_of_django(one: FileFacts) -> bool:
+    """Whether a file of Python imports something of Django."""
     return any(
         fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] == "django"
         for fact in one.facts

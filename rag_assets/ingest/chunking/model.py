@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
+from rag_assets.code.model import EVIDENCE
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location, location_fields
 
@@ -100,10 +101,11 @@ def embedding_text(
     """The text whose vector stands for a chunk: title found in the content, headings, passage.
 
     File names and paths are left out on purpose: a rename must not cost an embedding. Nor must
-    a change of indentation, of line ends or of blanks at the end of lines in source code.
+    a change of indentation, of line ends or of blanks at the end of lines in source code, or of
+    the lines that a derived document follows from.
     """
     if is_code:
-        text = normalised(text)
+        text = normalised(text.partition(EVIDENCE)[0])
     above = [part for part in (title, *heading_path) if part]
     if len(above) > 1 and above[0] == above[1]:
         above = above[1:]

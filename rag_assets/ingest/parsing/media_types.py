@@ -35,13 +35,14 @@ BINARY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Languages of source code and of settings, by their suffixes.
+# Languages of source code and of settings, by their suffixes; derived documents are no files.
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "h"),
     "c++": ("cc", "cpp", "cxx", "hh", "hpp"),
     "csharp": ("cs",),
     "css": ("css", "less", "scss"),
     "dart": ("dart",),
+    "derived": (),
     "elixir": ("ex", "exs"),
     "go": ("go",),
     "graphql": ("graphql",),

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
+from rag_assets.ingest.sources.derived import DERIVED
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
@@ -15,7 +16,7 @@ from rag_assets.ingest.sources.uploads import UPLOADS
 
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
 
-SOURCE_KINDS: SourceKinds = by_name((FILES, GIT, RECORDS, UPLOADS))
+SOURCE_KINDS: SourceKinds = by_name((DERIVED, FILES, GIT, RECORDS, UPLOADS))
 """A new kind is one value in a module of its own, and its name here."""
 
 DEFAULT_KIND = FILES.name

@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.derivations import DerivationTable
 from rag_assets.storage.catalog.document_kinds import KindTable
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.erasures import ErasureTable
@@ -62,6 +63,7 @@ class Catalog:
         self.documents = DocumentTable(database)
         self.kinds = KindTable(database)
         self.relations = RelationQuery(database)
+        self.derivations = DerivationTable(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
         self.uploads = UploadTable(database)

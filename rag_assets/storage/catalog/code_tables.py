@@ -56,6 +56,20 @@ edges = Table(
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),
     Column("evidence", Text, nullable=False),
+    # Of the file that the evidence is in, within its repository; null where it is the text's own.
+    Column("path", Text),
     Index(None, "tenant", "stated_of"),
     Index(None, "tenant", "target"),
+)
+
+# What follows from the documents of a source together, as records of another source.
+derivations = Table(
+    "derivations",
+    metadata,
+    tenant_column(),
+    Column("source", Text, primary_key=True),
+    # Of the documents that the present records follow from.
+    Column("fingerprint", Text, nullable=False),
+    # What may add to them and is not known: reasons with their places.
+    json_column("unresolved", "[]"),
 )

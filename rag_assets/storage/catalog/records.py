@@ -30,6 +30,7 @@ from rag_assets.storage.catalog.tables import (
 )
 
 _BATCH = 2_000
+_IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
 _METADATA_FIELDS = ("title", "uri", "access_scope", "tags", "metadata")
 
 
@@ -87,31 +88,17 @@ class RecordTable:
         Raises:
             TenantGone: the tenant was removed.
         """
-        data = record.text.encode()
         row = {
-            "document_id": record.document_id,
-            "record_key": record.key,
+            **record_values(ref, record),
             "revision": record_revisions.next_value(),
-            "text": record.text,
-            "media_type": record.media_type,
-            "size": len(data),
-            "content_sha256": sha256_hex(data),
-            "said": _as_json(record.source_metadata),
-            "modified_at": record.source_metadata.modified_at,
             "changed_at": func.clock_timestamp(),
         }
         statement = (
             upsert(source_records)
-            .values(
-                tenant=ref.id,
-                source=record.source,
-                source_type=record.source_type,
-                source_id=record.source_id,
-                **row,
-            )
+            .values(**row)
             .on_conflict_do_update(
                 index_elements=["tenant", "source", "source_type", "source_id"],
-                set_=row,
+                set_={name: value for name, value in row.items() if name not in _IDENTITY},
                 where=source_records.c.record_key != record.key,
             )
             .returning(source_records.c.revision)
@@ -202,6 +189,25 @@ class TenantRecords:
         with self.database.begin() as connection:
             text: str | None = connection.scalar(query)
         return text
+
+
+def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
+    """The row of a record, but for its revision and the time of its change."""
+    data = record.text.encode()
+    return {
+        "tenant": ref.id,
+        "source": record.source,
+        "source_type": record.source_type,
+        "source_id": record.source_id,
+        "document_id": record.document_id,
+        "record_key": record.key,
+        "text": record.text,
+        "media_type": record.media_type,
+        "size": len(data),
+        "content_sha256": sha256_hex(data),
+        "said": _as_json(record.source_metadata),
+        "modified_at": record.source_metadata.modified_at,
+    }
 
 
 def _is_pruned(

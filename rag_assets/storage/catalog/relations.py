@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, or_
 
+from rag_assets.ingest.sources.derived import repository_of
+from rag_assets.ingest.sources.model import uri_of
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
 from rag_assets.storage.catalog.database import Database, among
@@ -38,7 +40,8 @@ class FoundSymbol:
     Attributes:
         name: qualified.
         role, public, line_start, line_end, content_hash: see rag_assets.code.relations.Symbol.
-        document_id, uri, source, access_scope: of the document; source is its repository.
+        document_id, uri, access_scope: of the document.
+        source: its repository.
         document_type: the document's source type.
         kinds: what the definitions of the document are.
     """
@@ -67,7 +70,9 @@ class FoundEdge:
     Attributes:
         kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
             rag_assets.code.relations.Edge.
-        document_id, uri, source, access_scope: as of a symbol.
+        path: of the file that has the evidence, where it is not the document's.
+        document_id, uri, source, access_scope: as of a symbol, but for uri, which is that of the
+            file that has the evidence.
     """
 
     kind: str
@@ -78,6 +83,7 @@ class FoundEdge:
     line_start: int
     line_end: int
     evidence: str
+    path: str | None
     document_id: str
     uri: str
     source: str
@@ -112,7 +118,7 @@ class RelationQuery:
         }[direction]
         columns = (
             *(edges.c.kind, edges.c.stated_of, edges.c.target, edges.c.how, edges.c.confidence),
-            *(edges.c.line_start, edges.c.line_end, edges.c.evidence),
+            *(edges.c.line_start, edges.c.line_end, edges.c.evidence, edges.c.path),
             *(documents.c.document_id, documents.c.uri, documents.c.source),
             documents.c.access_scope,
         )
@@ -178,13 +184,16 @@ def _of_readable(
 def _found(row: Row[Any]) -> FoundSymbol:
     values = dict(zip(_SYMBOL_FIELDS, row, strict=True))
     name = _within_repository(row.symbol, row.uri)
-    return FoundSymbol(**{**values, "name": name, "kinds": row.kinds or {}})
+    source = repository_of(row.source)
+    return FoundSymbol(**{**values, "name": name, "source": source, "kinds": row.kinds or {}})
 
 
 def _found_edge(row: Row[Any]) -> FoundEdge:
     values = dict(zip(_EDGE_FIELDS, row, strict=True))
     ends = {name: _within_repository(values[name], row.uri) for name in ("stated_of", "target")}
-    return FoundEdge(**{**values, **ends})
+    source = repository_of(row.source)
+    uri = row.uri if row.path is None else uri_of(source, row.path)
+    return FoundEdge(**{**values, **ends, "source": source, "uri": uri})
 
 
 def _within_repository(name: str, uri: str) -> str:

@@ -14,6 +14,7 @@ SYSTEM = System(
         # answers from passages that are merely near them (decision 0038).
         thresholds={"openai/text-embedding-3-large": 0.25},
         requires_project=True,
+        derives_documents=True,
     ),
     routers={"/api/projects/{id}/relations": "rag_assets.systems.code_memory.routes:router"},
     commands={"code": "rag_assets.systems.code_memory.commands:app"},

@@ -1,0 +1,34 @@
+"""The derived documents of a repository, by all frameworks that its files speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rag_assets.code.derived import django, laravel
+from rag_assets.code.derived.model import Derivation, DerivedDocument
+from rag_assets.code.frameworks.labels import speaks_of_django
+from rag_assets.code.model import FileFacts
+
+
+def derived_documents(files: Sequence[FileFacts]) -> Derivation:
+    """The routes and tables that follow from files together, each once.
+
+    Args:
+        files: of one repository, all that the same callers may read.
+    """
+    found = [derive(files) for derive in _frameworks(files)]
+    documents: dict[str, DerivedDocument] = {}
+    for one in found:
+        for document in one.documents:
+            documents.setdefault(document.name, document)
+    return Derivation(
+        tuple(documents.values()), tuple(why for one in found for why in one.unresolved)
+    )
+
+
+def _frameworks(files: Sequence[FileFacts]) -> Iterator[laravel.Derive]:
+    if any(one.language == "php" for one in files):
+        yield laravel.derive
+    python = [one for one in files if one.language == "python"]
+    if any(map(speaks_of_django, python)):
+        yield django.derive

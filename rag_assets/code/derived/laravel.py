@@ -1,0 +1,171 @@
+"""Routes and tables of Laravel, as derived documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
+from rag_assets.code.derived.tables import TableLike, table_lines
+from rag_assets.code.frameworks.laravel.models import Model, models_of
+from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
+from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
+from rag_assets.code.frameworks.laravel.tables import Table, tables_of
+from rag_assets.code.model import Fact, FileFacts
+from rag_assets.code.names import route_keys, table_keys
+from rag_assets.code.relations import ENDPOINT, FILE, MIDDLEWARE, TABLE, How, endpoint_of
+
+Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
+
+_ALL_METHODS = 7
+_INVOKED = "__invoke"
+
+
+def derive(files: Sequence[FileFacts]) -> Derivation:
+    """The routes and tables of a repository of Laravel."""
+    php = [one for one in files if one.language in {"php", "sql"}]
+    routes, tables = routes_of(php), tables_of(php)
+    models = models_of(php)
+    by_table: dict[str, list[Model]] = {}
+    for model in models.values():
+        if model.table and not model.abstract:
+            by_table.setdefault(model.table, []).append(model)
+    documents = [
+        *map(_route, routes.routes),
+        *(_table(one, by_table.get(name, ())) for name, one in tables.tables.items()),
+        # A table that no migration of the repository makes is still one that models name.
+        *(_unmade(name, by_table[name]) for name in sorted(by_table.keys() - tables.tables.keys())),
+    ]
+    unresolved = [
+        *(_told(one.reason, one.evidence.path, one.evidence.fact) for one in routes.unresolved),
+        *(_told("the table is computed", one.path, one.fact) for one in tables.unresolved),
+    ]
+    return Derivation(tuple(documents), tuple(unresolved))
+
+
+def _told(reason: str, path: str, fact: Fact) -> str:
+    return f"{path}:{fact.line_start} {reason}"
+
+
+def _route(route: Route) -> DerivedDocument:
+    methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
+    shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
+    path = "/" + route.uri.lstrip("/")
+    name = f"{shown} {route.domain}{path}"
+    lines = (
+        f"route {name}",
+        f"methods: {', '.join(route.methods)}",
+        *_line("name", route.name),
+        *_line("action", _action(route)),
+        *_line("middleware", ", ".join(route.middleware)),
+        *_line("without middleware", ", ".join(route.without_middleware)),
+        *_line("parameters", ", ".join(_parameters(route))),
+        *_line("fallback", "yes" if route.fallback else ""),
+        *_line("conditional", "yes" if route.conditional else ""),
+        *_line("incomplete", "; ".join(route.missing)),
+    )
+    called = route_keys(route.methods, path, route.name)
+    return DerivedDocument("route", ROUTE + name, called, lines, tuple(_of_route(route, path)))
+
+
+def _action(route: Route) -> str:
+    if route.kind == "controller":
+        return route.action
+    return route.kind if route.action.lower() == route.kind else f"{route.kind} {route.action}"
+
+
+def _line(label: str, value: str) -> tuple[str, ...]:
+    shown = " ".join(value.split())
+    return (f"{label}: {shown}",) if shown else ()
+
+
+def _parameters(route: Route) -> Iterator[str]:
+    for one in route.parameters:
+        more = [
+            *(["optional"] if one.optional else []),
+            *([f"by {one.field}"] if one.field else []),
+            *([f"matching {one.pattern}"] if one.pattern else []),
+        ]
+        yield f"{one.name} ({', '.join(more)})" if more else one.name
+
+
+def _of_route(route: Route, path: str) -> Iterator[Statement]:
+    if not route.evidence:
+        return
+    *groups, last = route.evidence
+    for group in groups:
+        yield _stated("in_group", FILE + group.path, group)
+    if route.kind == "controller" and route.action:
+        owner, _, method = route.action.partition("@")
+        yield _stated("routes_to", f"{owner}::{method or _INVOKED}", last)
+    for one in dict.fromkeys(route.middleware):
+        guard = one.partition(":")[0]
+        held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
+        yield _stated("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
+    for method in route.methods:
+        if method != "HEAD" and not route.fallback:
+            yield _stated("serves", ENDPOINT + endpoint_of(method, path), last)
+
+
+def _names(held: Evidence, guard: str) -> bool:
+    """Whether a statement speaks of a middleware: as a string, or as a class."""
+    said = guard.rpartition("\\")[2]
+    marks = (f"'{guard}", f'"{guard}', f"{said}::")
+    return any(mark in held.fact.evidence for mark in marks)
+
+
+def _stated(kind: str, target: str, held: Evidence, how: How = "stated") -> Statement:
+    return statement(kind, target, held.path, held.fact, how=how)
+
+
+def statement(
+    kind: str, target: str, path: str, fact: Fact, *, source: str = "", how: How = "stated"
+) -> Statement:
+    """What a fact of a file says."""
+    lines = fact.line_start, fact.line_end
+    return Statement(kind, source, target, how, path, *lines, fact.evidence)
+
+
+def _table(table: Table, models: Sequence[Model]) -> DerivedDocument:
+    stated = [
+        *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
+        *_foreign_keys(table),
+        *map(_maps, models),
+    ]
+    return _document(table.name, table_lines(table, [model.name for model in models]), stated)
+
+
+def _unmade(name: str, models: Sequence[Model]) -> DerivedDocument:
+    lines = (
+        f"table {name}",
+        f"models: {', '.join(model.name for model in models)}",
+        "incomplete: no migration makes it",
+    )
+    return _document(name, lines, [*map(_maps, models)])
+
+
+def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) -> DerivedDocument:
+    return DerivedDocument("table", TABLE + name, table_keys(name), lines, tuple(stated))
+
+
+def _foreign_keys(table: TableLike) -> Iterator[Statement]:
+    """The tables that it refers to, by the last statement that speaks of that key."""
+    for key in table.foreign_keys:
+        held = [e for e in table.evidence if _speaks_of(e.fact.values, key.columns)]
+        if key.table and held:
+            yield statement("references", TABLE + key.table, held[-1].path, held[-1].fact)
+
+
+def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
+    commands = values.get("commands")
+    return isinstance(commands, list | tuple) and any(
+        one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
+        for one in commands
+    )
+
+
+def _maps(model: Model) -> Statement:
+    held = model.evidence
+    return statement(
+        "maps_to", TABLE + model.table, held.path, held.fact, source=model.name, how=model.how
+    )

@@ -1,0 +1,50 @@
+"""Names as people say them: keys by which routes and tables are found."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|\(\?P<[^()/]*\)")
+_VALUE: Final = re.compile(r"[0-9]+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_METHOD: Final = re.compile(r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|ANY)\b[ |]*", re.IGNORECASE)
+_NAME: Final = re.compile(r"[\w.:-]+")
+_LONGEST: Final = 1_000
+
+
+def path_template(path: str) -> str:
+    """A path with `{}` for each parameter, in lower case, with one slash at its beginning alone."""
+    segments = [part for part in path.partition("?")[0].split("/") if part]
+    return "/" + "/".join(_PARAMETER.sub("{}", part) for part in segments).lower()
+
+
+def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
+    """The keys by which a route is found: its path, each method with it, and its name."""
+    path = path_template(uri)
+    named = (f"route {name.lower()}",) if name else ()
+    return (f"route {path}", *(f"route {one.lower()} {path}" for one in methods), *named)
+
+
+def table_keys(name: str) -> tuple[str, ...]:
+    """The keys by which a table is found."""
+    return (f"table {name.lower()}",)
+
+
+def keys_of(said: str) -> tuple[str, ...]:
+    """The keys of routes and tables that somebody may mean by a name.
+
+    Args:
+        said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or a
+            table's name.
+    """
+    said = said.strip()[:_LONGEST]
+    method = _METHOD.match(said)
+    path = said[method.end() :] if method else said
+    if path.startswith("/"):
+        before = f"{method.group().strip(' |').lower()} " if method else ""
+        template = path_template(path)
+        concrete = "/".join("{}" if _VALUE.fullmatch(p) else p for p in template.split("/"))
+        return tuple(dict.fromkeys(f"route {before}{one}" for one in (template, concrete)))
+    if not _NAME.fullmatch(said):
+        return ()
+    return f"route {said.lower()}", f"table {said.lower().removeprefix('table:')}"

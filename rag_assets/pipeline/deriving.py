@@ -1,0 +1,124 @@
+"""Derived documents: the routes and tables that follow from the indexed files of a repository.
+
+They are worked out at the end of a sync, of the texts that answer searches, once nothing waits:
+half of a repository has other tables than the whole. What differs from before becomes records,
+which the next listing finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from rag_assets.code.derived.documents import derived_documents
+from rag_assets.code.derived.model import DerivedDocument
+from rag_assets.code.derived.text import rendered
+from rag_assets.common.formatting import counted
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.sources.derived import DerivedConfig
+from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.labelling import files_of
+from rag_assets.pipeline.slices import pending_count
+from rag_assets.storage.catalog.derivations import DerivedRecords
+from rag_assets.storage.catalog.document_kinds import CodeDocument
+from rag_assets.storage.catalog.records import PushedRecord
+
+DERIVING_VERSION: Final = 1
+"""Increased whenever the same files would have other derived documents."""
+
+_MEDIA_TYPE: Final = "text/x-derived"
+_MOST_UNRESOLVED: Final = 500
+_SCOPE_CHARACTERS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What became of derived documents.
+
+    Attributes:
+        changed: documents that are new, differ, or are gone; the next listing finds them.
+        documents: all there are, of the sources that were worked out.
+    """
+
+    changed: int = 0
+    documents: int = 0
+
+    @property
+    def lines(self) -> Mapping[str, str]:
+        """For the run's page."""
+        if not self.documents and not self.changed:
+            return {}
+        shown = f"{counted(self.documents, 'document')}, {self.changed:,} of them to be listed"
+        return {"derived of files": shown}
+
+
+def derive_documents(ctx: TenantContext) -> Derived:
+    """Work out the derived documents of sources whose files have changed."""
+    configs = {one.of: one for one in ctx.tenant.sources if isinstance(one, DerivedConfig)}
+    serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
+    if serving is None or pending_count(ctx):
+        return Derived()
+    due = _due(ctx, serving.number, configs)
+    if not due:
+        return Derived()
+    indexed = sorted(
+        (d for d in ctx.catalog.kinds.indexed(ctx.ref.id, serving.number) if d.source in due),
+        key=_repository,
+    )
+    records: dict[str, list[PushedRecord]] = {source: [] for source in due}
+    unresolved: dict[str, list[str]] = {source: [] for source in due}
+    for (source, scope), group in groupby(indexed, key=_repository):
+        found = derived_documents(list(files_of(ctx, list(group)).values()))
+        records[source] += _records(ctx, configs[source], scope, found.documents)
+        unresolved[source] += found.unresolved
+    changed = 0
+    for source, fingerprint in due.items():
+        ctx.guard()
+        what = DerivedRecords(
+            source,
+            configs[source].name,
+            fingerprint,
+            tuple(records[source]),
+            tuple(unresolved[source][:_MOST_UNRESOLVED]),
+        )
+        changed += ctx.catalog.derivations.record(ctx.ref, what)
+    return Derived(changed, sum(map(len, records.values())))
+
+
+def _due(
+    ctx: TenantContext, generation: int, configs: Mapping[str, DerivedConfig]
+) -> dict[str, str]:
+    """The sources whose derived documents were worked out of other files, with what they say."""
+    found = ctx.catalog.derivations.fingerprints(ctx.ref.id, generation, configs)
+    known = ctx.catalog.derivations.recorded(ctx.ref.id)
+    now = {
+        source: key_of("derived", DERIVING_VERSION, ctx.tenant.access.scope, said)
+        for source, said in found.items()
+    }
+    return {source: key for source, key in now.items() if known.get(source) != key}
+
+
+def _repository(document: CodeDocument) -> tuple[str, str]:
+    return document.source, document.access_scope
+
+
+def _records(
+    ctx: TenantContext, config: DerivedConfig, scope: str, documents: tuple[DerivedDocument, ...]
+) -> Iterator[PushedRecord]:
+    own = scope != ctx.tenant.access.scope
+    # Files of several scopes may each have a route of one name.
+    before = f"{key_of('scope', scope)[:_SCOPE_CHARACTERS]}/" if own else ""
+    for document in documents:
+        yield PushedRecord(
+            source=config.name,
+            source_type=document.source_type,
+            source_id=before + document.lines[0].partition(" ")[2],
+            text=rendered(document),
+            media_type=_MEDIA_TYPE,
+            source_metadata=SourceMetadata(
+                title=document.lines[0], access_scope=scope if own else None
+            ),
+        )
