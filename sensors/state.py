@@ -13,6 +13,7 @@ from rag_assets.common.clock import MOST_SKEW, Clock
 from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
+from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.follow_up import unfinished
 from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
 from rag_assets.pipeline.source_listing import (
@@ -137,9 +138,16 @@ class _Facts:
         ages = any(of.tenant.retention_days is not None for of in keys)
         # A run that the wrong time requests would prune nothing, and be requested again.
         self._clock_is_right = ages and Clock().skew(catalog.database.time()) <= MOST_SKEW
+        self._serving = {
+            id_: one.number for id_ in ids for one in live.get(id_, ()) if one.state == "SERVING"
+        }
         self._unpublished = {
             of.tenant.id for of in keys if _is_unpublished(of, live.get(of.tenant.id, ()))
         }
+
+    def serving(self, tenant_id: str) -> int | None:
+        """The number of the build that answers."""
+        return self._serving.get(tenant_id)
 
     def unpublished(self, tenant_id: str) -> bool:
         return tenant_id in self._unpublished
@@ -187,6 +195,14 @@ def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
     return build is not None and build.state == "COMPLETE" and of.tenant.publish == "auto"
 
 
+def _underived(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
+    """Why documents have to be derived anew, where nothing else waits."""
+    serving = facts.serving(keys.tenant.id)
+    if serving is None or facts.left(keys.tenant.id).pending:
+        return None
+    return underived(catalog, keys.tenant, serving)
+
+
 def _key_of(of: _Keys, build: Generation) -> str | None:
     """The key of the configuration that a build is made by; None if it cannot be written."""
     try:
@@ -228,5 +244,6 @@ def _state(
         recently_changed=sum(left.read_again.get(source, 0) for source in digests),
         next_expiry=facts.next_expiry(tenant),
         unpublished=facts.unpublished(record.id),
-        unfinished=unfinished(tenant.profile, catalog, record.id),
+        unfinished=unfinished(tenant.profile, catalog, record.id)
+        or _underived(catalog, facts, keys),
     )

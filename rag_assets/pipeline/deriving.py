@@ -22,9 +22,11 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.labelling import files_of
 from rag_assets.pipeline.slices import pending_count
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.derivations import DerivedRecords
 from rag_assets.storage.catalog.document_kinds import CodeDocument
 from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.tenants.model import Tenant
 
 DERIVING_VERSION: Final = 1
 """Increased whenever the same files would have other derived documents."""
@@ -57,11 +59,11 @@ class Derived:
 
 def derive_documents(ctx: TenantContext) -> Derived:
     """Work out the derived documents of sources whose files have changed."""
-    configs = {one.of: one for one in ctx.tenant.sources if isinstance(one, DerivedConfig)}
+    configs = _configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
         return Derived()
-    due = _due(ctx, serving.number, configs)
+    due = _due(ctx.catalog, ctx.tenant, serving.number)
     if not due:
         return Derived()
     indexed = sorted(
@@ -88,14 +90,32 @@ def derive_documents(ctx: TenantContext) -> Derived:
     return Derived(changed, sum(map(len, records.values())))
 
 
-def _due(
-    ctx: TenantContext, generation: int, configs: Mapping[str, DerivedConfig]
-) -> dict[str, str]:
+def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+    """Why a tenant needs a run although nothing waits; None if it needs none.
+
+    Args:
+        catalog: has what is recorded.
+        tenant: of the documents.
+        generation: that answers.
+    """
+    if _due(catalog, tenant, generation):
+        return "routes and tables are derived of files that have changed"
+    return None
+
+
+def _configs(tenant: Tenant) -> dict[str, DerivedConfig]:
+    return {one.of: one for one in tenant.sources if isinstance(one, DerivedConfig)}
+
+
+def _due(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
     """The sources whose derived documents were worked out of other files, with what they say."""
-    found = ctx.catalog.derivations.fingerprints(ctx.ref.id, generation, configs)
-    known = ctx.catalog.derivations.recorded(ctx.ref.id)
+    configs = _configs(tenant)
+    if not configs:
+        return {}
+    found = catalog.derivations.fingerprints(tenant.id, generation, configs)
+    known = catalog.derivations.recorded(tenant.id)
     now = {
-        source: key_of("derived", DERIVING_VERSION, ctx.tenant.access.scope, said)
+        source: key_of("derived", DERIVING_VERSION, tenant.access.scope, said)
         for source, said in found.items()
     }
     return {source: key for source, key in now.items() if known.get(source) != key}

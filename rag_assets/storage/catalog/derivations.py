@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, String, cast, delete, func, select
+from sqlalchemy import Connection, delete, func, literal, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -59,9 +59,9 @@ class DerivationTable:
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
         )
-        ordered = aggregate_order_by(line, documents.c.document_id)
+        in_order = aggregate_order_by(literal("\n"), documents.c.document_id)
         query = (
-            select(documents.c.source, func.md5(func.string_agg(cast(ordered, String), "\n")))
+            select(documents.c.source, func.md5(func.string_agg(line, in_order)))
             .select_from(document_index)
             .join(documents, same_document())
             .where(
@@ -155,6 +155,4 @@ def _remember(connection: Connection, ref: TenantRef, derived: DerivedRecords) -
         unresolved=list(derived.unresolved),
     )
     changes = {"fingerprint": new.excluded.fingerprint, "unresolved": new.excluded.unresolved}
-    connection.execute(
-        new.on_conflict_do_update(index_elements=["tenant", "source"], set_=changes)
-    )
+    connection.execute(new.on_conflict_do_update(index_elements=["tenant", "source"], set_=changes))

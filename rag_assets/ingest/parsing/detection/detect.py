@@ -27,7 +27,7 @@ PDF_MARK = b"%PDF-"
 _BEGINNING = 1 << 20
 _PDF_MARK_WITHIN = 1024
 _UTF8_MARK = b"\xef\xbb\xbf"
-_KNOWN = frozenset(SUFFIXES.values())
+_KNOWN = frozenset({*SUFFIXES.values(), *SOURCE_CODE})
 
 
 def detect(data: bytes, media_type: str | None = None) -> str:
