@@ -48,7 +48,7 @@ _PREFIXES = {
     ENDPOINT: "api_endpoint",
 }
 _FILE = "file:"
-_Key: TypeAlias = tuple[str, str]
+NodeKey: TypeAlias = tuple[str, str]
 """Of a node: its repository and its name."""
 
 _Place = TypeVar("_Place", FoundEdge, FoundSymbol)
@@ -71,6 +71,7 @@ class Node:
         uri: of the document that defines it; None for what is no definition.
         line_start, line_end: there.
         content_hash: of the text that is embedded for it; None where it has no chunk of its own.
+        document_id, symbol: of its entry: the document, and the name that its own text gives it.
     """
 
     name: str
@@ -80,6 +81,8 @@ class Node:
     line_start: int | None = None
     line_end: int | None = None
     content_hash: str | None = None
+    document_id: str | None = None
+    symbol: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ class Walker:
         if view is None:
             return []
         found = view.named(name) if name is not None else view.within(path or "")
-        return [_node(one) for one in found if path is None or one.uri == path]
+        return [node_of(one) for one in found if path is None or one.uri == path]
 
     def relations(
         self,
@@ -188,19 +191,22 @@ class Walker:
                 frontier = walking.step(frontier)
         return walking.found()
 
-    def _view(self, tenant_id: str, caller: Caller) -> _View | None:
+    def _view(self, tenant_id: str, caller: Caller) -> View | None:
         record = self._catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return None
-        principals = self._policy.principals(caller)
-        readable = Readable(tenant_id, serving.number, principals)
-        return _View(self._catalog.relations, self._policy, caller, readable)
+        return self.view(tenant_id, serving.number, caller)
+
+    def view(self, tenant_id: str, generation: int, caller: Caller) -> View:
+        """What a caller may read of the relations of a tenant's build."""
+        readable = Readable(tenant_id, generation, self._policy.principals(caller))
+        return View(self._catalog.relations, self._policy, caller, readable)
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class View:
     """What a caller may read of the relations of a tenant."""
 
     query: RelationQuery
@@ -233,6 +239,18 @@ class _View:
         """The edges that begin or end at nodes."""
         return self._permitted(self.query.edges(self.readable, nodes, direction, _MOST_EDGES))
 
+    def ends(self, edges: Sequence[FoundEdge]) -> dict[NodeKey, Node]:
+        """The nodes at the ends of edges; names of other repositories are none."""
+        ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
+        others = {end for end in ends if end[1].startswith(tuple(_PREFIXES))}
+        names = sorted({name for _, name in ends if name})
+        known = {(one.source, one.name): node_of(one) for one in self.defined(names)}
+        for edge in edges:
+            if not edge.stated_of:
+                name = _FILE + edge.uri
+                known[edge.source, name] = Node(name, "code", edge.source, edge.uri)
+        return {end: other_node(end[1], end[0]) for end in others} | known
+
     def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [one for one in found if self.policy.permits(self.caller, one)]
 
@@ -240,31 +258,31 @@ class _View:
 class _Walking:
     """One walk: what was met, from step to step."""
 
-    def __init__(self, view: _View, kinds: frozenset[str], direction: Direction) -> None:
+    def __init__(self, view: View, kinds: frozenset[str], direction: Direction) -> None:
         self._view, self._kinds, self._direction = view, kinds, direction
-        self._nodes: dict[_Key, Node] = {}
+        self._nodes: dict[NodeKey, Node] = {}
         self._relations: dict[tuple[str, str, str, str], Relation] = {}
         self._why: str | None = None
 
-    def begin(self, name: str) -> list[_Key]:
+    def begin(self, name: str) -> list[NodeKey]:
         """The nodes that a name stands for, in every repository."""
-        self._nodes |= {(one.source, one.name): _node(one) for one in self._view.named(name)}
+        self._nodes |= {(one.source, one.name): node_of(one) for one in self._view.named(name)}
         if name.startswith(tuple(_PREFIXES)):
             # Otherwise it is a node only where something that the caller may read names it.
             for edge in self._view.edges([name], "in"):
-                self._nodes.setdefault((edge.source, name), _other(name, edge.source))
+                self._nodes.setdefault((edge.source, name), other_node(name, edge.source))
         return list(self._nodes)
 
-    def step(self, frontier: Sequence[_Key]) -> list[_Key]:
+    def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
         """Follow the edges at the frontier; returns the nodes that were not known before."""
         # What is stated of a method is stated of its class.
         own = self._edges(frontier, "in")
         members = [(edge.source, edge.stated_of) for edge in own if edge.kind == MEMBER]
         edges = self._edges([*frontier, *members], self._direction)
-        known = self._known(edges)
-        new: list[_Key] = []
+        known = self._view.ends(edges)
+        new: list[NodeKey] = []
         for edge in edges:
-            relation = _relation(edge, known)
+            relation = relation_of(edge, known)
             if relation is None or (self._kinds and relation.kind not in self._kinds):
                 continue
             ends = [(edge.source, relation.source), (edge.source, relation.target)]
@@ -287,7 +305,7 @@ class _Walking:
             why=self._why,
         )
 
-    def _edges(self, nodes: Sequence[_Key], direction: Direction) -> list[FoundEdge]:
+    def _edges(self, nodes: Sequence[NodeKey], direction: Direction) -> list[FoundEdge]:
         names = list(dict.fromkeys(name for _, name in nodes))
         found = self._view.edges(names, direction)
         if len(found) >= _MOST_EDGES:
@@ -299,20 +317,8 @@ class _Walking:
             if (edge.source, edge.stated_of) in wanted or (edge.source, edge.target) in wanted
         ]
 
-    def _known(self, edges: Sequence[FoundEdge]) -> dict[_Key, Node]:
-        """The nodes at the ends of edges; names of other repositories are none."""
-        ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
-        others = {end for end in ends if end[1].startswith(tuple(_PREFIXES))}
-        names = sorted({name for _, name in ends if name})
-        known = {(one.source, one.name): _node(one) for one in self._view.defined(names)}
-        for edge in edges:
-            if not edge.stated_of:
-                name = _FILE + edge.uri
-                known[edge.source, name] = Node(name, "code", edge.source, edge.uri)
-        return {end: _other(end[1], end[0]) for end in others} | known
 
-
-def _relation(edge: FoundEdge, known: Mapping[_Key, Node]) -> Relation | None:
+def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
     """An edge between nodes that are known, as people call it; None for any other."""
     source = edge.stated_of or _FILE + edge.uri
     target = known.get((edge.source, edge.target))
@@ -334,15 +340,21 @@ def _relation(edge: FoundEdge, known: Mapping[_Key, Node]) -> Relation | None:
     )
 
 
-def _node(one: FoundSymbol) -> Node:
+def node_of(one: FoundSymbol) -> Node:
+    """The node of a definition."""
     role = _UNIT_ROLES.get(one.role, "class")
     # A class without a name has that of its document before its own.
     own = one.name.removeprefix(f"{one.uri}#")
     kind = source_type_of(role, own, one.kinds, one.document_type)
     lines = one.line_start, one.line_end
-    return Node(one.name, kind, one.source, one.uri, *lines, one.content_hash)
+    return Node(
+        *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
+        document_id=one.document_id,
+        symbol=one.local_name,
+    )
 
 
-def _other(name: str, repository: str) -> Node:
+def other_node(name: str, repository: str) -> Node:
+    """A node that is no definition, by the prefix of its name."""
     kind = next(kind for prefix, kind in _PREFIXES.items() if name.startswith(prefix))
     return Node(name, kind, repository)

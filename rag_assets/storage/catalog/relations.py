@@ -44,6 +44,7 @@ class FoundSymbol:
         source: its repository.
         document_type: the document's source type.
         kinds: what the definitions of the document are.
+        local_name: as its own text gives it.
     """
 
     name: str
@@ -58,9 +59,10 @@ class FoundSymbol:
     access_scope: str
     document_type: str
     kinds: Mapping[str, str] = field(hash=False)
+    local_name: str = ""
 
 
-_SYMBOL_FIELDS = tuple(each.name for each in fields(FoundSymbol))
+_SYMBOL_FIELDS = tuple(each.name for each in fields(FoundSymbol))[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,10 @@ def _found(row: Row[Any]) -> FoundSymbol:
     values = dict(zip(_SYMBOL_FIELDS, row, strict=True))
     name = _within_repository(row.symbol, row.uri)
     source = repository_of(row.source)
-    return FoundSymbol(**{**values, "name": name, "source": source, "kinds": row.kinds or {}})
+    return FoundSymbol(
+        **{**values, "name": name, "source": source, "kinds": row.kinds or {}},
+        local_name=row.symbol,
+    )
 
 
 def _found_edge(row: Row[Any]) -> FoundEdge:

@@ -177,17 +177,44 @@ class EntryFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class RankingRequest:
-    """A request for one ranking: by similarity to a vector, or by words.
+class Place:
+    """Where something that is looked for stands.
 
     Attributes:
-        by: the query's vector, of shape (dimensions,), or its text.
+        document_id: the document.
+        symbol: what an entry of it defines; None: any entry of it.
+    """
+
+    document_id: str
+    symbol: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Entries in a given order: those of the first place, then those of the next.
+
+    Attributes:
+        of: at most MOST_PLACES.
+    """
+
+    of: tuple[Place, ...]
+
+
+MOST_PLACES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RankingRequest:
+    """A request for one ranking: by similarity to a vector, by words, or in a given order.
+
+    Attributes:
+        by: the query's vector, of shape (dimensions,), its text, or places.
         limit: the most entries that it holds.
         entry_filter: the entries that it may contain.
         first: how many of them to return, the best ones; None returns all.
     """
 
-    by: npt.NDArray[np.float32] | str
+    by: npt.NDArray[np.float32] | str | Places
     limit: int
     entry_filter: EntryFilter = EntryFilter()
     first: int | None = None

@@ -14,7 +14,14 @@ from rag_assets.storage.index.common_words import significant_words
 from rag_assets.storage.index.elasticsearch import mapping
 from rag_assets.storage.index.elasticsearch.query_limits import leading_terms, leading_words
 from rag_assets.storage.index.identifiers import lexical_terms
-from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
+from rag_assets.storage.index.model import (
+    SYMBOL,
+    EntryFilter,
+    Owner,
+    Place,
+    Places,
+    RankingRequest,
+)
 
 ENTRY_OPTIONS: Mapping[str, Any] = {
     "_source": {"excludes": ["terms"]},
@@ -76,6 +83,8 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         return _by_words(owner, request.by, request.returned, clauses)
+    if isinstance(request.by, Places):
+        return _by_place(owner, request.by, request.returned, clauses)
     # The limit decides how the vectors are searched, whatever is returned.
     found = _by_vector(owner, request.by, request.limit, clauses)
     return {**found, "size": request.returned}
@@ -165,6 +174,35 @@ def _by_vector(
         "filter": [*mapping.owner_clauses(owner), *clauses],
     }
     return {"knn": nearest, "size": limit}
+
+
+def _by_place(
+    owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A search whose scores are the order of the places, the first one's highest."""
+    last = len(places.of)
+    found = entries(owner, clauses)
+    found["bool"] |= {
+        "should": [
+            {
+                "dis_max": {
+                    "queries": [
+                        {"constant_score": {"filter": _at(place), "boost": last - number}}
+                        for number, place in enumerate(places.of)
+                    ]
+                }
+            }
+        ],
+        "minimum_should_match": 1,
+    }
+    return {"query": found, "size": limit}
+
+
+def _at(place: Place) -> dict[str, Any]:
+    document = {"term": {"document_id": place.document_id}}
+    if place.symbol is None:
+        return document
+    return {"bool": {"filter": [document, {"term": {f"metadata.{SYMBOL}": place.symbol}}]}}
 
 
 def _by_words(

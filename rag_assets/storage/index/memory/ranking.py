@@ -16,9 +16,11 @@ from rag_assets.storage.index.common_words import significant_words
 from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.memory.state import Row
 from rag_assets.storage.index.model import (
+    SYMBOL,
     Candidate,
     EntryFilter,
     Owner,
+    Places,
     RankingRequest,
     entry_id,
     is_within,
@@ -34,6 +36,8 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
     rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
     if isinstance(request.by, str):
         scores = _word_scores(rows, request.by)
+    elif isinstance(request.by, Places):
+        scores = _place_scores(rows, request.by)
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
     found = [_candidate(row, owner, scores[row.id]) for row in rows if row.id in scores]
@@ -102,6 +106,20 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, float]:
         score = best + _OTHER_FIELDS * (sum(scores) - best) + terms[number]
         if score > 0:
             found[row.id] = score
+    return found
+
+
+def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
+    """By id: the order of the first place that an entry stands at."""
+    order: dict[tuple[str, str | None], int] = {}
+    for number, place in enumerate(places.of):
+        order.setdefault((place.document_id, place.symbol), len(places.of) - number)
+    found = {}
+    for row in rows:
+        document_id, symbol = row.fields["document_id"], row.fields["metadata"].get(SYMBOL)
+        score = max(order.get((document_id, one), 0) for one in (symbol, None))
+        if score:
+            found[row.id] = float(score)
     return found
 
 
