@@ -39,6 +39,12 @@ _TYPED: Final = re.compile(
 _TYPED_AFTER: Final = re.compile(
     r"\b(?:the\s+)?(?P<name>[A-Za-z_][\w-]*)\s+(?P<after>table|model|class|controller|route)\b"
 )
+_GAP: Final = " \0 "
+_SAYS_TYPE: Final = re.compile(
+    r"\b(?:table|route|class|controller|model)s?\s+\0|\0\s+(?:table|route|class|controller|model)\b"
+)
+"""A type that says what a name is, and asks for nothing."""
+
 _QUOTES: Final = "`\"'"
 _WORD: Final = re.compile(r"[A-Za-z]+")
 
@@ -126,7 +132,8 @@ def asked_names(
     found = list(_found(query))
     rest = query
     for name in found:
-        rest = rest.replace(name, " ")
+        rest = rest.replace(name, _GAP)
+    rest = _SAYS_TYPE.sub(" ", rest)
     words = [_singular(word.lower()) for word in _WORD.findall(rest)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     shown = [one.strip(_QUOTES) for one in found]

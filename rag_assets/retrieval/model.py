@@ -32,6 +32,11 @@ Role: TypeAlias = Literal["admin", "member", "orchestrator"]
 SkippableStep: TypeAlias = Literal["rerank"]
 """A step that a search can go on without."""
 
+SearchStrategy: TypeAlias = Literal[
+    "knn", "text", "hybrid", "walk", "walk+knn", "walk+text", "walk+hybrid"
+]
+"""How candidates were found."""
+
 MAX_TOP_K = 100
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
@@ -167,6 +172,11 @@ class Question(_Model):
         mode: by vectors, by words, or by both fused.
         rerank: Rerank the top hits with a cross-encoder.
         token_budget: tokens of all hits together at most.
+        route_name: of source code: a route by its name, its path, or method and path; what is
+            related to it is found first, as with names in the question.
+        controller_class: likewise a controller.
+        table_name: likewise a table.
+        include_run_summaries: whether changes and summaries of runs may be hits.
     """
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
@@ -178,6 +188,10 @@ class Question(_Model):
     mode: SearchMode | None = None
     rerank: bool | None = None
     token_budget: _TokenBudget | None = None
+    route_name: _Name | None = None
+    controller_class: _Name | None = None
+    table_name: _Name | None = None
+    include_run_summaries: bool = True
 
 
 class SearchRequest(Question):
@@ -293,15 +307,20 @@ class Debug:
         nearest: highest cosine of a passage that the caller may read, left out or not; None where
             the question was not embedded, or nothing was found.
         degraded: why each step was left out that SearchAnswer.degraded names.
+        strategy: "walk" where relations alone answered, "walk+hybrid" where they were searched,
+            too; else the mode.
+        paths: names along which relations were followed, from one that the question names, or
+            that was found, to each that was reached.
     """
 
-    strategy: SearchMode
+    strategy: SearchStrategy
     latency_ms: Mapping[str, float]
     total_candidates: int
     scores: tuple[Scores, ...] = ()
     threshold: float | None = None
     nearest: float | None = None
     degraded: Mapping[SkippableStep, RerankFault] = field(default_factory=dict)
+    paths: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,14 @@ from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
-from rag_assets.retrieval.model import Caller, Debug, SearchAnswer, SearchRequest, SkippableStep
+from rag_assets.retrieval.model import (
+    Caller,
+    Debug,
+    SearchAnswer,
+    SearchRequest,
+    SearchStrategy,
+    SkippableStep,
+)
 from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
@@ -40,9 +47,16 @@ from rag_assets.storage.catalog.search_state import SearchState, SearchStateRead
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.profiles import profile_of
 
 _MAX_TENANTS = 1_024
+_SHOWN_PATHS = 50
+_WALKED: Mapping[SearchMode, SearchStrategy] = {
+    "knn": "walk+knn",
+    "text": "walk+text",
+    "hybrid": "walk+hybrid",
+}
 _SCANNED_AT_ONCE = 2_000
 """Characters of a question; a longer one is scanned in a thread, beside the event loop."""
 
@@ -287,7 +301,7 @@ def _answer_of(progress: SearchProgress) -> SearchAnswer:
         mode=mode,
         degraded=tuple(degraded),
         debug=Debug(
-            mode,
+            _strategy(progress),
             progress.timings.milliseconds,
             # Not those recalled: their number would disclose passages that may not be read.
             len(progress.confirmed.by_id),
@@ -295,5 +309,13 @@ def _answer_of(progress: SearchProgress) -> SearchAnswer:
             threshold=progress.search.min_cosine,
             nearest=round(max(cosines), 6) if cosines else None,
             degraded=degraded,
+            paths=progress.walked.paths[:_SHOWN_PATHS] if progress.walked else (),
         ),
     )
+
+
+def _strategy(progress: SearchProgress) -> SearchStrategy:
+    mode, walked = progress.search.mode, progress.walked
+    if walked is None:
+        return mode
+    return "walk" if walked.alone else _WALKED[mode]

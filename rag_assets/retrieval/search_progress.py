@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.index.model import Candidate, Owner
 
-RankingKind: TypeAlias = Literal["vector", "words", "other"]
+RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,24 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
+class Walked:
+    """A walk along relations.
+
+    Attributes:
+        ids: of candidates that are related to what the question names: no threshold leaves them
+            out.
+        paths: names from one that it began at to each that it reached, most relevant first.
+        complete: whether nothing was left out for a limit.
+        alone: whether it answers the question: nothing else is searched.
+    """
+
+    ids: frozenset[str]
+    paths: tuple[tuple[str, ...], ...]
+    complete: bool = True
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SearchProgress:
     """A search between two of its steps.
 
@@ -99,6 +117,7 @@ class SearchProgress:
         excluded: ids of entries that could not be read in former attempts.
         reranking: scores of the reranker; None without reranking.
         hits: that answer; None before they are made.
+        walked: the walk that candidates were found by; None without one.
         replaced: documents of which only former versions were found, in the last attempt.
         recalls: attempts to recall current versions, since entries were read last.
         reads: attempts to read what was found.
@@ -127,6 +146,7 @@ class SearchProgress:
     excluded: frozenset[str] = frozenset()
     reranking: Reranking | None = None
     hits: Sequence[Hit] | None = None
+    walked: Walked | None = None
     replaced: frozenset[tuple[str, str, str]] = frozenset()
     recalls: int = 0
     reads: int = 0

@@ -235,6 +235,10 @@ class View:
         """The definitions of a document."""
         return self._permitted(self.query.within(self.readable, [uri]))
 
+    def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions of documents."""
+        return self._permitted(self.query.within(self.readable, uris)) if uris else []
+
     def edges(self, nodes: Sequence[str], direction: Direction) -> list[FoundEdge]:
         """The edges that begin or end at nodes."""
         return self._permitted(self.query.edges(self.readable, nodes, direction, _MOST_EDGES))

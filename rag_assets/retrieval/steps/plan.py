@@ -16,6 +16,7 @@ from types import MappingProxyType
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.budget import Budget
+from rag_assets.retrieval.steps.expand import Expand
 from rag_assets.retrieval.steps.fuse import Fuse
 from rag_assets.retrieval.steps.protocol import SearchServices, Step, StepFactory
 from rag_assets.retrieval.steps.read import Read
@@ -23,11 +24,14 @@ from rag_assets.retrieval.steps.recall import Recall
 from rag_assets.retrieval.steps.rerank import Rerank
 from rag_assets.retrieval.steps.score import Score
 from rag_assets.retrieval.steps.verify import Verify
+from rag_assets.retrieval.steps.walk import Walk
 from rag_assets.systems.registry import Systems, installed_systems
 
 BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
     {
+        "walk": Walk,
         "recall": Recall,
+        "expand": Expand,
         "verify": Verify,
         "fuse": Fuse,
         "score": Score,
@@ -36,9 +40,11 @@ BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
         "budget": Budget,
     }
 )
-"""The built-in steps by name, in the order of the default list."""
+"""The built-in steps by name, in their usual order."""
 
-DEFAULT_STEPS: tuple[str, ...] = tuple(BUILT_IN)
+_OF_CODE = frozenset({"walk", "expand"})
+
+DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name not in _OF_CODE)
 
 _REQUIRED = ("verify", "fuse", "read")
 _TRUSTED = frozenset(BUILT_IN.values())
@@ -122,6 +128,9 @@ def _require_order(where: str, names: Sequence[str]) -> None:
     places = {name: place for place, name in enumerate(names)}
     rules = (
         ("recall", "before", "verify"),
+        ("walk", "before", "recall"),
+        ("expand", "after", "recall"),
+        ("expand", "before", "verify"),
         ("score", "after", "fuse"),
         ("score", "before", "read"),
         ("rerank", "after", "read"),
@@ -180,7 +189,7 @@ class SearchPlan:
             name, step = self._steps[at]
             progress = await self._after(name, step, progress)
             if progress.repeat and repeats < _MAX_REPEATS:
-                progress = replace(progress, rankings=(), verified=None, repeat=False)
+                progress = replace(progress, rankings=(), walked=None, verified=None, repeat=False)
                 at, repeats = 0, repeats + 1
             else:
                 at += 1

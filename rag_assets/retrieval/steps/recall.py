@@ -16,6 +16,7 @@ from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchPro
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 
+_OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
 
@@ -61,6 +62,8 @@ class Recall:
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
         """
+        if progress.walked is not None and progress.walked.alone:
+            return progress
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
             limit, first = candidate_count(progress.search.depth), first_count(progress)
@@ -109,7 +112,7 @@ def _queries(progress: SearchProgress) -> list[_Query]:
 
 def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     """The filters of the request, and once more with the paths whose hits rank higher."""
-    wide = _entry_filter(progress.search, progress.scopes)
+    wide = entry_filter_of(progress.search, progress.scopes)
     filters = progress.search.request.filters.paths
     preferred = progress.search.request.must_include_paths
     if not preferred:
@@ -122,11 +125,13 @@ def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
 
 
-def _entry_filter(search: ResolvedSearch, scopes: frozenset[str]) -> EntryFilter:
+def entry_filter_of(search: ResolvedSearch, scopes: frozenset[str]) -> EntryFilter:
+    """What an entry must be for a search."""
     request, filters = search.request, search.request.filters
     return EntryFilter(
         scopes=scopes,
         source_types=request.source_types,
+        without_source_types=() if request.include_run_summaries else _OF_RUNS,
         documents=filters.documents,
         paths=filters.paths,
         languages=filters.languages,

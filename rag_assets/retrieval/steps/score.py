@@ -34,9 +34,14 @@ class Score:
                 progress.serving.index_name, progress.owner, progress.vector, missing
             )
         cosines = {**progress.cosines, **scored}
+        named = progress.walked.ids if progress.walked is not None else frozenset()
         return replace(
             progress,
             cosines=cosines,
             unread=progress.unread | {d.id for d in progress.order if d.id not in cosines},
-            order=[d for d in progress.order if cosines.get(d.id, _BELOW_ANY) >= threshold],
+            order=[
+                d
+                for d in progress.order
+                if d.id in named or cosines.get(d.id, _BELOW_ANY) >= threshold
+            ],
         )

@@ -154,6 +154,7 @@ class EntryFilter:
     Attributes:
         scopes: access scopes, one of which an entry must have; None: any.
         source_types, sources, documents: one of which it must belong to.
+        without_source_types: none of which it may belong to.
         paths: one of which its document must be within; see is_within.
         languages: one of which its document must have.
         modified_after, modified_before: bounds of its document's modified_at; the first is
@@ -165,6 +166,7 @@ class EntryFilter:
 
     scopes: frozenset[str] | None = None
     source_types: tuple[str, ...] = ()
+    without_source_types: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()

@@ -13,6 +13,10 @@ SYSTEM = System(
         # The description's figure for its model; for others no cosine is known that separates
         # answers from passages that are merely near them (decision 0038).
         thresholds={"openai/text-embedding-3-large": 0.25},
+        retrieval_steps=(
+            *("walk", "recall", "expand", "verify", "fuse", "score", "read", "rerank"),
+            "budget",
+        ),
         requires_project=True,
         derives_documents=True,
     ),

@@ -129,6 +129,9 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
         clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
     clauses += _modified(entry_filter.modified_after, entry_filter.modified_before)
     clauses += [{"term": {"tags": tag}} for tag in entry_filter.tags]
+    if entry_filter.without_source_types:
+        without = {"terms": {"source_type": list(entry_filter.without_source_types)}}
+        clauses.append({"bool": {"must_not": [without]}})
     clauses += [_one_of(f"metadata.{key}", values) for key, values in entry_filter.metadata.items()]
     clauses += [
         {"bool": {"must_not": [_one_of(f"metadata.{key}", values)]}}

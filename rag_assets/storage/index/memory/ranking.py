@@ -68,6 +68,7 @@ def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
     return (
         (wanted.scopes is None or stored["access_scope"] in wanted.scopes)
         and all(not values or stored.get(name) in values for name, values in one_of)
+        and stored["source_type"] not in wanted.without_source_types
         and (not paths or any(is_within(stored["uri"], path) for path in paths))
         and (after is None or modified >= stamp(after))
         and (before is None or modified < stamp(before))

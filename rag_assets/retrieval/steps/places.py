@@ -1,0 +1,51 @@
+"""Places of what a walk reached, and the candidates that stand there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rag_assets.code.relations import TABLE
+from rag_assets.retrieval.flow import Flow, Reached
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.recall import entry_filter_of
+from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places, RankingRequest
+from rag_assets.storage.index.protocols import EntrySearcher
+
+_MOST_CANDIDATES: Final = 100
+
+
+def related(found: Flow) -> list[Place]:
+    """The places of what was reached and of what states relations of it, most relevant first."""
+    scored = [(one.score, place) for one in found.reached if (place := _place(one)) is not None]
+    scored += [(score, Place(document_id)) for document_id, score in found.stating.items()]
+    # Sorting keeps the order of what is equally relevant.
+    scored.sort(key=lambda one: -one[0])
+    return list(dict.fromkeys(place for _, place in scored))[:MOST_PLACES]
+
+
+def _place(one: Reached) -> Place | None:
+    node = one.node
+    if node.document_id is None:
+        return None
+    before = one.path[-2] if len(one.path) > 1 else ""
+    if node.content_hash is None and before.startswith(TABLE):
+        # A statement of a migration is an entry of its own, called after its table.
+        return Place(node.document_id, before.removeprefix(TABLE))
+    return Place(node.document_id, None if node.content_hash is None else node.symbol)
+
+
+async def found_places(
+    searcher: EntrySearcher, progress: SearchProgress, places: Sequence[Place]
+) -> Sequence[Candidate]:
+    """The entries at places that the request's filters let through, in the order of the places."""
+    if not places:
+        return ()
+    wanted = RankingRequest(
+        Places(tuple(places)),
+        _MOST_CANDIDATES,
+        entry_filter_of(progress.search, progress.scopes),
+    )
+    index, owner = progress.serving.index_name, progress.owner
+    [candidates] = await searcher.rankings(index, owner, [wanted])
+    return candidates

@@ -1,0 +1,100 @@
+"""Walk: candidates that are related to what a question names, in tenants that read source code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from anyio.to_thread import run_sync
+
+from rag_assets.ingest.sources.model import uri_of
+from rag_assets.retrieval.asked_names import AskedNames, asked_names
+from rag_assets.retrieval.flow import Flow, flow
+from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
+from rag_assets.retrieval.steps.places import found_places, related
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.walk import USUAL_STEPS, Node, NodeKey, View, Walker, node_of
+from rag_assets.tenants.model import Tenant
+
+_NAMED = 2
+"""Rankings that one counts as: what is named outweighs what is merely near."""
+_ENOUGH = 0.2
+"""Relevance from which on what was reached answers a question for relations alone."""
+_MOST_SEEDS = 40
+
+
+class Walk:
+    """Walks from the names in a question, and in its options, before anything is searched.
+
+    Where the question asks for nothing but relations, and the walk finds some, that is the answer:
+    no vector is needed.
+
+    Args:
+        services: read relations and the index.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._walker = Walker(services.catalog, services.policy)
+        self._searcher = services.searcher
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Add a ranking of what is related to the names; the same progress where there is none."""
+        search = progress.search
+        request = search.request
+        if not search.tenant.reads_code or progress.walked is not None:
+            return progress
+        asked = asked_names(
+            request.query,
+            route_name=request.route_name,
+            controller_class=request.controller_class,
+            table_name=request.table_name,
+        )
+        if not asked.names:
+            return progress
+        with progress.timings.part("walk"):
+            view = self._walker.view(progress.ref.id, progress.serving.number, progress.caller)
+            found = await run_sync(partial(_walked, view, search.tenant, asked))
+            chosen = _chosen(found, asked)
+            candidates = await found_places(self._searcher, progress, related(chosen or found))
+        if not candidates:
+            return progress
+        walked = Walked(
+            ids=frozenset(one.id for one in candidates),
+            paths=tuple(one.path for one in found.reached if len(one.path) > 1),
+            complete=found.complete,
+            alone=chosen is not None and request.mode is None,
+        )
+        ranking = Ranking("walk", candidates)
+        return replace(progress, walked=walked, rankings=[*progress.rankings, *[ranking] * _NAMED])
+
+
+def _walked(view: View, tenant: Tenant, asked: AskedNames) -> Flow:
+    nodes: dict[NodeKey, Node] = {}
+    for name in asked.names:
+        nodes |= _named(view, tenant, name)
+    seeds = dict.fromkeys([*nodes][:_MOST_SEEDS], 1.0)
+    return flow(view, seeds, nodes, depth=USUAL_STEPS, wanted=asked.wanted)
+
+
+def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
+    """What a name stands for: definitions, routes, tables, or all that a file defines."""
+    found = view.named(name)
+    if not found and "/" in name:
+        uris = [name, *(uri_of(source.name, name.lstrip("/")) for source in tenant.sources)]
+        found = view.within_any(uris)
+    return {(one.source, one.name): node_of(one) for one in found}
+
+
+def _chosen(found: Flow, asked: AskedNames) -> Flow | None:
+    """What answers a question for relations alone; None for other questions.
+
+    It is what the question asks for by type, near enough; nothing of it: the walk is no answer.
+    """
+    if not asked.relational or not asked.wanted:
+        return found if asked.relational else None
+    kept = tuple(
+        one
+        for one in found.reached
+        if len(one.path) == 1 or (one.node.source_type in asked.wanted and one.score >= _ENOUGH)
+    )
+    return replace(found, reached=kept) if any(len(one.path) > 1 for one in kept) else None
