@@ -19,6 +19,7 @@ import pytest
 from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
+from rag_assets.pipeline.deriving import derive_documents
 from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.judging import Judge
@@ -151,8 +152,10 @@ def stages_of(
     yield {"embedded": embed_chunks(work.context, work).embedded}
     published = publish_slice(ctx, work, judge)
     finish(ctx)
+    derived = derive_documents(ctx)
     yield {
         "upserted": published.upserted,
         "deleted": published.deleted,
-        "pending": published.pending,
+        "derived": derived.changed,
+        "pending": published.pending + derived.changed,
     }

@@ -14,8 +14,8 @@ _LONGEST: Final = 1_000
 
 def path_template(path: str) -> str:
     """A path with `{}` for each parameter, in lower case, with one slash at its beginning alone."""
-    segments = [part for part in path.partition("?")[0].split("/") if part]
-    return "/" + "/".join(_PARAMETER.sub("{}", part) for part in segments).lower()
+    bare = _PARAMETER.sub("{}", path).partition("?")[0]
+    return "/" + "/".join(part for part in bare.split("/") if part).lower()
 
 
 def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:

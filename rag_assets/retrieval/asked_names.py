@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -13,39 +13,31 @@ from rag_assets.code.source_types import SourceType
 
 MOST_NAMES = 12
 
-_METHOD: Final = r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)"
-_PATTERNS: Final = (
-    # A request: POST /invoices/{invoice}.
-    rf"\b{_METHOD}\s+/[^\s`'\"?,;]*",
-    # A file: app/Models/Invoice.php.
-    r"(?<![\w/])(?:[\w.@-]+/)+[\w@-]+\.\w{1,8}\b",
-    # A path: /invoices/{invoice}/edit.
-    r"(?<![\w/<.])/[\w{}<>:.-]+(?:/[\w{}<>:.*-]+)*",
-    # Qualified with a method: Invoice@total, App\Models\Invoice::total, billing.models.Invoice.
-    r"\\?[A-Za-z_]\w*(?:\\[A-Za-z_]\w*)*(?:@|::|->)[A-Za-z_]\w*",
-    r"\\?[A-Za-z_]\w*(?:\\[A-Za-z_]\w*)+",
-    # With dots: invoices.store, billing.models.Invoice.
-    r"(?<![\w.])[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+(?![\w.]*\()",
-    # InvoiceController, sendReminder, invoice_lines.
-    r"\b[A-Z]+[a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b[a-z0-9]+(?:_[a-z0-9]+)+\b",
-    # Whatever is marked as a name.
-    r"`[^`\s]{1,200}`|\"[\w.\\:@/{}-]{1,200}\"|'[\w.\\:@/{}-]{1,200}'",
-)
-_NAME: Final = re.compile("|".join(f"(?:{one})" for one in _PATTERNS))
-_TYPED: Final = re.compile(
-    r"\b(?P<before>table|tables|model|class|controller|route|job|event|listener|policy|middleware"
-    r"|service|command)\s+(?:named\s+|called\s+)?(?P<name>[A-Za-z_][\w-]*)\b"
-)
-_TYPED_AFTER: Final = re.compile(
-    r"\b(?:the\s+)?(?P<name>[A-Za-z_][\w-]*)\s+(?P<after>table|model|class|controller|route)\b"
-)
-_GAP: Final = " \0 "
-_SAYS_TYPE: Final = re.compile(
-    r"\b(?:table|route|class|controller|model)s?\s+\0|\0\s+(?:table|route|class|controller|model)\b"
-)
-"""A type that says what a name is, and asks for nothing."""
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_TOKEN: Final = re.compile(r"[^\s,;!()\"'`]+")
+_LONGEST: Final = 300
+"""Characters of a name; what is longer is none."""
 
+_PART: Final = r"[A-Za-z_]\w*"
+_SHAPES: Final = (
+    # A file: app/Models/Invoice.php; a path: /invoices/{invoice}/edit.
+    r"(?:[\w.@-]+/)+[\w@-]+\.\w{1,8}",
+    r"/[\w{}<>:.*/-]+",
+    # Qualified: Invoice@total, App\Models\Invoice::total, App\Models\Invoice.
+    rf"\\?{_PART}(?:\\{_PART})*(?:@|::|->){_PART}",
+    rf"\\?{_PART}(?:\\{_PART})+",
+    # With dots: invoices.store, billing.models.Invoice; no abbreviation.
+    r"(?=[\w.-]*\w{3})[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+",
+    # InvoiceController, sendReminder, invoice_lines.
+    r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
+)
+_NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_TYPES: Final = frozenset(
+    {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
+    | {"middleware", "service", "command"}
+)
 _QUOTES: Final = "`\"'"
+_ENDS: Final = ".:?"
 _WORD: Final = re.compile(r"[A-Za-z]+")
 
 _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
@@ -129,28 +121,67 @@ def asked_names(
     """
     given = [one for one in (route_name, controller_class) if one]
     given += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
-    found = list(_found(query))
-    rest = query
-    for name in found:
-        rest = rest.replace(name, _GAP)
-    rest = _SAYS_TYPE.sub(" ", rest)
-    words = [_singular(word.lower()) for word in _WORD.findall(rest)]
+    said = _read(query)
+    words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
-    shown = [one.strip(_QUOTES) for one in found]
-    names = tuple(dict.fromkeys([*given, *filter(None, shown)]))[:MOST_NAMES]
+    names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
     plain = all(word in _RELATIONAL or word in _WANTED for word in words)
     return AskedNames(names, frozenset(wanted), bool(names) and plain)
 
 
-def _found(query: str) -> Iterator[str]:
-    """Names in a question as they stand there."""
-    for one in _NAME.finditer(query):
-        yield one.group().rstrip(".:,;")
-    rest = _NAME.sub(" ", query)
-    for pattern in (_TYPED, _TYPED_AFTER):
-        for one in pattern.finditer(rest):
-            if _singular(one["name"].lower()) not in _RELATIONAL | _WANTED.keys():
-                yield one["name"]
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A question's names, and the rest of its words."""
+
+    names: list[str]
+    rest: list[str]
+
+
+def _read(query: str) -> _Said:
+    said = _Said([], [])
+    tokens = list(_TOKEN.finditer(query))
+    at = 0
+    while at < len(tokens):
+        token = tokens[at].group().rstrip(_ENDS)
+        after = tokens[at + 1].group().rstrip(_ENDS) if at + 1 < len(tokens) else ""
+        if token in _METHODS and after.startswith("/"):
+            said.names.append(f"{token} {after}"[:_LONGEST])
+            at += 2
+        elif _is_name(token, tokens[at], query):
+            said.names.append(token)
+            # A type that says what a name is asks for nothing.
+            if said.rest and said.rest[-1] in _TYPES:
+                said.rest.pop()
+            at += 2 if after in _TYPES else 1
+        elif token in _TYPES and _may_be_called(after):
+            said.names.append(after)
+            at += 2
+        elif after in _TYPES and _may_be_called(token):
+            said.names.append(token)
+            at += 2
+        else:
+            said.rest.append(token)
+            at += 1
+    return said
+
+
+def _is_name(token: str, found: re.Match[str], query: str) -> bool:
+    """Whether a word has the shape of a name, or is marked as one."""
+    if not token or len(token) > _LONGEST:
+        return False
+    before, after = (
+        query[max(0, found.start() - 1) : found.start()],
+        query[found.end() : found.end() + 1],
+    )
+    quoted = before == after and before in {*_QUOTES} and before != ""
+    return quoted or _NAME.fullmatch(token) is not None
+
+
+def _may_be_called(word: str) -> bool:
+    """Whether a word beside a type may be the name of one: no word of a question."""
+    plain = word.lower()
+    known = plain in _RELATIONAL or _singular(plain) in _RELATIONAL | _WANTED.keys()
+    return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known
 
 
 def _singular(word: str) -> str:

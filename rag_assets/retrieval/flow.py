@@ -173,7 +173,8 @@ class _Spread:
         reached = [
             Reached(
                 node,
-                self._scores[key] * (_WANTED if node.source_type in wanted else 1.0),
+                self._scores[key]
+                * (_WANTED if node.source_type in wanted or key in seeds else 1.0),
                 self._paths[key],
             )
             for key, node in self._nodes.items()

@@ -107,11 +107,11 @@ def chunk_document(
         chunks=tuple(kept),
         language=language,
         dropped=tuple(dropped),
-        facts=tuple(_located(cut.facts, parsed.text)),
+        facts=tuple(located(cut.facts, parsed.text)),
     )
 
 
-def _located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
+def located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
     """The facts in order, with their lines and the text of their evidence."""
     line_ends = [found.start() for found in re.finditer("\n", text)]
     for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):

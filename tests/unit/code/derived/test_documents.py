@@ -1,0 +1,211 @@
+"""Derived documents: what several files state together, and the text that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.code.derived.documents import derived_documents
+from rag_assets.code.derived.model import Derivation, DerivedDocument, Statement
+from rag_assets.code.derived.text import read, rendered
+from rag_assets.code.model import EVIDENCE, FileFacts
+from rag_assets.code.names import route_keys, table_keys
+from rag_assets.code.reading import read_code
+from rag_assets.code.relations import Edge, relations_of
+from rag_assets.ingest.chunking.chunk_set import located
+from rag_assets.ingest.chunking.model import embedding_text
+
+LARAVEL = {
+    "app/Providers/RouteServiceProvider.php": """<?php
+namespace App\\Providers;
+use Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider as Base;
+use Illuminate\\Support\\Facades\\Route;
+class RouteServiceProvider extends Base {
+    public function boot() {
+        $this->routes(fn () => Route::middleware('web')->group(base_path('routes/web.php')));
+    }
+}
+""",
+    "routes/web.php": """<?php
+use App\\Http\\Controllers\\InvoiceController;
+use Illuminate\\Support\\Facades\\Route;
+Route::middleware(['auth'])->group(function () {
+    Route::post('/invoices', [InvoiceController::class, 'store'])->name('invoices.store');
+});
+Route::any('/ping', fn () => 'pong');
+""",
+    "app/Models/Invoice.php": """<?php
+namespace App\\Models;
+class Invoice extends \\Illuminate\\Database\\Eloquent\\Model
+{
+}
+""",
+    "database/migrations/2024_01_01_000000_create_invoices.php": """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void {
+        Schema::create('invoices', function ($table) {
+            $table->id();
+            $table->string('number', 40)->nullable();
+            $table->foreignId('customer_id')->constrained()->cascadeOnDelete();
+        });
+    }
+};
+""",
+}
+DJANGO = {
+    "manage.py": "",
+    "billing/__init__.py": "",
+    "billing/models.py": "from django.db import models\nclass Bill(models.Model): ...\n",
+    "billing/views.py": "from django.http import HttpResponse\ndef show(request, pk): ...\n",
+    "billing/urls.py": (
+        "from django.urls import path\nfrom billing import views\n"
+        "urlpatterns = [path('bills/<int:pk>/', views.show, name='bill')]\n"
+    ),
+}
+
+
+def derived(files: Mapping[str, str]) -> Derivation:
+    languages = {".php": "php", ".py": "python"}
+    found = []
+    for path, text in files.items():
+        language = languages[path[path.rfind(".") :]]
+        facts = located(read_code(text, f"text/x-{language}").facts, text)
+        found.append(FileFacts(path, language, tuple(facts)))
+    return derived_documents(found)
+
+
+def edges(document: DerivedDocument) -> Sequence[Edge]:
+    return relations_of(read(rendered(document)).facts, namespaced=False).edges
+
+
+def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:
+    found = {one.name: one for one in derived(LARAVEL).documents}
+    assert found.keys() == {"route:POST /invoices", "route:ANY /ping", "table:invoices"}
+    route = found["route:POST /invoices"]
+    assert route.lines == (
+        "route POST /invoices",
+        "methods: POST",
+        "name: invoices.store",
+        "action: App\\Http\\Controllers\\InvoiceController@store",
+        "middleware: web, auth",
+    )
+    told = {(one.kind, one.target): (one.path, one.line_start) for one in edges(route)}
+    web, provider = "routes/web.php", "app/Providers/RouteServiceProvider.php"
+    assert told == {
+        ("routes_to", "App\\Http\\Controllers\\InvoiceController::store"): (web, 5),
+        ("guarded_by", "middleware:auth"): (web, 4),
+        ("guarded_by", "middleware:web"): (provider, 7),
+        ("in_group", f"file:{web}"): (web, 4),
+        ("in_group", f"file:{provider}"): (provider, 7),
+        ("serves", "endpoint:POST /invoices"): (web, 5),
+    }
+    assert {one.source for one in edges(route)} == {"route:POST /invoices"}
+
+
+def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -> None:
+    [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
+    assert table.lines == (
+        "table invoices",
+        "models: App\\Models\\Invoice",
+        "columns:",
+        "- id bigInteger, unsigned, autoIncrement",
+        "- number string, nullable, length 40",
+        "- customer_id bigInteger, unsigned",
+        "indexes:",
+        "- primary (id) primary",
+        "foreign keys:",
+        "- (customer_id) to customers (id) on delete cascade",
+    )
+    told = {(one.kind, one.source, one.target): one for one in edges(table)}
+    maps = told["maps_to", "App\\Models\\Invoice", "table:invoices"]
+    assert (maps.how, maps.path, maps.line_start) == ("convention", "app/Models/Invoice.php", 3)
+    assert maps.confidence < 1
+    assert ("references", "table:invoices", "table:customers") in told
+    assert all(kind != "changed_in" for kind, *_ in told), "migrations state that themselves"
+
+
+def test_routes_and_tables_of_django_are_derived_too() -> None:
+    found = {one.name: one for one in derived(DJANGO).documents}
+    [route] = [one for one in found.values() if one.source_type == "route"]
+    assert "name: bill" in route.lines
+    assert ("routes_to", "billing.views.show", "billing/urls.py", 3) in {
+        (one.kind, one.target, one.path, one.line_start) for one in edges(route)
+    }
+    assert set(route.called) >= set(route_keys((), "/bills/<int:pk>/", "bill"))
+
+
+def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
+    moved = {**LARAVEL, "routes/web.php": LARAVEL["routes/web.php"].replace("<?php", "<?php\n\n")}
+    before, after = (
+        {one.name: rendered(one) for one in derived(files).documents} for files in (LARAVEL, moved)
+    )
+    name = "route:POST /invoices"
+    assert before[name] != after[name]
+    texts = [embedding_text(None, (), text, is_code=True) for text in (before[name], after[name])]
+    assert texts[0] == texts[1]
+    assert "invoices.store" in texts[0]
+
+
+def test_files_of_no_framework_have_no_derived_documents() -> None:
+    assert (
+        derived({"a.py": "def route(): ...\n", "b.php": "<?php\nfunction x() {}\n"}).documents == ()
+    )
+
+
+PLACE = ("path", "lines", "evidence")
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
+)
+LINES = st.integers(min_value=1, max_value=9_999)
+STATEMENTS = st.builds(
+    Statement,
+    kind=st.sampled_from(["routes_to", "guarded_by", "maps_to", "references"]),
+    source=st.one_of(st.just(""), st.builds("{} {}".format, WORDS, WORDS)),
+    target=st.builds("{} {}%".format, WORDS, WORDS),
+    how=st.sampled_from(["stated", "convention", "inferred"]),
+    path=st.builds("{}/a b%20/{}.php".format, WORDS, WORDS),
+    line_start=LINES,
+    line_end=st.integers(min_value=10_000, max_value=20_000),
+    evidence=WORDS,
+)
+
+
+@given(uri=WORDS, name=WORDS, stated=st.lists(STATEMENTS, max_size=6))
+def test_what_is_written_is_read(uri: str, name: str, stated: list[Statement]) -> None:
+    heading = f"GET /{uri}"
+    lines = (f"route {heading}", "methods: GET, HEAD", f"name: {name}")
+    called = route_keys(("GET", "HEAD"), f"/{uri}", name)
+    document = DerivedDocument("route", f"route:{heading}", called, lines, tuple(stated))
+    text = rendered(document)
+    reading = read(text)
+    declared, *facts = reading.facts
+    assert declared.symbol == document.name
+    assert set(declared.values["called"]) == set(called)
+    found = [
+        tuple(f.values[name] for name in ("kind", "source", "target", "how", *PLACE)) for f in facts
+    ]
+    wanted = [
+        (
+            *(one.kind, one.source or document.name, one.target, one.how),
+            *(one.path, [one.line_start, one.line_end], one.evidence),
+        )
+        for one in stated
+    ]
+    assert sorted(found, key=repr) == sorted(wanted, key=repr)
+    [unit] = reading.units
+    assert text[unit.start : unit.end].strip() == text.strip()
+
+
+def test_a_text_that_is_no_derived_document_says_so_and_states_nothing() -> None:
+    reading = read(f"something else{EVIDENCE}a.php:1 x\n  routes_to Y\n")
+    assert reading.facts == ()
+    assert reading.notes == ("it has no heading",)
+
+
+def test_a_table_is_called_by_its_name_alone() -> None:
+    [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
+    assert read(rendered(table)).facts[0].values["called"] == list(table_keys("invoices"))
