@@ -122,7 +122,7 @@ def flow(
     for _ in range(depth):
         if frontier:
             frontier = spread.step(frontier)
-    return spread.found(frozenset(wanted), frozenset(seeds))
+    return spread.found(frozenset(wanted))
 
 
 class _Spread:
@@ -168,18 +168,18 @@ class _Spread:
             self._nodes[key] = known[key]
         return kept
 
-    def found(self, wanted: frozenset[str], seeds: frozenset[NodeKey]) -> Flow:
+    def found(self, wanted: frozenset[str]) -> Flow:
         """What was reached, most relevant first."""
         reached = [
             Reached(
                 node,
-                self._scores[key]
-                * (_WANTED if node.source_type in wanted or key in seeds else 1.0),
+                self._scores[key] * (_WANTED if node.source_type in wanted else 1.0),
                 self._paths[key],
             )
             for key, node in self._nodes.items()
         ]
-        reached.sort(key=lambda one: (-one.score, one.node.name))
+        # What was named comes before all that is related to it.
+        reached.sort(key=lambda one: (len(one.path) > 1, -one.score, one.node.name))
         defining = {one.node.document_id for one in reached}
         stating = {id_: s for id_, s in self._stating.items() if id_ not in defining}
         return Flow(tuple(reached), stating, self._complete)
