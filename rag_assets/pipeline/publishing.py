@@ -193,6 +193,17 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
     return upserted, deleted
 
 
+def _chunk_events(batch: Sequence[Version], entries: Sequence[Entry]) -> list[dict[str, object]]:
+    """One event a document, with the places of its chunks: byte offsets of its text."""
+    starts: dict[str, list[int]] = {}
+    for entry in entries:
+        starts.setdefault(entry.document.document_id, []).append(entry.chunk.byte_start)
+    return [
+        {"uri": one.uri, "source_type": one.source_type, "chunks": starts.get(one.document_id, [])}
+        for one in (version.document for version in batch)
+    ]
+
+
 def _publish_batch(
     ctx: TenantContext, work: Work, batch: Sequence[Version], entries: Sequence[Entry]
 ) -> tuple[int, int]:
@@ -228,6 +239,8 @@ def _publish_batch(
         raise
     events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
+    if ctx.tenant.reads_code:
+        ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _chunk_events(batch, entries))
     kept = {v.document.document_id: v.key for v in batch}
     if before and not may_replace:
         # The documents stay marked: their former entries go once the catalog is accepted.

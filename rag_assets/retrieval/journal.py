@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import Clarification, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -34,7 +34,7 @@ class _JournalEntry:
 
 
 class SearchJournal:
-    """Writes rag_search_started and rag_search_completed.
+    """Writes rag_search_started, rag_search_completed and paused_for_input.
 
     Questions are recorded with credentials masked, and cut where they are long; of passages only
     ids and scores. Where more searches are made than can be written, the events of some
@@ -65,8 +65,10 @@ class SearchJournal:
             request: its question's credentials masked.
             mode, top_k: with the tenant's defaults.
         """
-        search = JournaledSearch(self, ref, secrets.token_hex(8), request.caller.name)
-        search.record("rag_search_started", {"query": request.query, "mode": mode, "top_k": top_k})
+        search = JournaledSearch(
+            self, ref, secrets.token_hex(8), request.caller.name, request.query
+        )
+        search.record("rag_search_started", {"mode": mode, "top_k": top_k})
         return search
 
     def record(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
@@ -97,13 +99,14 @@ class JournaledSearch:
     """The journal's view of one search.
 
     Attributes:
-        search_id: in both of its events.
+        search_id, query: in all of its events.
     """
 
     journal: SearchJournal
     ref: TenantRef
     search_id: str
     caller: str | None
+    query: str
 
     def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
         """Record the result: the passages found, and those that the budget left."""
@@ -123,13 +126,18 @@ class JournaledSearch:
             },
         )
 
+    def paused(self, clarification: Clarification) -> None:
+        """Record that the user has to be asked before anything goes on."""
+        asked = {"question": clarification.question, "names": list(clarification.names)}
+        self.record("paused_for_input", asked)
+
     def failed(self, error: BaseException) -> None:
         """Record that there is no answer."""
         self.record("rag_search_completed", {"error": type(error).__name__})
 
     def record(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
         """Write one of its events in the background."""
-        common = {"search_id": self.search_id, "caller": self.caller}
+        common = {"search_id": self.search_id, "caller": self.caller, "query": self.query}
         self.journal.record(self.ref, kind, {**common, **payload})
 
 

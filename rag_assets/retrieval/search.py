@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from anyio.to_thread import run_sync
 
@@ -21,10 +21,12 @@ from rag_assets.common.errors import (
 )
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
     Caller,
+    Clarification,
     Debug,
     SearchAnswer,
     SearchRequest,
@@ -40,6 +42,7 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import SearchPlan, StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
+from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
@@ -149,10 +152,14 @@ class AsyncRetriever:
             with limited(patience.whole, _late):
                 progress = await self._run(progress, named=generation is not None)
             answer = _answer_of(progress)
+            if answer.needs_clarification and config.reads_code:
+                answer = replace(answer, clarification=await self._clarification(progress))
         except BaseException as error:
             journaled.failed(error)
             raise
         journaled.completed(answer, progress)
+        if answer.clarification is not None:
+            journaled.paused(answer.clarification)
         return answer
 
     async def masked(self, question: str) -> str:
@@ -211,6 +218,11 @@ class AsyncRetriever:
         await self._services.reader.close()
         await run_sync(self._meter.close)
         await run_sync(self._journal.close)
+
+    async def _clarification(self, progress: SearchProgress) -> Clarification:
+        walker = Walker(self._services.catalog, self.policy)
+        view = walker.view(progress.ref.id, progress.serving.number, progress.caller)
+        return await run_sync(partial(clarification_of, view, progress.search.request.query))
 
     async def _state(
         self, tenant_id: str, principals: tuple[str, ...], generation: int | None

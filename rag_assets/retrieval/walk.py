@@ -235,6 +235,10 @@ class View:
         """The definitions of a document."""
         return self._permitted(self.query.within(self.readable, [uri]))
 
+    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Some definitions whose names hold one of these parts."""
+        return self._permitted(self.query.like(self.readable, parts, limit))
+
     def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """The definitions of documents."""
         return self._permitted(self.query.within(self.readable, uris)) if uris else []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from rag_assets.pipeline.labelling import files_of
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.walk import Walker
+from rag_assets.storage.catalog.events import EventKind
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.unit.code.derived.test_documents import LARAVEL
@@ -221,3 +224,57 @@ def test_scopes_have_derived_documents_of_their_own(
     assert not any("secrets" in name for path in open_answer.debug.paths for name in path)
     closed = asked(driver, "derived-scopes", question, caller=board)
     assert closed.hits[0].symbol == "route:POST /secrets"
+
+
+def events(driver: Driver, tenant: str, kind: EventKind) -> list[Mapping[str, Any]]:
+    found = driver.session.catalog.events.latest(tenant, kind=kind, limit=1_000)
+    return [event.payload for event in found]
+
+
+def test_where_nothing_is_near_the_user_is_asked_with_names_that_are_like(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    answer = asked(driver, tenant, "how do invoices become pigeons", min_score=0.999)
+    assert answer.needs_clarification
+    assert not answer.hits
+    assert answer.clarification is not None
+    assert "invoices" in answer.clarification.names
+    assert all(name in answer.clarification.question for name in answer.clarification.names)
+    [paused] = events(driver, tenant, "paused_for_input")
+    assert paused["names"] == list(answer.clarification.names)
+    assert paused["query"] == "how do invoices become pigeons"
+    [started] = events(driver, tenant, "rag_search_started")
+    [completed] = events(driver, tenant, "rag_search_completed")
+    assert started["query"] == completed["query"] == paused["query"]
+    nothing = asked(driver, tenant, "zzzz qqqq", min_score=0.999)
+    assert nothing.clarification is not None
+    assert nothing.clarification.names == ()
+
+
+def test_hits_take_a_share_of_the_window_of_the_model_that_reads_them(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    question = "What controller serves route invoices.store and which model does it touch?"
+    whole = asked(driver, tenant, question, model="gpt-4o")
+    assert whole.omitted == 0
+    narrow = asked(driver, tenant, question, token_budget=320)
+    assert narrow.omitted
+    assert narrow.hits
+    assert not any(hit.trimmed for hit in narrow.hits)
+    assert len(asked(driver, tenant, question, model="no-such-model").hits) == len(whole.hits)
+
+
+def test_each_document_has_one_event_with_its_chunks(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    found = {event["uri"]: event for event in events(driver, tenant, "rag_chunk_indexed")}
+    assert found.keys() >= {"repo/app/Models/Invoice.php", "repo.derived/table/invoices"}
+    assert found["repo.derived/table/invoices"]["source_type"] == "table"
+    controller = found["repo/app/Http/Controllers/InvoiceController.php"]
+    assert len(controller["chunks"]) == 2

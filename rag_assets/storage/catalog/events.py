@@ -50,6 +50,8 @@ EventKind = Literal[
     "model_changed",
     "rag_search_started",
     "rag_search_completed",
+    "ai_context_loaded",
+    "paused_for_input",
 ]
 
 

@@ -142,11 +142,18 @@ class RelationQuery:
         """The definitions that people call by these names; see short_name."""
         return self._symbols(readable, among(symbols.c.short, shorts))
 
+    def like(self, readable: Readable, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Some definitions whose names, as people call them, hold one of these parts."""
+        found = or_(*(symbols.c.short.contains(part, autoescape=True) for part in parts))
+        return self._symbols(readable, found, limit) if parts else []
+
     def within(self, readable: Readable, uris: Sequence[str]) -> list[FoundSymbol]:
         """The definitions in documents, in the order of the text."""
         return self._symbols(readable, among(documents.c.uri, uris))
 
-    def _symbols(self, readable: Readable, wanted: ColumnElement[bool]) -> list[FoundSymbol]:
+    def _symbols(
+        self, readable: Readable, wanted: ColumnElement[bool], limit: int | None = None
+    ) -> list[FoundSymbol]:
         known = and_(
             document_kinds.c.tenant == documents.c.tenant,
             document_kinds.c.document_id == documents.c.document_id,
@@ -164,6 +171,7 @@ class RelationQuery:
             .outerjoin(document_kinds, known)
             .where(wanted)
             .order_by(documents.c.uri, symbols.c.position)
+            .limit(limit)
         )
         with self._database.begin() as connection:
             return [_found(row) for row in connection.execute(query)]

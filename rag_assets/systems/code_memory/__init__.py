@@ -19,6 +19,7 @@ SYSTEM = System(
         ),
         requires_project=True,
         derives_documents=True,
+        share_of_window=0.4,
     ),
     routers={"/api/projects/{id}/relations": "rag_assets.systems.code_memory.routes:router"},
     commands={"code": "rag_assets.systems.code_memory.commands:app"},
