@@ -228,6 +228,22 @@ class SearchRequest(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The repository of a hit.
+
+    Attributes:
+        repository: its name.
+        commit: id of the one that its source reads now; None where there is none yet.
+        differs: whether the file in the worktree is not as the commit has it; None where there is
+            no worktree.
+    """
+
+    repository: str
+    commit: str | None
+    differs: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit(Location):
     """A passage that answers.
 
@@ -252,6 +268,8 @@ class Hit(Location):
             of more than 8,191 characters.
         source_type: what kind of source it is from; see Question.source_types.
         symbol: the qualified name of what it defines, in source code; else None.
+        origin: the repository that it is from; None for other sources, and where the repository
+            cannot be read by who answers.
     """
 
     number: int
@@ -275,6 +293,7 @@ class Hit(Location):
     also: tuple[str, ...] = ()
     source_type: str = ""
     symbol: str | None = None
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from rag_assets.retrieval.model import (
     SearchStrategy,
     SkippableStep,
 )
+from rag_assets.retrieval.origins import with_origins
 from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
@@ -157,6 +158,9 @@ class AsyncRetriever:
         except BaseException as error:
             journaled.failed(error)
             raise
+        if answer.hits and config.reads_code:
+            with timings.part("origin"):
+                answer = await self._with_origins(answer, config)
         journaled.completed(answer, progress)
         if answer.clarification is not None:
             journaled.paused(answer.clarification)
@@ -218,6 +222,11 @@ class AsyncRetriever:
         await self._services.reader.close()
         await run_sync(self._meter.close)
         await run_sync(self._journal.close)
+
+    async def _with_origins(self, answer: SearchAnswer, tenant: Tenant) -> SearchAnswer:
+        settings = self.embedders.settings
+        hits = await run_sync(partial(with_origins, answer.hits, tenant, settings))
+        return replace(answer, hits=hits)
 
     async def _clarification(self, progress: SearchProgress) -> Clarification:
         walker = Walker(self._services.catalog, self.policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.events import EventKind
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.repositories import MadeRepository
 from tests.unit.code.derived.test_documents import LARAVEL
 
 STORE = "App\\Http\\Controllers\\InvoiceController::store"
@@ -280,3 +282,37 @@ def test_each_document_has_one_event_with_its_chunks(
     assert found["repo.derived/table/invoices"]["source_type"] == "table"
     controller = found["repo/app/Http/Controllers/InvoiceController.php"]
     assert len(controller["chunks"]) == 2
+
+
+def test_hits_name_the_commit_and_whether_their_file_differs(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "derived-origins"
+    made = MadeRepository(shared_installation.home.parent / "sources" / tenant)
+    commit = made.commit(FILES)
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[{"name": "repo", "type": "git", "root": str(made.root), "ref": "worktree"}],
+    )
+    driver.sync(tenant)
+    question = "What controller serves route invoices.store and which model does it touch?"
+    first = asked(driver, tenant, question)
+    of_files = [hit.origin for hit in first.hits if hit.uri.startswith("repo/")]
+    assert of_files
+    assert {(one.commit, one.differs) for one in of_files if one} == {(commit, False)}
+    assert None not in of_files
+    assert all(hit.origin is None for hit in first.hits if hit.uri.startswith("repo.derived/"))
+    made.write({"app/Models/Invoice.php": FILES["app/Models/Invoice.php"] + "\n// later\n"})
+    second = {hit.uri: hit.origin for hit in asked(driver, tenant, question).hits}
+    changed = second["repo/app/Models/Invoice.php"]
+    same = second["repo/app/Http/Controllers/InvoiceController.php"]
+    assert changed is not None
+    assert changed.differs
+    assert same is not None
+    assert not same.differs
+    shutil.rmtree(made.folder)
+    assert all(hit.origin is None for hit in asked(driver, tenant, question).hits)
