@@ -10,7 +10,7 @@ from rag_assets.code.frameworks.laravel.routes.values import Unknown, Value, lis
 Attributes: TypeAlias = dict[str, Value]
 
 _OWN: Final = frozenset({"namespace", "prefix", "where", "as"})
-_LISTS: Final = frozenset({"middleware", "excluded_middleware"})
+_LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
 
 
 def joined(*parts: Value) -> str | Unknown:

@@ -24,6 +24,7 @@ ROUTER_TYPES: Final = frozenset(
         "Router",
     }
 )
+ROUTE_TYPE: Final = "Illuminate\\Routing\\Route"
 VERBS: Final = frozenset({"get", "post", "put", "patch", "delete", "options"})
 RESOURCES: Final = frozenset(
     {"resource", "resources", "apiresource", "apiresources", "singleton", "singletons"}
@@ -127,7 +128,7 @@ class Marks:
         if owner in FACADES:
             self._macro_ends = node.end_byte if name == "macro" else self._macro_ends
             return name not in _OTHERS
-        if name == "macro" and owner in ROUTER_TYPES:
+        if name == "macro" and (owner in ROUTER_TYPES or owner == ROUTE_TYPE):
             self._macro_ends = node.end_byte
             return True
         return name == "routes"

@@ -14,7 +14,8 @@ from tests.unit.code.frameworks.laravel.schema_truth import _php
 
 PROVIDER = """<?php
 namespace App\\Providers;
-class RouteServiceProvider extends \\Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider
+use Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider as ServiceProvider;
+class RouteServiceProvider extends ServiceProvider
 {
     public function boot() { $this->routes(function () { require base_path('routes/web.php'); }); }
 }
