@@ -41,6 +41,19 @@ def routes_by_laravel(
     return found
 
 
+def application_by_laravel(root: Path, prefixes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The routes that an application has once its providers booted.
+
+    Args:
+        root: of the application; what its providers do is run.
+        prefixes: folders by namespace.
+    """
+    found: list[dict[str, Any]] = _php(
+        "application.php", {"root": str(root), "prefixes": dict(prefixes)}
+    )
+    return found
+
+
 def repository(**texts: str) -> Routes:
     """The routes of files by path, `__` for a slash; the provider loads routes/web.php."""
     given = {"app/Providers/RouteServiceProvider.php": PROVIDER}
