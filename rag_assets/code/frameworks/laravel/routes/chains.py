@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.code.frameworks.laravel.routes import amendments, builtins, functions, registrars
+from rag_assets.code.frameworks.laravel.routes import (
+    amendments,
+    builtins,
+    functions,
+    packages,
+    registrars,
+)
 from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
@@ -194,6 +200,8 @@ def _foreign(machine: Machine, owner: str, name: str, given: Arguments, frame: F
     short = owner.rpartition("\\")[2]
     if owner in _APPS:
         return _of_application(machine, Unknown("app()"), name, given, frame)
+    if packages.of_facade(machine, short, name, given, frame):
+        return Unknown(f"{short}::{name}()")
     if name == "routes":
         machine.miss(f"routes of a package: {short}::routes()", frame)
     elif any(one is ROUTER for one in given.all):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.code.frameworks.laravel.routes import builtins
+from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame
 from rag_assets.code.frameworks.laravel.routes.marks import ROUTER_TYPES
 from rag_assets.code.frameworks.laravel.routes.program import ROOT
@@ -78,12 +79,20 @@ def setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
     name = given.at(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
-    stated, value = machine.program.setting(name, frame.path)
-    if not stated:
+    found = machine.program.setting(name, frame.path)
+    if found is None:
         return Unknown(f"config('{name}')")
-    if isinstance(value, dict):
+    path, value = found
+    if isinstance(value, dict) and "env" in value:
         machine.assume(f"the default of config('{name}')")
         return value["default"]
+    if isinstance(value, dict) and "of" in value:
+        machine.assume(f"what config('{name}') computes")
+        return evaluate(machine, value, Frame(path, "", None, {}, frame.context, frame.depth))
+    if isinstance(value, dict):
+        return {
+            key: setting(machine, Arguments((f"{name}.{key}",)), frame) for key in value["keys"]
+        }
     return array(value) if isinstance(value, list) else value
 
 

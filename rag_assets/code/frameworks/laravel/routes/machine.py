@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -32,6 +32,11 @@ from rag_assets.code.frameworks.laravel.routes.values import (
 )
 from rag_assets.code.model import Fact
 
+
+def _is_class(program: Program) -> Callable[[str], bool]:
+    return lambda name: "\\" in name or name in program.classes
+
+
 _GOES_ON = object()
 """What a body gives that no `return` ends."""
 
@@ -54,7 +59,7 @@ class Machine:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.router = Router(lambda name: "\\" in name or name in program.classes)
+        self.router = Router(_is_class(program), program.version)
         self.naming = Naming()
         self.macros: dict[tuple[str, str], Closure] = {}
         self.deferred: list[tuple[Closure, Evidence]] = []

@@ -10,6 +10,7 @@ from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
 from rag_assets.code.frameworks.laravel.routes.groups import Attributes, joined, listed_of
 from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, RESOURCES, VERBS
+from rag_assets.code.frameworks.laravel.routes.packages import ON_ROUTER
 from rag_assets.code.frameworks.laravel.routes.resources import (
     API_RESOURCE,
     API_SINGLETON,
@@ -65,7 +66,9 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
         return of_registrar(machine, Registrar({}), name, given, frame)
     if name in _SETTINGS:
         _SETTINGS[name](machine, given)
-        return None
+        return ROUTER
+    if name in ON_ROUTER and ("router", name) not in machine.macros:
+        return ON_ROUTER[name](machine, given, frame)
     macro = machine.macros.get(("router", name))
     if macro is not None:
         return machine.closure(macro, given, frame, this=ROUTER)
@@ -105,7 +108,8 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
         callback: what it has.
         frame: what is known.
     """
-    with machine.within(frame), machine.router.group(attributes):
+    known = _with_known_prefix(machine, attributes)
+    with machine.within(frame), machine.router.group(known):
         if isinstance(callback, Closure):
             machine.closure(callback, Arguments((ROUTER,)), frame)
         elif isinstance(callback, dict) and not isinstance(callback.get(0), Instance):
@@ -129,7 +133,7 @@ def _made(
         attributes: that wait for what it makes.
         frame: what is known.
     """
-    if name in VERBS or name in {"any", "match"}:
+    if name in VERBS or name in {"any", "match", "addroute"}:
         return _route(machine, name, given, attributes, frame)
     if name in RESOURCES:
         return _resource(machine, name, given, attributes, frame)
@@ -147,9 +151,10 @@ def _made(
 def _route(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Draft:
+    attributes = _with_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
-    if name == "match":
+    if name in {"match", "addroute"}:
         stated_methods = listed(given.at(0, "methods"))
         missing = "the methods are computed" if _any_unknown(stated_methods) else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
@@ -214,8 +219,19 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     if isinstance(attributes, Closure | str):  # without attributes, as Lumen lets one write it
         return {}, attributes
     if isinstance(attributes, Unknown):
-        return {"prefix": attributes, "as": attributes}, callback
+        computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
+        return computed, callback
     return {str(key): value for key, value in keyed(attributes).items()}, callback
+
+
+def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
+    """Attributes with as much of a computed prefix as is known."""
+    found = dict(attributes)
+    prefix = found.get("prefix")
+    if isinstance(prefix, Unknown):
+        machine.assume(f"the prefix is computed: {prefix.why}")
+        found["prefix"] = prefix.rest or None
+    return found
 
 
 def _compiled(action: Value, attributes: Attributes) -> Value:

@@ -20,6 +20,9 @@ from rag_assets.code.frameworks.laravel.routes.values import (
     is_list,
 )
 
+_BY_ALL_METHODS: Final = 11
+"""Since this version, a route replaces one of the same methods; before, of the same last one."""
+
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -31,9 +34,11 @@ class Router:
 
     Args:
         is_class: whether a name is that of a class.
+        version: of the framework; None for one that is not known, which counts as a late one.
     """
 
-    def __init__(self, is_class: Callable[[str], bool]) -> None:
+    def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
+        self._by_last_method = version is not None and version < _BY_ALL_METHODS
         self.patterns: dict[str, Value] = {}
         self._is_class = is_class
         self._groups: list[Attributes] = []
@@ -77,7 +82,8 @@ class Router:
         wheres = draft.action.get("where")
         draft.where({**self.patterns, **(wheres if isinstance(wheres, dict) else {})})
         domain = text_at(draft.action, "domain")
-        self._drafts[f"{draft.methods[-1:]}{domain}{draft.uri}"] = draft
+        told = draft.methods[-1:] if self._by_last_method else draft.methods
+        self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
         return draft
 
     def uses(self, draft: Draft, action: Value) -> None:
@@ -85,7 +91,7 @@ class Router:
         if is_list(action) and len(action) > 1:
             action = joined(action[0], "@", action[1])
         if isinstance(action, str):
-            action = self._with_namespace(action)
+            action = self.in_namespace(action)
         draft.action |= self._invokable({"uses": action})
 
     def _parsed(self, action: Value) -> Attributes:
@@ -95,7 +101,7 @@ class Router:
         if not isinstance(action, dict):
             return {"uses": action}
         if isinstance(action.get("uses"), str):
-            named = self._with_namespace(self._with_controller(action["uses"]))
+            named = self.in_namespace(self._with_controller(action["uses"]))
             return self._invokable({**_attributes(action), "uses": named})
         if 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": joined(action[0], "@", action[1])}
@@ -119,10 +125,11 @@ class Router:
             return uses
         return joined(controller, "@", uses)
 
-    def _with_namespace(self, uses: Value) -> Value:
+    def in_namespace(self, uses: Value) -> Value:
+        """An action within the namespace of the group, unless it names that itself."""
         namespace = self._last("namespace")
-        known = isinstance(uses, str)
-        if namespace is None or (known and uses.startswith("\\")):
+        within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
+        if namespace is None or (isinstance(uses, str) and uses.startswith(within)):
             return uses
         return joined(namespace, "\\", uses)
 
