@@ -65,8 +65,9 @@ class SearchJournal:
             request: its question's credentials masked.
             mode, top_k: with the tenant's defaults.
         """
-        search = JournaledSearch(self, ref, secrets.token_hex(8), request.caller.name)
-        search.record("rag_search_started", {"query": request.query, "mode": mode, "top_k": top_k})
+        name, query = request.caller.name, request.query
+        search = JournaledSearch(self, ref, secrets.token_hex(8), name, query)
+        search.record("rag_search_started", {"mode": mode, "top_k": top_k})
         return search
 
     def record(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
@@ -97,13 +98,14 @@ class JournaledSearch:
     """The journal's view of one search.
 
     Attributes:
-        search_id: in both of its events.
+        search_id, query: in both of its events.
     """
 
     journal: SearchJournal
     ref: TenantRef
     search_id: str
     caller: str | None
+    query: str
 
     def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
         """Record the result: the passages found, and those that the budget left."""
@@ -129,7 +131,7 @@ class JournaledSearch:
 
     def record(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
         """Write one of its events in the background."""
-        common = {"search_id": self.search_id, "caller": self.caller}
+        common = {"search_id": self.search_id, "caller": self.caller, "query": self.query}
         self.journal.record(self.ref, kind, {**common, **payload})
 
 

@@ -38,6 +38,7 @@ class Profile:
             tenants.yaml has as `projects`; otherwise operators add each of its tenants.
         sources_of_all: sources that each of its tenants has besides its own, as in tenants.yaml.
         derives_documents: whether routes and tables are derived of what each source's files state.
+        records_runs: whether what runs of agents did is kept beside each source's files.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -51,6 +52,7 @@ class Profile:
     projects_over_api: bool = False
     sources_of_all: tuple[Mapping[str, Any], ...] = ()
     derives_documents: bool = False
+    records_runs: bool = False
     follows_guidelines: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:
