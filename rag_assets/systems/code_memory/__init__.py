@@ -26,6 +26,7 @@ SYSTEM = System(
     routers={
         "/api/projects/{id}/relations": f"{_HERE}.routes:router",
         "/api/projects/{id}/runs": f"{_HERE}.run_routes:router",
+        "/api/projects/{id}/runs/{run}/events": f"{_HERE}.run_routes:receiving",
     },
     tables=("code_runs", "code_run_events"),
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),

@@ -43,7 +43,9 @@ class EventLines(Guarded):
     most_bytes = MOST_BYTES
 
 
-_receiving = APIRouter(route_class=EventLines)
+receiving = APIRouter(
+    prefix=router.prefix, tags=["code memory"], responses=_REFUSED, route_class=EventLines
+)
 
 
 class RunSettings(BaseModel):
@@ -86,7 +88,7 @@ async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRu
     return CodeRun(asked.project, run, RunMetadata(made.rag_enabled), made.model)
 
 
-@_receiving.post(
+@receiving.post(
     _RUN + "/events",
     status_code=202,
     openapi_extra={
@@ -150,6 +152,3 @@ def _index(asked: AskedProject) -> IndexedProject:
 
 def _made(run: str, body: RunBody) -> Run:
     return Run(run, body.metadata_json.rag_enabled, body.model)
-
-
-router.include_router(_receiving)

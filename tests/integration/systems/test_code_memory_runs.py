@@ -215,7 +215,7 @@ def test_a_run_without_rag_searches_nothing(door: Door, shared_installation: Ins
     assert answer["chunks"] == []
     assert answer["notice"] == "RAG is OFF for this run"
     newest = journal(shared_installation, "ai_context_loaded", loaded + 1)[0]
-    assert newest.payload == {"run": "off", "caller": "ann", "rag": False}
+    assert newest.payload == {"run": "off", "caller": "jwt:ann", "rag": False}
     assert len(journal(shared_installation, "rag_search_started", 0)) == before
 
 
@@ -242,7 +242,7 @@ def test_what_a_run_was_given_is_recorded(door: Door, shared_installation: Insta
         raise AssertionError(kind)
 
     context = newest("ai_context_loaded")
-    assert (context["rag"], context["run"], context["caller"]) == (True, "recorded", "ann")
+    assert (context["rag"], context["run"], context["caller"]) == (True, "recorded", "jwt:ann")
     assert context["ids"] == [one["id"] for one in answer["chunks"]]
     assert context["scores"] == [one["score"] for one in answer["chunks"]]
     assert newest("rag_search_started")["search_id"] == newest("rag_search_completed")["search_id"]
