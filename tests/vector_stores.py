@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.chunking.model import Chunk, Definition
 from rag_assets.storage.index.model import (
     Candidate,
     Entry,
@@ -20,6 +20,7 @@ from rag_assets.storage.index.model import (
     IndexRef,
     IndexSpec,
     Owner,
+    Places,
     RankingRequest,
 )
 from rag_assets.storage.index.protocols import EntrySearcher
@@ -48,6 +49,7 @@ def entry(
     version: str = "v1",
     ordinal: int = 0,
     vector: npt.NDArray[np.float32] | None = None,
+    symbol: str = "",
     **document: Any,
 ) -> Entry:
     facts: dict[str, Any] = {
@@ -71,6 +73,7 @@ def entry(
         byte_start=0,
         token_count=3,
         heading_path=(),
+        definition=Definition("method", symbol) if symbol else None,
     )
     return Entry(
         owner,
@@ -108,7 +111,11 @@ class Opened:
         return asyncio.run(run())
 
     def ranking(
-        self, owner: Owner, by: npt.NDArray[np.float32] | str, limit: int = 10, **wanted: Any
+        self,
+        owner: Owner,
+        by: npt.NDArray[np.float32] | str | Places,
+        limit: int = 10,
+        **wanted: Any,
     ) -> list[Candidate]:
         request = RankingRequest(by, limit, EntryFilter(**wanted))
         [found] = self.ask(lambda searcher: searcher.rankings(self.name, owner, [request]))

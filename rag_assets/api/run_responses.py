@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 RetrievalOutcome: TypeAlias = Literal["found", "clarify", "off", "disabled"]
@@ -73,6 +73,8 @@ class CodeChunk:
         id: `{tenant}:{source path}:{byte offset}`, as events name it.
         path: of its document, as relations name it.
         repository: the source that it is in.
+        commit: that the repository is at; None of other sources.
+        differs: whether the file is not as the commit has it; None where there is no worktree.
         line_start, line_end: in the file, counted from 1; None where it has no lines.
         symbol: the qualified name of what it defines.
         source_type: what it is: route, controller_method, table.
@@ -92,6 +94,8 @@ class CodeChunk:
     text: str
     score: float | None
     title: str | None = None
+    commit: str | None = None
+    differs: bool | None = None
     also: tuple[str, ...] = ()
     stale: bool = False
     trimmed: bool = False
@@ -134,7 +138,7 @@ class RetrievedChunks:
             run is given none; disabled: the project's tenant is switched off.
         notice: for the prompt of a run that is given none.
         question: for the user, where nothing was near enough.
-        nearest: names that the question may mean.
+        names: what the question may mean.
     """
 
     rag: bool
@@ -143,4 +147,4 @@ class RetrievedChunks:
     outcome: RetrievalOutcome = "found"
     notice: str | None = None
     question: str | None = None
-    nearest: tuple[str, ...] = field(default=())
+    names: tuple[str, ...] = ()

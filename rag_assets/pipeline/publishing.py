@@ -37,8 +37,6 @@ from rag_assets.storage.index.model import Entry
 _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500
 _MANY_DOCUMENTS = 500
-_TOLD_CHUNKS = 1_000
-"""Of a document in its event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +193,17 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
     return upserted, deleted
 
 
+def _chunk_events(batch: Sequence[Version], entries: Sequence[Entry]) -> list[dict[str, object]]:
+    """One event a document, with the places of its chunks: byte offsets of its text."""
+    starts: dict[str, list[int]] = {}
+    for entry in entries:
+        starts.setdefault(entry.document.document_id, []).append(entry.chunk.byte_start)
+    return [
+        {"uri": one.uri, "source_type": one.source_type, "chunks": starts.get(one.document_id, [])}
+        for one in (version.document for version in batch)
+    ]
+
+
 def _publish_batch(
     ctx: TenantContext, work: Work, batch: Sequence[Version], entries: Sequence[Entry]
 ) -> tuple[int, int]:
@@ -231,7 +240,7 @@ def _publish_batch(
     events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
     if ctx.tenant.reads_code:
-        ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _indexed_chunks(batch, entries))
+        ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _chunk_events(batch, entries))
     kept = {v.document.document_id: v.key for v in batch}
     if before and not may_replace:
         # The documents stay marked: their former entries go once the catalog is accepted.
@@ -244,21 +253,3 @@ def _publish_batch(
         )
     ctx.catalog.index.mark_clean(ctx.ref, generation.number, document_ids)
     return len(entries), deleted
-
-
-def _indexed_chunks(
-    batch: Sequence[Version], entries: Sequence[Entry]
-) -> list[Mapping[str, object]]:
-    """Of each document its chunks by the offsets of their bytes, as ids of chunks end with them."""
-    offsets: dict[str, list[int]] = {version.document.document_id: [] for version in batch}
-    for entry in entries:
-        offsets[entry.document.document_id].append(entry.chunk.byte_start)
-    return [
-        {
-            "uri": version.document.uri,
-            "document_id": version.document.document_id,
-            "chunks": offsets[version.document.document_id][:_TOLD_CHUNKS],
-            "count": version.chunk_count,
-        }
-        for version in batch
-    ]

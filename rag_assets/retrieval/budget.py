@@ -30,6 +30,31 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     return packed
 
 
+def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
+    """The hits that fit together, none of them cut, and none without what leads to it.
+
+    Args:
+        hits: best first.
+        tokens: as of within_budget.
+        paths: of definitions, each with those that lead to it before it.
+    """
+    counts = dict(zip(hits, count_tokens([hit.text for hit in hits]), strict=True))
+    by_symbol: dict[str, Hit] = {}
+    for hit in hits:
+        if hit.symbol:
+            by_symbol.setdefault(hit.symbol, hit)
+    leading = {path[-1]: path for path in reversed(paths)}
+    packed: set[Hit] = set()
+    for hit in hits:
+        chain = [by_symbol[name] for name in leading.get(hit.symbol or "", ()) if name in by_symbol]
+        wanted = {hit, *chain} - packed
+        needed = sum(counts[one] for one in wanted)
+        if needed <= tokens:
+            packed |= wanted
+            tokens -= needed
+    return [hit for hit in hits if hit in packed]
+
+
 def _cut(hit: Hit, text: str, question: str) -> Hit:
     """The hit with the beginning of its text alone."""
     last = None

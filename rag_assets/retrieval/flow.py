@@ -54,9 +54,6 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
         "extends": (0.6, 0.3),
         "implements": (0.6, 0.7),
         "uses_trait": (0.5, 0.2),
-        "imports": (0.2, 0.1),
-        "in_group": (0.2, 0.1),
-        "depends_on": (0.2, 0.2),
     }
 )
 """Shares of relevance that flow from what is stated of to what it names, and back."""
@@ -64,11 +61,16 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
 _OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
 """Relations that documents state, which define nothing themselves."""
 
+_WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
+"""Relations that tell hardly anything, and that most have."""
+
 _OTHER: Final = (0.4, 0.3)
 _WANTED: Final = 2.5
 """Factor of what a question asks for by its type."""
-_LEAST: Final = 0.02
-_WIDEST: Final = 60
+_LEAST: Final = 0.04
+_FOLLOWED: Final = 0.12
+"""Relevance from which on a node's own relations are followed."""
+_WIDEST: Final = 20
 """Nodes whose relations are followed in one step."""
 
 
@@ -122,7 +124,7 @@ def flow(
     for _ in range(depth):
         if frontier:
             frontier = spread.step(frontier)
-    return spread.found(frozenset(wanted), frozenset(seeds))
+    return spread.found(frozenset(wanted))
 
 
 class _Spread:
@@ -141,10 +143,13 @@ class _Spread:
 
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
         """Follow the relations of some nodes; returns those to go on from."""
-        best = sorted(frontier, key=lambda key: -self._scores[key])[:_WIDEST]
+        strong = [key for key in frontier if self._scores[key] >= _FOLLOWED]
+        best = sorted(strong, key=lambda key: -self._scores[key])[:_WIDEST]
+        if not best:
+            return []
         names = list(dict.fromkeys(name for _, name in best))
-        edges = self._view.edges(names, "both")
-        known = self._view.ends(edges)
+        edges = self._view.edges(names, "both", _WEAK)
+        known = self._view.ends(edges, self._nodes)
         ways = list(self._ways(edges, known, frozenset(best)))
         crowds = Counter((start, kind, way) for start, _, kind, way, _ in ways)
         new: dict[NodeKey, float] = {}
@@ -168,18 +173,18 @@ class _Spread:
             self._nodes[key] = known[key]
         return kept
 
-    def found(self, wanted: frozenset[str], seeds: frozenset[NodeKey]) -> Flow:
+    def found(self, wanted: frozenset[str]) -> Flow:
         """What was reached, most relevant first."""
         reached = [
             Reached(
                 node,
-                self._scores[key]
-                * (_WANTED if node.source_type in wanted or key in seeds else 1.0),
+                self._scores[key] * (_WANTED if node.source_type in wanted else 1.0),
                 self._paths[key],
             )
             for key, node in self._nodes.items()
         ]
-        reached.sort(key=lambda one: (-one.score, one.node.name))
+        # What was named comes before all that is related to it.
+        reached.sort(key=lambda one: (len(one.path) > 1, -one.score, one.node.name))
         defining = {one.node.document_id for one in reached}
         stating = {id_: s for id_, s in self._stating.items() if id_ not in defining}
         return Flow(tuple(reached), stating, self._complete)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
-from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import Clarification, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -34,7 +34,7 @@ class _JournalEntry:
 
 
 class SearchJournal:
-    """Writes rag_search_started and rag_search_completed.
+    """Writes rag_search_started, rag_search_completed and paused_for_input.
 
     Questions are recorded with credentials masked, and cut where they are long; of passages only
     ids and scores. Where more searches are made than can be written, the events of some
@@ -65,8 +65,9 @@ class SearchJournal:
             request: its question's credentials masked.
             mode, top_k: with the tenant's defaults.
         """
-        name, query = request.caller.name, request.query
-        search = JournaledSearch(self, ref, secrets.token_hex(8), name, query)
+        search = JournaledSearch(
+            self, ref, secrets.token_hex(8), request.caller.name, request.query
+        )
         search.record("rag_search_started", {"mode": mode, "top_k": top_k})
         return search
 
@@ -98,7 +99,7 @@ class JournaledSearch:
     """The journal's view of one search.
 
     Attributes:
-        search_id, query: in both of its events.
+        search_id, query: in all of its events.
     """
 
     journal: SearchJournal
@@ -124,6 +125,11 @@ class JournaledSearch:
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
             },
         )
+
+    def paused(self, clarification: Clarification) -> None:
+        """Record that the user has to be asked before anything goes on."""
+        asked = {"question": clarification.question, "names": list(clarification.names)}
+        self.record("paused_for_input", asked)
 
     def failed(self, error: BaseException) -> None:
         """Record that there is no answer."""

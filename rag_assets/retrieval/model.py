@@ -172,6 +172,8 @@ class Question(_Model):
         mode: by vectors, by words, or by both fused.
         rerank: Rerank the top hits with a cross-encoder.
         token_budget: tokens of all hits together at most.
+        model: the chat model that the hits are for: they take a share of its context window at
+            most, where the tenant's profile has one; by default the tenant's own model.
         route_name: of source code: a route by its name, its path, or method and path; what is
             related to it is found first, as with names in the question.
         controller_class: likewise a controller.
@@ -188,6 +190,7 @@ class Question(_Model):
     mode: SearchMode | None = None
     rerank: bool | None = None
     token_budget: _TokenBudget | None = None
+    model: _Name | None = None
     route_name: _Name | None = None
     controller_class: _Name | None = None
     table_name: _Name | None = None
@@ -225,6 +228,22 @@ class SearchRequest(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The repository of a hit.
+
+    Attributes:
+        repository: its name.
+        commit: id of the one that its source reads now; None where there is none yet.
+        differs: whether the file in the worktree is not as the commit has it; None where there is
+            no worktree.
+    """
+
+    repository: str
+    commit: str | None
+    differs: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit(Location):
     """A passage that answers.
 
@@ -249,6 +268,8 @@ class Hit(Location):
             of more than 8,191 characters.
         source_type: what kind of source it is from; see Question.source_types.
         symbol: the qualified name of what it defines, in source code; else None.
+        origin: the repository that it is from; None for other sources, and where the repository
+            cannot be read by who answers.
     """
 
     number: int
@@ -272,6 +293,7 @@ class Hit(Location):
     also: tuple[str, ...] = ()
     source_type: str = ""
     symbol: str | None = None
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,11 +346,26 @@ class Debug:
 
 
 @dataclass(frozen=True, slots=True)
+class Clarification:
+    """What to ask the user, where nothing was near enough.
+
+    Attributes:
+        question: to ask.
+        names: of a repository that the caller may read and that are like those of the question,
+            the nearest first.
+    """
+
+    question: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """Hits, best first; none for a disabled tenant.
 
     Attributes:
         needs_clarification: nothing was near enough: better to ask the user than to guess.
+        clarification: what to ask, of source code; None elsewhere.
         omitted: hits that were left out, since they did not fit into the budget of tokens.
         generation: that answered; None before the first is complete.
         embedder: that made its vectors: provider, model and more.
@@ -339,6 +376,7 @@ class SearchAnswer:
     hits: tuple[Hit, ...] = ()
     disabled: bool = False
     needs_clarification: bool = False
+    clarification: Clarification | None = None
     omitted: int = 0
     generation: int | None = None
     embedder: str | None = None

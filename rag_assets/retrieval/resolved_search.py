@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.common.errors import NoReranker
+from rag_assets.models.chat.context_windows import context_window
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import is_within
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
+from rag_assets.tenants.profiles import profile_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class ResolvedSearch:
         limit: hits at most.
         min_cosine: below which a passage is left out; None without a threshold.
         rerank: configuration of the reranker; None without reranking.
+        token_budget: tokens of all hits together at most; None: any number.
     """
 
     tenant: Tenant
@@ -32,6 +35,7 @@ class ResolvedSearch:
     limit: int
     min_cosine: float | None
     rerank: RerankConfig | None
+    token_budget: int | None = None
 
     @classmethod
     def of(
@@ -57,6 +61,7 @@ class ResolvedSearch:
             limit=request.top_k or default.top_k,
             min_cosine=_threshold(tenant, request, serving),
             rerank=_rerank_config(tenant, request),
+            token_budget=_token_budget(tenant, request),
         )
 
     def in_build(self, serving: Generation) -> ResolvedSearch:
@@ -88,6 +93,16 @@ def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | Non
     if request.min_score is not None or serving is None:
         return request.min_score
     return tenant.min_score(serving.embedder_id, request.use)
+
+
+def _token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
+    """What the request says, else a share of the window of the model that reads the hits."""
+    share = profile_of(tenant.profile).share_of_window
+    model = request.model or (tenant.chat_model.model if tenant.chat_model else None)
+    if request.token_budget is not None or share is None or model is None:
+        return request.token_budget
+    window = context_window(model)
+    return None if window is None else int(share * window)
 
 
 def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:

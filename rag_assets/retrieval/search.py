@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from anyio.to_thread import run_sync
 
@@ -21,16 +21,19 @@ from rag_assets.common.errors import (
 )
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
     Caller,
+    Clarification,
     Debug,
     SearchAnswer,
     SearchRequest,
     SearchStrategy,
     SkippableStep,
 )
+from rag_assets.retrieval.origins import with_origins
 from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
@@ -40,6 +43,7 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import SearchPlan, StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
+from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
@@ -149,10 +153,17 @@ class AsyncRetriever:
             with limited(patience.whole, _late):
                 progress = await self._run(progress, named=generation is not None)
             answer = _answer_of(progress)
+            if answer.needs_clarification and config.reads_code:
+                answer = replace(answer, clarification=await self._clarification(progress))
         except BaseException as error:
             journaled.failed(error)
             raise
+        if answer.hits and config.reads_code:
+            with timings.part("origin"):
+                answer = await self._with_origins(answer, config)
         journaled.completed(answer, progress)
+        if answer.clarification is not None:
+            journaled.paused(answer.clarification)
         return answer
 
     async def masked(self, question: str) -> str:
@@ -216,6 +227,16 @@ class AsyncRetriever:
         await self._services.reader.close()
         await run_sync(self._meter.close)
         await run_sync(self._journal.close)
+
+    async def _with_origins(self, answer: SearchAnswer, tenant: Tenant) -> SearchAnswer:
+        settings = self.embedders.settings
+        hits = await run_sync(partial(with_origins, answer.hits, tenant, settings))
+        return replace(answer, hits=hits)
+
+    async def _clarification(self, progress: SearchProgress) -> Clarification:
+        walker = Walker(self._services.catalog, self.policy)
+        view = walker.view(progress.ref.id, progress.serving.number, progress.caller)
+        return await run_sync(partial(clarification_of, view, progress.search.request.query))
 
     async def _state(
         self, tenant_id: str, principals: tuple[str, ...], generation: int | None

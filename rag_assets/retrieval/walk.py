@@ -5,8 +5,9 @@ Only versions that count and evidence that the caller may read are told, counted
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from rag_assets.code.kinds import source_type_of
@@ -235,25 +236,40 @@ class View:
         """The definitions of a document."""
         return self._permitted(self.query.within(self.readable, [uri]))
 
+    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Some definitions whose names hold one of these parts."""
+        return self._permitted(self.query.like(self.readable, parts, limit))
+
     def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """The definitions of documents."""
         return self._permitted(self.query.within(self.readable, uris)) if uris else []
 
-    def edges(self, nodes: Sequence[str], direction: Direction) -> list[FoundEdge]:
-        """The edges that begin or end at nodes."""
-        return self._permitted(self.query.edges(self.readable, nodes, direction, _MOST_EDGES))
+    def edges(
+        self, nodes: Sequence[str], direction: Direction, without: Collection[str] = ()
+    ) -> list[FoundEdge]:
+        """The edges that begin or end at nodes, those of some kinds left out."""
+        found = self.query.edges(self.readable, nodes, direction, _MOST_EDGES, without)
+        return self._permitted(found)
 
-    def ends(self, edges: Sequence[FoundEdge]) -> dict[NodeKey, Node]:
-        """The nodes at the ends of edges; names of other repositories are none."""
+    def ends(
+        self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
+    ) -> dict[NodeKey, Node]:
+        """The nodes at the ends of edges; names of other repositories are none.
+
+        Args:
+            edges: whose ends.
+            known: nodes that were met before, and are not looked up again.
+        """
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(_PREFIXES))}
-        names = sorted({name for _, name in ends if name})
-        known = {(one.source, one.name): node_of(one) for one in self.defined(names)}
+        names = sorted({end[1] for end in ends if end[1] and end not in known})
+        met = {end: known[end] for end in ends if end in known}
+        met |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
         for edge in edges:
             if not edge.stated_of:
                 name = _FILE + edge.uri
-                known[edge.source, name] = Node(name, "code", edge.source, edge.uri)
-        return {end: other_node(end[1], end[0]) for end in others} | known
+                met[edge.source, name] = Node(name, "code", edge.source, edge.uri)
+        return {end: other_node(end[1], end[0]) for end in others} | met
 
     def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [one for one in found if self.policy.permits(self.caller, one)]
@@ -283,7 +299,7 @@ class _Walking:
         own = self._edges(frontier, "in")
         members = [(edge.source, edge.stated_of) for edge in own if edge.kind == MEMBER]
         edges = self._edges([*frontier, *members], self._direction)
-        known = self._view.ends(edges)
+        known = self._view.ends(edges, self._nodes)
         new: list[NodeKey] = []
         for edge in edges:
             relation = relation_of(edge, known)

@@ -36,6 +36,8 @@ class Profile:
             applications make and name by these two.
         projects_over_api: whether applications make such projects, which begin with what
             tenants.yaml has as `projects`; otherwise operators add each of its tenants.
+        share_of_window: share of a chat model's context window that hits for it may take; None:
+            any.
         sources_of_all: sources that each of its tenants has besides its own, as in tenants.yaml.
         derives_documents: whether routes and tables are derived of what each source's files state.
         records_runs: whether what runs of agents did is kept beside each source's files.
@@ -50,6 +52,7 @@ class Profile:
     retrieval_steps: tuple[str, ...] = ()
     requires_project: bool = False
     projects_over_api: bool = False
+    share_of_window: float | None = None
     sources_of_all: tuple[Mapping[str, Any], ...] = ()
     derives_documents: bool = False
     records_runs: bool = False

@@ -129,6 +129,7 @@ def test_what_other_files_say_decides_what_a_chunk_is_and_costs_no_vector(
             ("InvoiceController.php", "InvoiceController::store"): "controller_method",
             ("README.md", ""): "doc",
             ("invoice.ts", "Invoice"): "code",
+            ("invoices", "table:invoices"): "table",
         }
     write(
         root, {"app/Models/Base.php": "<?php\nnamespace App\\Models;\nabstract class Base\n{\n}\n"}

@@ -8,6 +8,7 @@ from rag_assets.cli.commands.output import say
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.retrieval.model import Hit
 
+_COMMIT = 10
 _WIDTH = 92
 
 
@@ -16,6 +17,8 @@ def print_hit(hit: Hit) -> None:
     say(f"{hit.number}. {headline(hit)}")
     if hit.heading_path:
         say(f"   {' › '.join(hit.heading_path)}")
+    if hit.origin is not None and hit.origin.differs:
+        say(f"   not as in commit {(hit.origin.commit or 'none')[:_COMMIT]}")
     say(textwrap.indent(textwrap.fill(hit.excerpt, _WIDTH), "   │ "))
     say()
 

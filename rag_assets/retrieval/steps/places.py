@@ -16,12 +16,17 @@ _MOST_CANDIDATES: Final = 100
 
 
 def related(found: Flow) -> list[Place]:
-    """The places of what was reached and of what states relations of it, most relevant first."""
-    scored = [(one.score, place) for one in found.reached if (place := _place(one)) is not None]
+    """The places of what was reached and of what states relations of it, most relevant first.
+
+    What the walk began at comes before all else.
+    """
+    begun = [one for one in found.reached if len(one.path) == 1]
+    scored = [(one.score, _place(one)) for one in found.reached[len(begun) :]]
     scored += [(score, Place(document_id)) for document_id, score in found.stating.items()]
     # Sorting keeps the order of what is equally relevant.
     scored.sort(key=lambda one: -one[0])
-    return list(dict.fromkeys(place for _, place in scored))[:MOST_PLACES]
+    places = (*map(_place, begun), *(place for _, place in scored))
+    return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
 
 
 def _place(one: Reached) -> Place | None:

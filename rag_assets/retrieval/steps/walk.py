@@ -18,8 +18,10 @@ from rag_assets.tenants.model import Tenant
 
 _NAMED = 2
 """Rankings that one counts as: what is named outweighs what is merely near."""
-_ENOUGH = 0.2
-"""Relevance from which on what was reached answers a question for relations alone."""
+_ENOUGH = 0.5
+"""Relevance from which on what is not directly related answers a question for relations alone."""
+_DIRECTLY = 2
+"""Names on the path to what is directly related."""
 _MOST_SEEDS = 40
 
 
@@ -95,6 +97,10 @@ def _chosen(found: Flow, asked: AskedNames) -> Flow | None:
     kept = tuple(
         one
         for one in found.reached
-        if len(one.path) == 1 or (one.node.source_type in asked.wanted and one.score >= _ENOUGH)
+        if len(one.path) == 1
+        or (
+            one.node.source_type in asked.wanted
+            and (len(one.path) == _DIRECTLY or one.score >= _ENOUGH)
+        )
     )
     return replace(found, reached=kept) if any(len(one.path) > 1 for one in kept) else None

@@ -92,7 +92,6 @@ class FoundEdge:
     access_scope: str
 
 
-_EDGE_FIELDS = tuple(each.name for each in fields(FoundEdge))
 _NAMELESS = "class@"
 
 
@@ -103,7 +102,12 @@ class RelationQuery:
         self._database = database
 
     def edges(
-        self, readable: Readable, nodes: Sequence[str], direction: Direction, limit: int
+        self,
+        readable: Readable,
+        nodes: Sequence[str],
+        direction: Direction,
+        limit: int,
+        without: Collection[str] = (),
     ) -> list[FoundEdge]:
         """The edges that begin or end at nodes.
 
@@ -112,6 +116,7 @@ class RelationQuery:
             nodes: names as edges have them.
             direction: out: that are stated of a node; in: that name one.
             limit: the most to return.
+            without: kinds that are left out.
         """
         ends = {
             "out": (edges.c.stated_of,),
@@ -130,23 +135,33 @@ class RelationQuery:
             .order_by(documents.c.uri, edges.c.position)
             .limit(limit)
         )
+        if without:
+            query = query.where(edges.c.kind.not_in(sorted(without)))
         with self._database.begin() as connection:
-            return [_found_edge(row) for row in connection.execute(query)]
+            return [_found_edge(*row) for row in connection.execute(query)]
 
     def named(self, readable: Readable, names: Sequence[str]) -> list[FoundSymbol]:
         """The definitions with these qualified names."""
-        found = self._symbols(readable, among(symbols.c.symbol, [*map(_within_file, names)]))
-        return [one for one in found if one.name in names]
+        wanted = frozenset(names)
+        found = self._symbols(readable, among(symbols.c.symbol, [*map(_within_file, wanted)]))
+        return [one for one in found if one.name in wanted]
 
     def called(self, readable: Readable, shorts: Sequence[str]) -> list[FoundSymbol]:
         """The definitions that people call by these names; see short_name."""
         return self._symbols(readable, among(symbols.c.short, shorts))
 
+    def like(self, readable: Readable, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Some definitions whose names, as people call them, hold one of these parts."""
+        found = or_(*(symbols.c.short.contains(part, autoescape=True) for part in parts))
+        return self._symbols(readable, found, limit) if parts else []
+
     def within(self, readable: Readable, uris: Sequence[str]) -> list[FoundSymbol]:
         """The definitions in documents, in the order of the text."""
         return self._symbols(readable, among(documents.c.uri, uris))
 
-    def _symbols(self, readable: Readable, wanted: ColumnElement[bool]) -> list[FoundSymbol]:
+    def _symbols(
+        self, readable: Readable, wanted: ColumnElement[bool], limit: int | None = None
+    ) -> list[FoundSymbol]:
         known = and_(
             document_kinds.c.tenant == documents.c.tenant,
             document_kinds.c.document_id == documents.c.document_id,
@@ -164,6 +179,7 @@ class RelationQuery:
             .outerjoin(document_kinds, known)
             .where(wanted)
             .order_by(documents.c.uri, symbols.c.position)
+            .limit(limit)
         )
         with self._database.begin() as connection:
             return [_found(row) for row in connection.execute(query)]
@@ -193,12 +209,25 @@ def _found(row: Row[Any]) -> FoundSymbol:
     )
 
 
-def _found_edge(row: Row[Any]) -> FoundEdge:
-    values = dict(zip(_EDGE_FIELDS, row, strict=True))
-    ends = {name: _within_repository(values[name], row.uri) for name in ("stated_of", "target")}
-    source = repository_of(row.source)
-    uri = row.uri if row.path is None else uri_of(source, row.path)
-    return FoundEdge(**{**values, **ends, "source": source, "uri": uri})
+def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
+    """The edge of a row, whose columns are in the order of its fields."""
+    how, confidence, first, last, evidence, path, document_id, uri, source, access_scope = rest
+    repository = repository_of(source)
+    return FoundEdge(
+        kind,
+        _within_repository(stated_of, uri),
+        _within_repository(target, uri),
+        how=how,
+        confidence=confidence,
+        line_start=first,
+        line_end=last,
+        evidence=evidence,
+        path=path,
+        document_id=document_id,
+        uri=uri if path is None else uri_of(repository, path),
+        source=repository,
+        access_scope=access_scope,
+    )
 
 
 def _within_repository(name: str, uri: str) -> str:

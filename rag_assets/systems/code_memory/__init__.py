@@ -22,6 +22,7 @@ SYSTEM = System(
         requires_project=True,
         derives_documents=True,
         records_runs=True,
+        share_of_window=0.4,
     ),
     routers={
         "/api/projects/{id}/relations": f"{_HERE}.routes:router",

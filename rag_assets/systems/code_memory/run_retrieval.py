@@ -17,6 +17,7 @@ from rag_assets.retrieval.model import (
     MAX_QUERY,
     NUMBER,
     Caller,
+    Clarification,
     Debug,
     Hit,
     SearchAnswer,
@@ -29,8 +30,7 @@ from rag_assets.tenants.model import Tenant
 NOTICE: Final = "RAG is OFF for this run"
 TOP_K: Final = 12
 MOST_CHUNKS: Final = 50
-_NEAREST: Final = 5
-_ANY_COSINE: Final = -1.0
+_NOTHING: Final = "Nothing of the project is indexed yet. What is the question about?"
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 _Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH, pattern=r"^[^\x00]+$")]
@@ -113,6 +113,7 @@ def search_request(
         route_name=options.route_name,
         controller_class=options.controller_class,
         table_name=options.table_name,
+        model=run.model,
         include_run_summaries=options.include_run_summaries,
         min_score=options.min_score,
         caller=caller,
@@ -160,17 +161,10 @@ class RunRetrieval:
         debug = None if answer.debug is None else _debug(answer.debug, chunks)
         if chunks:
             return RetrievedChunks(rag=True, chunks=chunks, debug=debug)
-        nearest = await self._nearest(ref, request)
-        journal.record(ref, "paused_for_input", {**asked, "nearest": list(nearest)})
+        asking = answer.clarification or Clarification(_NOTHING)
         return RetrievedChunks(
-            rag=True, debug=debug, outcome="clarify", question=_question(nearest), nearest=nearest
+            rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
         )
-
-    async def _nearest(self, ref: TenantRef, request: SearchRequest) -> tuple[str, ...]:
-        """Names that the caller may read and that are nearest to a question, however far."""
-        far = request.model_copy(update={"min_score": _ANY_COSINE, "top_k": _NEAREST})
-        answer = await self.search.search(ref.id, far)
-        return tuple(dict.fromkeys(hit.symbol or hit.uri for hit in answer.hits))
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
@@ -190,6 +184,8 @@ def _chunk(hit: Hit) -> CodeChunk:
         id=hit.chunk_id,
         path=hit.uri,
         repository=repository_of(hit.uri.partition("/")[0]),
+        commit=None if hit.origin is None else hit.origin.commit,
+        differs=None if hit.origin is None else hit.origin.differs,
         line_start=hit.line_start,
         line_end=hit.line_end,
         symbol=hit.symbol,
@@ -215,9 +211,3 @@ def _debug(debug: Debug, chunks: Sequence[CodeChunk]) -> RetrievalDebug:
         nearest=debug.nearest,
         paths=debug.paths,
     )
-
-
-def _question(nearest: Sequence[str]) -> str:
-    if not nearest:
-        return "Nothing of the project is near this question. What does it refer to?"
-    return f"Nothing of the project is near enough. Is it about one of: {', '.join(nearest)}?"

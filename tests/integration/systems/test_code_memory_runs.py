@@ -184,7 +184,6 @@ def test_events_become_documents_that_say_which_run_changed_what(
     indexed = journal(shared_installation, "rag_chunk_indexed", 5)
     told = {event.payload["uri"]: event.payload for event in indexed}
     assert told["repo.runs/file_change/seven/e1"]["chunks"] == [0]
-    assert told[f"repo/{CONTROLLER}"]["count"] == len(told[f"repo/{CONTROLLER}"]["chunks"])
 
 
 def test_a_bad_line_leaves_nothing_behind(door: Door) -> None:
@@ -252,11 +251,9 @@ def test_nothing_near_enough_asks_the_user(door: Door, shared_installation: Inst
     door.run("asking")
     answer = door.retrieve("wholly unrelated matters of cooking", "asking", min_score=1.0).json()
     assert (answer["outcome"], answer["chunks"]) == ("clarify", [])
-    assert answer["nearest"]
-    assert answer["nearest"][0] in answer["question"]
     [event] = journal(shared_installation, "paused_for_input", 1)[:1]
-    assert event.payload["run"] == "asking"
     assert event.payload["query"] == "wholly unrelated matters of cooking"
+    assert event.payload["question"] == answer["question"]
 
 
 def test_paths_of_a_question_rank_higher(door: Door) -> None:
@@ -304,5 +301,6 @@ def test_a_project_is_indexed_again_without_paying_a_vector_twice(
     body = answer.json()
     assert (body["tenant"], body["commit"], body["commits"]) == (TENANT, None, {})
     assert body["documents"] >= len(FILES)
-    totals = driver.sync(TENANT)
-    assert totals is not None
+    done = driver.sync(TENANT)
+    assert done["parsed"] >= len(FILES)
+    assert done["embedded"] == 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.budget import within_budget
+from rag_assets.retrieval.budget import whole_chains, within_budget
 from tests.unit.retrieval.hits import hit_of
 
 SENTENCES = ["Open the valve.", "Wait for a minute, or for two.", "Then close it again!"]
@@ -52,3 +52,31 @@ def test_a_hit_that_is_cut_ends_in_an_earlier_line() -> None:
     whole = replace(hit_of("Open it.\nWait.\nClose it again."), line_start=7, line_end=9)
     [cut] = within_budget([whole], count_text("Open it.\nWait."), "close")
     assert (cut.text, cut.line_start, cut.line_end) == ("Open it.\nWait.", 7, 8)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=8),
+    leads=st.lists(st.integers(0, 7), max_size=8),
+    tokens=st.integers(1, 150),
+)
+def test_no_hit_of_a_chain_is_packed_without_what_leads_to_it(
+    sizes: list[int], leads: list[int], tokens: int
+) -> None:
+    hits = [
+        replace(hit_of("word " * size, number=number), symbol=f"s{number}")
+        for number, size in enumerate(sizes)
+    ]
+    paths: list[tuple[str, ...]] = [("s0",)]
+    for number, lead in enumerate(leads, start=1):
+        paths.append((*paths[min(lead, number - 1)], f"s{number}"))
+    packed = whole_chains(hits, tokens, paths)
+    assert sum(count_text(hit.text) for hit in packed) <= tokens
+    assert packed == [hit for hit in hits if hit in packed], "in their order"
+    assert not any(hit.trimmed for hit in packed)
+    held = {hit.symbol for hit in packed}
+    there = {hit.symbol for hit in hits}
+    for path in paths:
+        if path[-1] in held:
+            assert set(path) & there <= held
+    if sum(count_text(hit.text) for hit in hits) <= tokens:
+        assert packed == hits

@@ -10,7 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from rag_assets.storage.index.model import Owner, RankingRequest, entry_id
+from rag_assets.storage.index.model import (
+    MOST_PLACES,
+    Owner,
+    Place,
+    Places,
+    RankingRequest,
+    entry_id,
+)
 from rag_assets.storage.index.store import VectorStore
 from tests.vector_stores import MADE, SPEC, Opened, entry, owner_of, unit
 
@@ -37,6 +44,34 @@ def test_ties_are_broken_by_id(opened: Opened, owner: Owner) -> None:
         ids = [found.id for found in opened.ranking(owner, by)]
         assert len(ids) == 5
         assert ids == sorted(ids)
+
+
+def test_places_rank_in_their_order_and_hold_nothing_else(opened: Opened, owner: Owner) -> None:
+    opened.write(
+        entry(owner, "whole", ordinal=0),
+        entry(owner, "whole", ordinal=1),
+        entry(owner, "one", ordinal=0, symbol="App\\One::a"),
+        entry(owner, "one", ordinal=1, symbol="App\\One::b"),
+        entry(owner, "other"),
+        entry(owner, "hidden", access_scope="board"),
+    )
+    places = Places(
+        (
+            Place("one", "App\\One::b"),
+            Place("hidden"),
+            Place("whole"),
+            Place("nobody"),
+            Place("one", "App\\One::b"),
+            Place("one", "App\\One::c"),
+        )
+    )
+    found = opened.ranking(owner, places, scopes=frozenset({"public"}))
+    assert [one.document_id for one in found] == ["one", "whole", "whole"]
+    assert found[0].id == entry_id(owner, "one", "v1", 1)
+    without = opened.ranking(owner, places, without_source_types=("file",))
+    assert without == []
+    many = Places(tuple(Place(f"d{number}", f"s{number}") for number in range(MOST_PLACES)))
+    assert opened.ranking(owner, many) == []
 
 
 def test_words_rank_by_their_number_and_frequency(opened: Opened, owner: Owner) -> None:

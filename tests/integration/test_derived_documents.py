@@ -1,0 +1,318 @@
+"""Routes and tables through the chain: derived, found, walked, withheld, and who may know them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assets.common.tokens import count_text
+from rag_assets.pipeline.deriving import underived
+from rag_assets.pipeline.labelling import files_of
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.retrieval.walk import Walker
+from rag_assets.storage.catalog.events import EventKind
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+from tests.repositories import MadeRepository
+from tests.unit.code.derived.test_documents import LARAVEL
+
+STORE = "App\\Http\\Controllers\\InvoiceController::store"
+FILES = {
+    **LARAVEL,
+    "app/Http/Controllers/InvoiceController.php": """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\Invoice;
+class InvoiceController
+{
+    public function store(): Invoice
+    {
+        return Invoice::create([]);
+    }
+}
+""",
+    "README.md": "# Shop\n\nSells things.\n",
+}
+WEB = "routes/web.php"
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.fixture
+def made(shared_installation: Installation, request: pytest.FixtureRequest) -> tuple[str, Path]:
+    tenant = "derived-" + request.node.name.removeprefix("test_").replace("_", "-")[:40].strip("-")
+    root = shared_installation.home.parent / "sources" / tenant
+    write(root, FILES)
+    source = {"name": "repo", "root": str(root), "include": ["**/*.php", "**/*.md"]}
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[source],
+    )
+    return tenant, root
+
+
+def uris(driver: Driver, tenant: str) -> set[str]:
+    found = driver.session.catalog.documents.all(tenant)
+    return {d.uri for d in found if d.source == "repo.derived" and d.status != "DELETED"}
+
+
+def asked(driver: Driver, tenant: str, query: str, **given: object) -> SearchAnswer:
+    session = driver.session
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    try:
+        return retriever.search(tenant, SearchRequest.of(query=query, **given))
+    finally:
+        retriever.close()
+
+
+def test_one_sync_finds_routes_and_tables_and_the_next_has_nothing_to_do(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, root = made
+    done = driver.sync(tenant)
+    assert done["derived"] == 3
+    assert uris(driver, tenant) == {
+        "repo.derived/route/POST%20/invoices",
+        "repo.derived/route/ANY%20/ping",
+        "repo.derived/table/invoices",
+    }
+    assert not driver.sync(tenant)["derived"]
+    with driver.locked(tenant) as ctx:
+        walk = Walker(ctx.catalog).relations(tenant, Caller(), "invoices.store", depth=5)
+        types = {node.name: node.source_type for node in walk.nodes}
+        assert types["route:POST /invoices"] == "route"
+        assert types[STORE] == "controller_method"
+        assert types["table:invoices"] == "table"
+        [leads] = [one for one in walk.relations if one.kind == "routes_to"]
+        assert (leads.uri, leads.line_start) == (f"repo/{WEB}", 5)
+    # A line that moves costs no vector, and is told at once.
+    write(root, {WEB: FILES[WEB].replace("<?php", "<?php\n\n")})
+    done = driver.sync(tenant)
+    assert done["derived"] == 2
+    assert done["embedded"] == 1, "the head of the file, which was edited"
+    with driver.locked(tenant) as ctx:
+        walk = Walker(ctx.catalog).relations(tenant, Caller(), "POST /invoices", direction="out")
+        assert {one.line_start for one in walk.relations if one.kind == "routes_to"} == {7}
+
+
+def test_what_no_longer_follows_is_withheld_at_once(made: tuple[str, Path], driver: Driver) -> None:
+    tenant, root = made
+    driver.sync(tenant)
+    write(root, {WEB: "<?php\n"})
+    driver.run_once(tenant)
+    assert uris(driver, tenant) == {"repo.derived/table/invoices"}
+    assert not asked(driver, tenant, "POST /invoices", source_types=["route"]).hits
+    driver.sync(tenant)
+    write(root, FILES)
+    driver.sync(tenant)
+    assert len(uris(driver, tenant)) == 3
+    hits = asked(driver, tenant, "POST /invoices", source_types=["route"]).hits
+    assert "repo.derived/route/POST%20/invoices" in {hit.uri for hit in hits}
+
+
+def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
+    made: tuple[str, Path], driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, _ = made
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rag_assets.pipeline.deriving.derived_documents", killed)
+        with pytest.raises(KeyboardInterrupt):
+            driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        serving = ctx.catalog.generations.serving(tenant)
+        assert serving is not None
+        assert underived(ctx.catalog, ctx.tenant, serving.number)
+        assert files_of(ctx, list(ctx.catalog.kinds.indexed(tenant, serving.number)))
+    assert driver.sync(tenant)["derived"] == 3
+    with driver.locked(tenant) as ctx:
+        assert underived(ctx.catalog, ctx.tenant, serving.number) is None
+
+
+def test_questions_for_relations_need_no_vector(made: tuple[str, Path], driver: Driver) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    question = (
+        "What controller serves route invoices.store and which model and table does it touch?"
+    )
+    answer = asked(driver, tenant, question)
+    assert answer.debug is not None
+    assert answer.debug.strategy == "walk"
+    assert "embed" not in answer.debug.latency_ms
+    found = [(hit.source_type, hit.symbol) for hit in answer.hits]
+    assert found[0] == ("route", "route:POST /invoices")
+    assert {
+        ("controller_method", STORE),
+        ("model", "App\\Models\\Invoice"),
+        ("table", "table:invoices"),
+    } <= set(found)
+    assert ("route:POST /invoices", STORE, "App\\Models\\Invoice") in answer.debug.paths
+    migrations = asked(driver, tenant, "Which migrations created or altered table invoices?")
+    assert migrations.debug is not None
+    assert migrations.debug.strategy == "walk"
+    assert {hit.source_type for hit in migrations.hits} == {"table", "migration"}
+
+
+def test_names_beside_the_question_are_walked_too(made: tuple[str, Path], driver: Driver) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    question = "how is a new one made and saved by the application"
+    for given in (
+        {"route_name": "invoices.store"},
+        {"table_name": "invoices"},
+        {"controller_class": "InvoiceController"},
+    ):
+        answer = asked(driver, tenant, question, **given)
+        assert answer.debug is not None
+        assert answer.debug.strategy == "walk+hybrid"
+        assert STORE in {hit.symbol for hit in answer.hits[:5]}
+    plain = asked(driver, tenant, question)
+    assert plain.debug is not None
+    assert plain.debug.strategy in {"hybrid", "walk+hybrid"}
+
+
+def test_scopes_have_derived_documents_of_their_own(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    root = shared_installation.home.parent / "sources" / "derived-scopes"
+    for name, scope in (("open", "public"), ("closed", "inner")):
+        write(root / name, FILES)
+        if scope != "public":
+            secret = FILES[WEB].replace("/invoices", "/secrets").replace("invoices.", "secrets.")
+            write(root / name, {WEB: secret})
+    shared_installation.add_tenant(
+        "derived-scopes",
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project="derived-scopes",
+        sources=[
+            {"name": "open", "root": str(root / "open"), "include": ["**/*.php"]},
+            {
+                "name": "closed",
+                "root": str(root / "closed"),
+                "include": ["**/*.php"],
+                "scope": "inner",
+            },
+        ],
+    )
+    driver.sync("derived-scopes")
+    board = Caller(principals=("board",))
+    with driver.locked("derived-scopes") as ctx:
+        ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
+        walker = Walker(ctx.catalog)
+        assert not walker.symbols("derived-scopes", Caller(), name="secrets.store")
+        assert not walker.relations("derived-scopes", Caller(), "POST /secrets").nodes
+        [found] = walker.symbols("derived-scopes", board, name="secrets.store")
+        assert found.repository == "closed"
+    question = "What controller serves route secrets.store?"
+    open_answer = asked(driver, "derived-scopes", question)
+    assert all(hit.uri.startswith(("open/", "open.derived/")) for hit in open_answer.hits)
+    assert open_answer.debug is not None
+    assert not any("secrets" in name for path in open_answer.debug.paths for name in path)
+    closed = asked(driver, "derived-scopes", question, caller=board)
+    assert closed.hits[0].symbol == "route:POST /secrets"
+
+
+def events(driver: Driver, tenant: str, kind: EventKind) -> list[Mapping[str, Any]]:
+    found = driver.session.catalog.events.latest(tenant, kind=kind, limit=1_000)
+    return [event.payload for event in found]
+
+
+def test_where_nothing_is_near_the_user_is_asked_with_names_that_are_like(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    answer = asked(driver, tenant, "how do invoices become pigeons", min_score=0.999)
+    assert answer.needs_clarification
+    assert not answer.hits
+    assert answer.clarification is not None
+    assert "invoices" in answer.clarification.names
+    assert all(name in answer.clarification.question for name in answer.clarification.names)
+    [paused] = events(driver, tenant, "paused_for_input")
+    assert paused["names"] == list(answer.clarification.names)
+    assert paused["query"] == "how do invoices become pigeons"
+    [started] = events(driver, tenant, "rag_search_started")
+    [completed] = events(driver, tenant, "rag_search_completed")
+    assert started["query"] == completed["query"] == paused["query"]
+    nothing = asked(driver, tenant, "zzzz qqqq", min_score=0.999)
+    assert nothing.clarification is not None
+    assert nothing.clarification.names == ()
+
+
+def test_hits_take_a_share_of_the_window_of_the_model_that_reads_them(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    question = "What controller serves route invoices.store and which model does it touch?"
+    whole = asked(driver, tenant, question, model="gpt-4o")
+    assert whole.omitted == 0
+    room = sum(count_text(hit.text) for hit in whole.hits)
+    narrow = asked(driver, tenant, question, token_budget=room - 1)
+    assert narrow.omitted
+    assert narrow.hits
+    assert not any(hit.trimmed for hit in narrow.hits)
+    assert len(asked(driver, tenant, question, model="no-such-model").hits) == len(whole.hits)
+
+
+def test_each_document_has_one_event_with_its_chunks(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, _ = made
+    driver.sync(tenant)
+    found = {event["uri"]: event for event in events(driver, tenant, "rag_chunk_indexed")}
+    assert found.keys() >= {"repo/app/Models/Invoice.php", "repo.derived/table/invoices"}
+    assert found["repo.derived/table/invoices"]["source_type"] == "table"
+    controller = found["repo/app/Http/Controllers/InvoiceController.php"]
+    assert len(controller["chunks"]) == 2
+
+
+def test_hits_name_the_commit_and_whether_their_file_differs(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "derived-origins"
+    made = MadeRepository(shared_installation.home.parent / "sources" / tenant)
+    commit = made.commit(FILES)
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[{"name": "repo", "type": "git", "root": str(made.root), "ref": "worktree"}],
+    )
+    driver.sync(tenant)
+    question = "What controller serves route invoices.store and which model does it touch?"
+    first = asked(driver, tenant, question)
+    of_files = [hit.origin for hit in first.hits if hit.uri.startswith("repo/")]
+    assert of_files
+    assert {(one.commit, one.differs) for one in of_files if one} == {(commit, False)}
+    assert None not in of_files
+    assert all(hit.origin is None for hit in first.hits if hit.uri.startswith("repo.derived/"))
+    made.write({"app/Models/Invoice.php": FILES["app/Models/Invoice.php"] + "\n// later\n"})
+    second = {hit.uri: hit.origin for hit in asked(driver, tenant, question).hits}
+    changed = second["repo/app/Models/Invoice.php"]
+    same = second["repo/app/Http/Controllers/InvoiceController.php"]
+    assert changed is not None
+    assert changed.differs
+    assert same is not None
+    assert not same.differs
+    shutil.rmtree(made.folder)
+    assert all(hit.origin is None for hit in asked(driver, tenant, question).hits)
