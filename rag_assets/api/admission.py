@@ -25,6 +25,7 @@ from rag_assets.retrieval.patience import NO_LIMITS
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
     from rag_assets.retrieval import AsyncRetriever
+    from rag_assets.retrieval.journal import SearchJournal
     from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
     from rag_assets.retrieval.patience import Patience
     from rag_assets.storage.catalog.database import TenantRef
@@ -233,6 +234,11 @@ class AdmittedRetriever:
     def masker(self) -> Masker:
         """See AsyncRetriever."""
         return self._retriever.masker
+
+    @property
+    def journal(self) -> SearchJournal:
+        """See AsyncRetriever."""
+        return self._retriever.journal
 
     async def load(self) -> None:
         """See AsyncRetriever."""

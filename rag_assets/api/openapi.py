@@ -51,3 +51,5 @@ def _names(schema: Mapping[str, Any]) -> Iterator[str]:
     for path in schema["paths"].values():
         for operation in path.values():
             yield from (parameter["name"] for parameter in operation.get("parameters", ()))
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                yield from content.get("schema", {}).get("properties", ())

@@ -28,6 +28,7 @@ READERS: Mapping[str, str] = MappingProxyType(
         "text/x-php": "frameworks.laravel.reader:read",
         "text/x-python": "languages.python.reader:read",
         "text/x-ruby": "manifests.lines:read_ruby",
+        "text/x-run-event": "runs:read",
         "text/x-rust": "languages.rust:read_rust",
         "text/x-sql": "languages.sql:read_sql",
         "text/x-svelte": "languages.components:read_svelte",

@@ -25,6 +25,7 @@ PACKAGE: Final = "package:"
 FILE: Final = "file:"
 MIDDLEWARE: Final = "middleware:"
 ENDPOINT: Final = "endpoint:"
+RUN: Final = "run:"
 
 MEMBER: Final = "member_of"
 """The kind of the edge from a method to its class."""
@@ -115,7 +116,7 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
 
-_EVERYWHERE: Final = frozenset({"depends_on", "states"})
+_EVERYWHERE: Final = frozenset({"depends_on", "states", "changed_by"})
 """Kinds of facts that name what has the same name in every repository."""
 
 UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
@@ -286,4 +287,5 @@ _MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "relation": _relates,
     "eloquent_class": _maps,
     "depends_on": _plain("depends_on", PACKAGE, "package"),
+    "changed_by": _between("changed_by", "file", "run"),
 }

@@ -12,6 +12,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── UnknownExperience         no such entry, pattern, question or checkpoint
     ├── NoExperience              the tenant keeps no experience of projects
     ├── NoCodeMemory              the project has no code memory
+    ├── UnknownRun                the project has no such run of an agent
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
     │   ├── UnknownSource
@@ -146,6 +147,10 @@ class NoExperience(RagAssetsError):
 
 class NoCodeMemory(RagAssetsError):
     """The project has no code memory: its tenants have other profiles."""
+
+
+class UnknownRun(RagAssetsError):
+    """The project has no run of an agent of that name."""
 
 
 class ConfigurationError(RagAssetsError):

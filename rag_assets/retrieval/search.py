@@ -178,6 +178,11 @@ class AsyncRetriever:
         return self._masker
 
     @property
+    def journal(self) -> SearchJournal:
+        """Where events of searches are written."""
+        return self._journal
+
+    @property
     def policy(self) -> AccessPolicy:
         """What callers may read."""
         return self._services.policy

@@ -40,6 +40,7 @@ class Profile:
             any.
         sources_of_all: sources that each of its tenants has besides its own, as in tenants.yaml.
         derives_documents: whether routes and tables are derived of what each source's files state.
+        records_runs: whether what runs of agents did is kept beside each source's files.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -54,6 +55,7 @@ class Profile:
     share_of_window: float | None = None
     sources_of_all: tuple[Mapping[str, Any], ...] = ()
     derives_documents: bool = False
+    records_runs: bool = False
     follows_guidelines: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:

@@ -10,6 +10,7 @@ from rag_assets.ingest.sources.derived import derived_source
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.registry import DEFAULT_KIND
+from rag_assets.ingest.sources.runs import runs_source
 from rag_assets.systems.base import Profile
 from rag_assets.systems.registry import installed_systems
 
@@ -74,9 +75,11 @@ def profile_of(name: str) -> Profile:
 def _with_own(profile: Profile, sources: Sequence[Any]) -> list[Any]:
     """Sources with those that every tenant of the profile has, each once."""
     own = list(profile.sources_of_all)
+    of_files = [s for s in sources if isinstance(s, Mapping) and _holds_files(s)]
     if profile.derives_documents:
-        named = [s["name"] for s in sources if isinstance(s, Mapping) and _holds_files(s)]
-        own += [derived_source(name) for name in named]
+        own += [derived_source(source["name"]) for source in of_files]
+    if profile.records_runs:
+        own += [runs_source(source["name"], source.get("scope")) for source in of_files]
     names = {one["name"] for one in own}
     kept = [s for s in sources if not (isinstance(s, Mapping) and s.get("name") in names)]
     return [*kept, *own]

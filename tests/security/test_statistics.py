@@ -35,6 +35,8 @@ SAMPLES = "SELECT tablename, attname, s::text FROM pg_stats s WHERE schemaname =
 
 UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "check_results": ("description", "error"),
+    "code_runs": ("run_id", "model", "updated_by"),
+    "code_run_events": ("run_id", "external_id"),
     "document_index": ("error_message",),
     "document_kinds": ("kinds",),
     "edges": ("stated_of", "target", "evidence"),
@@ -89,6 +91,8 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "catalog_marks": ("tenant",),
     "check_results": ("tenant", "asset", "name", "severity"),
     "checkpoints": ("tenant", "checkpoint_type", "state"),
+    "code_runs": ("tenant",),
+    "code_run_events": ("tenant", "kind", "document_id"),
     "document_index": (
         *("tenant", "document_id", "indexed_key", "document_key", "config_key"),
         *("parse_key", "chunk_set_key"),

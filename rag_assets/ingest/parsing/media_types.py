@@ -35,7 +35,8 @@ BINARY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Languages of source code and of settings, by their suffixes; derived documents are no files.
+# Languages of source code and of settings, by their suffixes; derived documents, and events of runs,
+# are no files.
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "h"),
     "c++": ("cc", "cpp", "cxx", "hh", "hpp"),
@@ -62,6 +63,7 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "python": ("py", "pyi"),
     "r": ("r",),
     "ruby": ("rb",),
+    "run-event": (),
     "rust": ("rs",),
     "scala": ("scala",),
     "shell": ("bash", "sh", "zsh"),

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
+from rag_assets.ingest.sources.runs import SUFFIX as RUNS_SUFFIX
 
 _SUFFIX: Final = ".derived"
 _LONGEST: Final = 63 - len(_SUFFIX)
@@ -36,7 +37,7 @@ def derived_source(of: str) -> dict[str, Any]:
 
 def repository_of(source: str) -> str:
     """The source whose names a document of a source speaks of: its own, or that it follows from."""
-    return source.removesuffix(_SUFFIX)
+    return source.removesuffix(_SUFFIX).removesuffix(RUNS_SUFFIX)
 
 
 def _build(config: DerivedConfig, context: SourceContext) -> RecordsSource:

@@ -12,11 +12,12 @@ from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.records import RECORDS
+from rag_assets.ingest.sources.runs import RUNS
 from rag_assets.ingest.sources.uploads import UPLOADS
 
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
 
-SOURCE_KINDS: SourceKinds = by_name((DERIVED, FILES, GIT, RECORDS, UPLOADS))
+SOURCE_KINDS: SourceKinds = by_name((DERIVED, FILES, GIT, RECORDS, RUNS, UPLOADS))
 """A new kind is one value in a module of its own, and its name here."""
 
 DEFAULT_KIND = FILES.name

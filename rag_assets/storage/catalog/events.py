@@ -55,8 +55,11 @@ EventKind = Literal[
 ]
 
 
-SEARCHES: tuple[EventKind, ...] = ("rag_search_started", "rag_search_completed")
-"""Events that every search writes."""
+SEARCHES: tuple[EventKind, ...] = (
+    *("rag_search_started", "rag_search_completed"),
+    *("ai_context_loaded", "paused_for_input"),
+)
+"""Events that searches write, which hold questions; the last two are those of runs of agents."""
 
 
 @dataclass(frozen=True, slots=True)

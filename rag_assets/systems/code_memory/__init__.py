@@ -1,6 +1,8 @@
 """Code memory: an agent's memory of a repository."""
 
-from rag_assets.systems.base import Profile, System
+from rag_assets.systems.base import Migrations, Profile, System
+
+_HERE = "rag_assets.systems.code_memory"
 
 SYSTEM = System(
     name="code-memory",
@@ -19,8 +21,15 @@ SYSTEM = System(
         ),
         requires_project=True,
         derives_documents=True,
+        records_runs=True,
         share_of_window=0.4,
     ),
-    routers={"/api/projects/{id}/relations": "rag_assets.systems.code_memory.routes:router"},
+    routers={
+        "/api/projects/{id}/relations": f"{_HERE}.routes:router",
+        "/api/projects/{id}/runs": f"{_HERE}.run_routes:router",
+        "/api/projects/{id}/runs/{run}/events": f"{_HERE}.run_routes:receiving",
+    },
+    tables=("code_runs", "code_run_events"),
+    migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     commands={"code": "rag_assets.systems.code_memory.commands:app"},
 )

@@ -111,7 +111,7 @@ def test_source_code_is_cut_before_definitions_only() -> None:
 
 
 def test_every_suffix_has_a_parser() -> None:
-    assert set(PARSERS) == {*media_types.SUFFIXES.values(), "text/x-derived"}
+    assert set(PARSERS) == {*media_types.SUFFIXES.values(), "text/x-derived", "text/x-run-event"}
     assert {".md", ".rst", ".txt", ".docx"} <= set(media_types.DOCUMENT_SUFFIXES)
     assert not {".py", ".json", ".ts"} & set(media_types.DOCUMENT_SUFFIXES)
 

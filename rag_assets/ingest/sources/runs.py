@@ -1,0 +1,47 @@
+"""What runs of agents did to the files of another source, as a source: changes and summaries.
+
+They are records that the service puts into the catalog as events of runs arrive; tenants whose
+profile records runs have one such source for each source of files.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
+
+SUFFIX: Final = ".runs"
+_LONGEST: Final = 63 - len(SUFFIX)
+
+
+class RunsConfig(SourceConfig):
+    """What runs did to the files of another source; no tenant names it itself.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        scope: the access scope of what names none, where it is not the tenant's: that of the files.
+        of: the name of the source of files.
+    """
+
+    type: Literal["runs"] = "runs"
+    of: str
+
+
+def runs_source(of: str, scope: str | None = None) -> dict[str, Any]:
+    """The configuration of the source that holds what runs did to the files of another."""
+    config = {"name": of[:_LONGEST] + SUFFIX, "type": "runs", "of": of}
+    return config if scope is None else {**config, "scope": scope}
+
+
+def _build(config: RunsConfig, context: SourceContext) -> RecordsSource:
+    if context.records is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: events of runs need a catalog, and none is open",
+            hint="open it with the tenant's catalog",
+        )
+    return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
+
+
+RUNS = SourceKind("runs", RunsConfig, _build, kept=True)

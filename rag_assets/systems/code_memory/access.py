@@ -1,0 +1,71 @@
+"""Requests about a project with code memory: whose tenant it is, and what runs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Path, Request
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.identity import Identity
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.code_memory.projects import tenant_of
+
+_T = TypeVar("_T")
+
+# What is no UTF-8 in an address arrives as U+FFFD, whatever it was.
+ProjectId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)]
+RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=128)]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedProject:
+    """A request about a project.
+
+    Attributes:
+        project: its id, as the application says it.
+        tenant_id: the tenant that it is.
+    """
+
+    identity: Identity
+    backend: Backend
+    project: str
+    tenant_id: str
+
+    def record(self) -> TenantRecord:
+        """The tenant; blocks."""
+        return self.backend.catalog.tenants.get(self.tenant_id)
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Run blocking work; see Backend.run."""
+        return await self.backend.run(self.tenant_id, self.identity.name, work)
+
+    async def write(self, work: Callable[[], _T]) -> _T:
+        """Run work that changes the tenant; see Backend.write."""
+        return await self.backend.write(self.tenant_id, work)
+
+
+async def _asked(
+    request: Request,
+    project_id: ProjectId,
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> AskedProject:
+    turn = identity.organization or min(identity.tenants, default="")
+    find = partial(tenant_of, backend.catalog, identity.tenants, project_id)
+    found = await backend.run(turn, identity.name, find)
+    request.state.tenant = found
+    return AskedProject(identity, backend, project_id, found)
+
+
+async def _administered(asked: Annotated[AskedProject, Depends(_asked)]) -> AskedProject:
+    asked.identity.require_admin()
+    return asked
+
+
+ProjectDependency = Annotated[AskedProject, Depends(_asked)]
+AdministeredDependency = Annotated[AskedProject, Depends(_administered)]

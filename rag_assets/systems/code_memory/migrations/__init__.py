@@ -1,0 +1,1 @@
+"""The versions of code memory's tables."""

@@ -1,0 +1,142 @@
+"""Events of runs as applications send them: lines of JSON, one event each."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from rag_assets.common.times import boundary_of
+
+MOST_BYTES: Final = 4 << 20
+"""Of the events of a request."""
+MOST_EVENTS: Final = 1_000
+MOST_LINE: Final = 128 << 10
+"""Bytes of an event: several times the longest summary."""
+_MOST_ERRORS: Final = 50
+
+_PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"
+_DRIVE: Final = re.compile(r"[A-Za-z]:[/\\]")
+
+EventKind: TypeAlias = Literal["file_created", "file_updated", "file_deleted", "final_summary"]
+
+
+def _within(path: str) -> str:
+    plain = posixpath.normpath(path)
+    if path.startswith("/") or _DRIVE.match(path) or plain.split("/")[0] == ".." or plain == ".":
+        raise ValueError("it must be the path of a file, relative to its repository")
+    return plain
+
+
+_EventId = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=128)
+]
+_FilePath = Annotated[
+    str,
+    StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=1_000, strip_whitespace=True),
+    AfterValidator(_within),
+]
+_Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=200, strip_whitespace=True)]
+_Summary = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=20_000)]
+_Moment = Annotated[
+    datetime,
+    BeforeValidator(boundary_of),
+    WithJsonSchema({"type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]}),
+]
+
+
+class RunEvent(BaseModel):
+    """Something that an agent did in a run.
+
+    Attributes:
+        id: of the event within its run; what comes again under it is known already.
+        path: of the file, within its repository or as hits name it; a summary has none.
+        action: what was done, in a few words.
+        summary: in words; of a whole run it must say something.
+        at: when; by default now.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: _EventId
+    kind: EventKind
+    path: _FilePath | None = None
+    action: _Line = ""
+    summary: _Summary = ""
+    at: _Moment | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> RunEvent:
+        of_run = self.kind == "final_summary"
+        if of_run and not self.summary.strip():
+            raise ValueError("a final_summary needs a summary")
+        if of_run and self.path is not None:
+            raise ValueError("a final_summary has no path")
+        if not of_run and self.path is None:
+            raise ValueError(f"a {self.kind} needs a path")
+        return self
+
+
+def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
+    """The events of a body, one a line; empty lines are skipped.
+
+    Raises:
+        RequestValidationError: a line is no event; names the line, counted from 1, and the field.
+    """
+    events: list[RunEvent] = []
+    errors: list[Mapping[str, Any]] = []
+    for number, line in enumerate(body.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        if len(events) == MOST_EVENTS:
+            errors.append(_error(number, f"at most {MOST_EVENTS:,} events are taken at once"))
+        elif len(line) > MOST_LINE:
+            errors.append(_error(number, f"an event has at most {MOST_LINE:,} bytes"))
+        else:
+            try:
+                events.append(RunEvent.model_validate_json(line))
+            except ValidationError as error:
+                errors += _located(number, error)
+        if len(errors) >= _MOST_ERRORS:
+            break
+    if not events and not errors:
+        errors.append(_error(1, "there is no event"))
+    if errors:
+        raise RequestValidationError(errors)
+    return tuple(events)
+
+
+def refused(number: int, field: str, problem: str) -> RequestValidationError:
+    """The error of one field of an event."""
+    return RequestValidationError([_error(number, problem, field)])
+
+
+def _error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
+    where = ("body", number, *field)
+    return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
+
+
+def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    for one in error.errors(include_url=False, include_input=False, include_context=False):
+        # What Pydantic says of JSON that it cannot read may quote it.
+        message = "it is no JSON" if one["type"] == "json_invalid" else one["msg"]
+        if one["type"] == "extra_forbidden":
+            message = "there is no such field"
+        where = ("body", number, *one["loc"])
+        found.append({"type": "value_error", "loc": where, "msg": f"line {number}: {message}"})
+    return found

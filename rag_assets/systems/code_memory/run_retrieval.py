@@ -1,0 +1,213 @@
+"""Passages for the prompts of runs: the one retrieval, in the words of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from rag_assets.api.run_responses import CodeChunk, RetrievalDebug, RetrievedChunks
+from rag_assets.ingest.sources.derived import repository_of
+from rag_assets.ingest.sources.runs import RunsConfig
+from rag_assets.retrieval.journal import SearchJournal
+from rag_assets.retrieval.model import (
+    MAX_PATH,
+    MAX_QUERY,
+    NUMBER,
+    Caller,
+    Clarification,
+    Debug,
+    Hit,
+    SearchAnswer,
+    SearchRequest,
+)
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.systems.code_memory.runs import Run
+from rag_assets.tenants.model import Tenant
+
+NOTICE: Final = "RAG is OFF for this run"
+TOP_K: Final = 12
+MOST_CHUNKS: Final = 50
+_NOTHING: Final = "Nothing of the project is indexed yet. What is the question about?"
+
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
+_Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH, pattern=r"^[^\x00]+$")]
+
+
+class RetrievalOptions(BaseModel):
+    """What narrows or widens a retrieval; what is not given is as by default.
+
+    Attributes:
+        top_k: chunks at most.
+        source_types: only of these.
+        must_include_paths: files and folders whose chunks rank higher, within their repository or
+            as hits name them.
+        route_name, controller_class, table_name: what is related to it comes first.
+        include_run_summaries: whether changes and summaries of runs may be chunks.
+        min_score: cosine below which a chunk is left out; by default the profile's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    top_k: Annotated[int, Field(ge=1, le=MOST_CHUNKS), NUMBER] = TOP_K
+    source_types: Annotated[tuple[_Name, ...], Field(max_length=100)] = ()
+    must_include_paths: Annotated[tuple[_Path, ...], Field(max_length=25)] = ()
+    route_name: _Name | None = None
+    controller_class: _Name | None = None
+    table_name: _Name | None = None
+    include_run_summaries: bool = True
+    min_score: Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False), NUMBER] | None = None
+
+
+class RetrievalQuestion(BaseModel):
+    """A question of a run.
+
+    Attributes:
+        query: in words.
+        run: its id.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
+    run: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
+    options: RetrievalOptions = RetrievalOptions()
+
+
+class CodeSearch(Protocol):
+    """Searches a tenant's code (see AsyncRetriever)."""
+
+    async def search(self, tenant_id: str, request: SearchRequest, /) -> SearchAnswer:
+        """Search one tenant's knowledge."""
+
+    async def masked(self, question: str, /) -> str:
+        """A question, credentials in it masked."""
+
+    @property
+    def journal(self) -> SearchJournal:
+        """Where events of searches are written."""
+
+
+def search_request(
+    tenant: Tenant, run: Run, query: str, options: RetrievalOptions, caller: Caller
+) -> SearchRequest:
+    """The search that answers a question of a run.
+
+    Args:
+        tenant: whose repositories are searched.
+        run: that asks.
+        query: in words.
+        options: see RetrievalOptions.
+        caller: who asks.
+
+    Raises:
+        InvalidRequest: an option cannot be used; names the field.
+    """
+    return SearchRequest.of(
+        query=query,
+        top_k=options.top_k,
+        source_types=options.source_types,
+        must_include_paths=_uris(tenant, options.must_include_paths),
+        route_name=options.route_name,
+        controller_class=options.controller_class,
+        table_name=options.table_name,
+        model=run.model,
+        include_run_summaries=options.include_run_summaries,
+        min_score=options.min_score,
+        caller=caller,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRetrieval:
+    """Answers questions of runs, in one event loop.
+
+    Attributes:
+        search: finds the passages.
+    """
+
+    search: CodeSearch
+
+    async def retrieve(
+        self, ref: TenantRef, tenant: Tenant, run: Run, question: RetrievalQuestion, caller: Caller
+    ) -> RetrievedChunks:
+        """The passages for a run's prompt; none, and no search, where the run wants none.
+
+        Args:
+            ref, tenant: whose repositories are searched.
+            run: that asks.
+            question: of it.
+            caller: who asks.
+
+        Raises:
+            InvalidRequest: an option cannot be used.
+            RoleRefused, ProviderError, ServiceUnavailable: see AsyncRetriever.search.
+        """
+        journal = self.search.journal
+        common = {"run": run.id, "caller": caller.name}
+        if not run.rag_enabled:
+            journal.record(ref, "ai_context_loaded", {**common, "rag": False})
+            return RetrievedChunks(rag=False, outcome="off", notice=NOTICE)
+        request = search_request(tenant, run, question.query, question.options, caller)
+        answer = await self.search.search(ref.id, request)
+        chunks = tuple(map(_chunk, answer.hits))
+        asked = {**common, "query": await self.search.masked(question.query)}
+        loaded = {"ids": [one.id for one in chunks], "scores": [one.score for one in chunks]}
+        journal.record(ref, "ai_context_loaded", {**asked, "rag": True, **loaded})
+        if answer.disabled:
+            return RetrievedChunks(rag=True, outcome="disabled")
+        debug = None if answer.debug is None else _debug(answer.debug, chunks)
+        if chunks:
+            return RetrievedChunks(rag=True, chunks=chunks, debug=debug)
+        asking = answer.clarification or Clarification(_NOTHING)
+        return RetrievedChunks(
+            rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
+        )
+
+
+def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
+    """Paths as the index has them: below the name of each repository, unless they begin so."""
+    names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
+    found: dict[str, None] = {}
+    for path in paths:
+        plain = path.removeprefix("./").strip("/") or path
+        if plain.split("/")[0] in {source.name for source in tenant.sources}:
+            found[plain] = None
+        found |= dict.fromkeys(f"{name}/{plain}" for name in names)
+    return tuple(found)
+
+
+def _chunk(hit: Hit) -> CodeChunk:
+    return CodeChunk(
+        id=hit.chunk_id,
+        path=hit.uri,
+        repository=repository_of(hit.uri.partition("/")[0]),
+        commit=None if hit.origin is None else hit.origin.commit,
+        differs=None if hit.origin is None else hit.origin.differs,
+        line_start=hit.line_start,
+        line_end=hit.line_end,
+        symbol=hit.symbol,
+        source_type=hit.source_type,
+        text=hit.text,
+        score=hit.score,
+        title=hit.title,
+        also=hit.also,
+        stale=hit.stale,
+        trimmed=hit.trimmed,
+    )
+
+
+def _debug(debug: Debug, chunks: Sequence[CodeChunk]) -> RetrievalDebug:
+    steps: Mapping[str, float] = debug.latency_ms
+    return RetrievalDebug(
+        strategy=debug.strategy,
+        latency_ms=round(steps.get("total", sum(steps.values())), 3),
+        steps_ms=dict(steps),
+        total_candidates=debug.total_candidates,
+        scores={one.id: one.score for one in chunks},
+        threshold=debug.threshold,
+        nearest=debug.nearest,
+        paths=debug.paths,
+    )

@@ -1,0 +1,154 @@
+"""The endpoints of code memory for runs of agents, below /api/projects."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from rag_assets.api.guard import Guarded
+from rag_assets.api.problems import documented
+from rag_assets.api.run_responses import (
+    CodeRun,
+    IndexedProject,
+    ReceivedEvents,
+    RetrievedChunks,
+    RunMetadata,
+)
+from rag_assets.systems.code_memory.access import (
+    AdministeredDependency,
+    AskedProject,
+    ProjectDependency,
+    RunId,
+)
+from rag_assets.systems.code_memory.run_events import MOST_BYTES, RunEvent, parsed_events
+from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
+from rag_assets.systems.code_memory.runs import Run, Runs, require_plain_ids
+from rag_assets.systems.code_memory.whole_index import index_again
+from rag_assets.tenants.model import Tenant
+
+_REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+_RUN = "/{project_id}/runs/{run}"
+
+router = APIRouter(
+    prefix="/api/projects", tags=["code memory"], responses=_REFUSED, route_class=Guarded
+)
+
+
+class EventLines(Guarded):
+    """A route whose body holds events."""
+
+    most_bytes = MOST_BYTES
+
+
+receiving = APIRouter(
+    prefix=router.prefix, tags=["code memory"], responses=_REFUSED, route_class=EventLines
+)
+
+
+class RunSettings(BaseModel):
+    """What an application says of a run.
+
+    Attributes:
+        rag_enabled: whether it is given passages.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rag_enabled: Annotated[bool, Field(strict=True)] = True
+
+
+class RunBody(BaseModel):
+    """A run of an agent.
+
+    Attributes:
+        model: the language model that it prompts: passages fill a share of its context window.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    metadata_json: RunSettings = RunSettings()
+    model: Annotated[
+        str | None, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
+    ] = None
+
+
+@router.put(_RUN)
+async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRun:
+    """Make a run of an agent, or change its settings."""
+    runs, made = Runs(asked.backend.catalog.database), _made(run, body)
+
+    def put() -> None:
+        require_plain_ids(run, (), asked.backend.retriever.masker)
+        runs.put(asked.record().ref, made, by=asked.identity.name)
+
+    await asked.write(put)
+    return CodeRun(asked.project, run, RunMetadata(made.rag_enabled), made.model)
+
+
+@receiving.post(
+    _RUN + "/events",
+    status_code=202,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "One event a line.",
+            "content": {"application/x-ndjson": {"schema": RunEvent.model_json_schema()}},
+        }
+    },
+)
+async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> ReceivedEvents:
+    """Take what a run did: each event becomes a document, and files that it names are listed soon.
+
+    All events are taken, or none. One whose id came before in the run is known, and changes
+    nothing. Credentials are masked before anything is indexed; in ids they are refused.
+    """
+    body = await request.body()
+    runs = Runs(asked.backend.catalog.database)
+
+    def receive() -> ReceivedEvents:
+        events = parsed_events(body)
+        require_plain_ids(run, events, asked.backend.retriever.masker)
+        record = asked.record()
+        tenant = Tenant.from_config(record.config)
+        new = runs.receive(record.ref, tenant, run, events)
+        return ReceivedEvents(accepted=new, known=len(events) - new)
+
+    return await asked.write(receive)
+
+
+@router.post("/{project_id}/retrieve", responses=documented(402, 502))
+async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> RetrievedChunks:
+    """Find the passages of a project's repositories for the prompt of a run.
+
+    For a run that wants none, nothing is searched. Where nothing is near enough, there are no
+    chunks, and a question for the user.
+    """
+    runs = Runs(asked.backend.catalog.database)
+    found = await asked.read(lambda: (asked.record(), runs.get(asked.tenant_id, body.run)))
+    record, run = found
+    retrieval = RunRetrieval(asked.backend.retriever)
+    tenant = Tenant.from_config(record.config)
+    return await retrieval.retrieve(record.ref, tenant, run, body, asked.identity.caller)
+
+
+@router.post("/{project_id}/index-rag", status_code=202)
+async def index_rag(asked: AdministeredDependency) -> IndexedProject:
+    """Have everything of a project read and indexed anew. For admins.
+
+    It is found as it is until then. Texts that have a vector keep it.
+    """
+    return await asked.write(partial(_index, asked))
+
+
+def _index(asked: AskedProject) -> IndexedProject:
+    backend = asked.backend
+    return index_again(
+        backend.catalog, backend.embedders.settings, asked.record(), by=asked.identity.name
+    )
+
+
+def _made(run: str, body: RunBody) -> Run:
+    return Run(run, body.metadata_json.rag_enabled, body.model)

@@ -1,0 +1,306 @@
+"""Runs of agents through the service: their events, the documents these become, and retrieval."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jwt
+import pytest
+from starlette.testclient import TestClient
+
+from rag_assets.api.app import build_app
+from rag_assets.api.backend import Backend
+from rag_assets.api.rate_limits import Rate
+from rag_assets.api.settings import JwtSettings, ServiceSettings
+from rag_assets.billing.chat_models import ChatModels
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.events import Event
+from rag_assets.systems.registry import installed_systems
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+SECRET = "an example secret of more than 32 bytes"
+SETTINGS = ServiceSettings(
+    jwt=JwtSettings(secret=SECRET),
+    rate=Rate.parse("100000/minute"),
+    attempts=Rate.parse("100000/minute"),
+)
+CONTROLLER = "app/Http/Controllers/InvoiceController.php"
+FILES = {
+    "app/Models/Invoice.php": "<?php\nnamespace App\\Models;\n"
+    "class Invoice extends \\Illuminate\\Database\\Eloquent\\Model\n{\n}\n",
+    CONTROLLER: "<?php\nnamespace App\\Http\\Controllers;\n"
+    "use App\\Models\\Invoice;\nclass InvoiceController\n{\n"
+    "    public function show(Invoice $invoice) { return $invoice; }\n}\n",
+}
+TENANT = "agents"
+ON: dict[str, Any] = {"metadata_json": {"rag_enabled": True}, "model": "gpt-4o"}
+CHANGE = {
+    "id": "e1",
+    "kind": "file_updated",
+    "path": CONTROLLER,
+    "action": "round totals",
+    "summary": "Totals of an invoice are rounded to whole cents now.",
+    "at": "2026-11-24T01:00:00Z",
+}
+SUMMARY = {"id": "e2", "kind": "final_summary", "summary": "Invoices are rounded everywhere."}
+
+
+class Door:
+    """Requests of one token to the service."""
+
+    def __init__(self, client: TestClient, *tenants: str, **claims: Any) -> None:
+        claims |= {"tenants": list(tenants), "sub": "ann", "exp": int(time.time()) + 3_000}
+        self._client = client
+        self._headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
+
+    def __call__(self, method: str, address: str, **given: Any) -> Any:
+        url = f"/api/projects/{address}"
+        return self._client.request(method, url, headers=self._headers, **given)
+
+    def run(self, name: str, **body: Any) -> None:
+        assert self("PUT", f"shop/runs/{name}", json=body or ON).status_code == 200
+
+    def events(self, run: str, *events: Any) -> Any:
+        lines = "\n".join(json.dumps(event) for event in events)
+        return self("POST", f"shop/runs/{run}/events", content=lines.encode())
+
+    def retrieve(self, query: str, run: str, **options: Any) -> Any:
+        body = {"query": query, "run": run, "options": options}
+        return self("POST", "shop/retrieve", json=body)
+
+
+@pytest.fixture(scope="module")
+def client(shared_installation: Installation, driver: Driver) -> Iterator[TestClient]:
+    folder = shared_installation.home.parent / "sources" / TENANT
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    source = {"name": "repo", "root": str(folder), "include": ["**/*.php"]}
+    shared_installation.add_tenant(
+        TENANT,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project="shop",
+        sources=[source],
+    )
+    shared_installation.add_tenant(
+        f"{TENANT}-other", **FAST, profile="team-guidelines", organization="acme", project="plain"
+    )
+    driver.sync(TENANT)
+    session = shared_installation.session()
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    chat_models = ChatModels(session.catalog, session.settings)
+    blobs = open_blobs(session.settings)
+    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    routers = [*installed_systems().load("routers").values()]
+    with TestClient(build_app(backend, routers=routers)) as made:
+        yield made
+
+
+@pytest.fixture
+def door(client: TestClient) -> Door:
+    return Door(client, TENANT)
+
+
+def journal(installation: Installation, kind: str, expected: int) -> list[Event]:
+    """The events of a kind, once there are as many: they are written in the background."""
+    catalog = installation.session().catalog
+    deadline = time.monotonic() + 10
+    while True:
+        found = catalog.events.latest(TENANT, kind=kind)
+        if len(found) >= expected or time.monotonic() > deadline:
+            return found
+        time.sleep(0.05)
+
+
+def test_a_run_is_made_once_and_keeps_what_it_was_told_last(door: Door) -> None:
+    answer = door("PUT", "shop/runs/first", json=ON)
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {"project": "shop", "run": "first", **ON}
+    assert door("PUT", "shop/runs/first", json=ON).json() == answer.json()
+    off = door("PUT", "shop/runs/first", json={"metadata_json": {"rag_enabled": False}})
+    assert off.json()["metadata_json"] == {"rag_enabled": False}
+    assert off.json()["model"] is None
+    assert door("PUT", "shop/runs/plain", json={}).json()["metadata_json"] == {"rag_enabled": True}
+
+
+BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
+    "a text for whether": ({"metadata_json": {"rag_enabled": "yes"}}, "metadata_json.rag_enabled"),
+    "an unknown field": ({"metadata_json": {"path": 1}}, "metadata_json.path"),
+    "another field": ({"query": 1}, "query"),
+    "no model": ({"model": ""}, "model"),
+}
+
+
+@pytest.mark.parametrize(("body", "field"), BAD_RUNS.values(), ids=list(BAD_RUNS))
+def test_a_bad_run_names_the_field(door: Door, body: dict[str, Any], field: str) -> None:
+    answer = door("PUT", "shop/runs/bad", json=body)
+    assert answer.status_code == 422
+    assert [one["field"] for one in answer.json()["errors"]] == [field]
+
+
+def test_events_become_documents_that_say_which_run_changed_what(
+    door: Door, client: TestClient, driver: Driver, shared_installation: Installation
+) -> None:
+    door.run("seven")
+    assert door.events("seven", CHANGE, SUMMARY).json() == {"accepted": 2, "known": 0}
+    again = {**CHANGE, "summary": "Something else."}
+    more = {**CHANGE, "id": "e3", "path": "repo/app/Models/Invoice.php", "kind": "file_created"}
+    answer = door.events("seven", again, SUMMARY, more, more)
+    assert (answer.status_code, answer.json()) == (202, {"accepted": 1, "known": 3})
+    driver.sync(TENANT)
+
+    found = door.retrieve("totals rounded to whole cents", "seven", source_types=["file_change"])
+    chunks = found.json()["chunks"]
+    first = next(one for one in chunks if one["title"].startswith("file_updated"))
+    assert first["path"] == "repo.runs/file_change/seven/e1"
+    assert first["repository"] == "repo"
+    assert (first["symbol"], first["source_type"]) == ("run:seven", "file_change")
+    assert "round totals" in first["text"]
+    assert "Something else" not in first["text"]
+    summaries = door.retrieve("invoices rounded", "seven", source_types=["run_summary"]).json()
+    assert [one["path"] for one in summaries["chunks"]] == ["repo.runs/run_summary/seven/e2"]
+    without = door.retrieve("totals rounded", "seven", include_run_summaries=False).json()
+    assert without["chunks"]
+    types = {one["source_type"] for one in without["chunks"]}
+    assert types.isdisjoint({"file_change", "run_summary"})
+
+    with shared_installation.session().catalog.database.begin() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT kind, stated_of, target FROM rag_catalog.edges"
+            " WHERE tenant = %s AND kind = 'changed_by' ORDER BY stated_of",
+            (TENANT,),
+        ).all()
+    assert [tuple(row) for row in rows] == [
+        ("changed_by", f"file:{CONTROLLER}", "run:seven"),
+        ("changed_by", "file:app/Models/Invoice.php", "run:seven"),
+    ]
+    indexed = journal(shared_installation, "rag_chunk_indexed", 5)
+    told = {event.payload["uri"]: event.payload for event in indexed}
+    assert told["repo.runs/file_change/seven/e1"]["chunks"] == [0]
+
+
+def test_a_bad_line_leaves_nothing_behind(door: Door) -> None:
+    door.run("half")
+    answer = door.events("half", CHANGE, {**CHANGE, "id": "e2", "kind": "file_moved"})
+    assert answer.status_code == 422
+    [error] = answer.json()["errors"]
+    assert error["field"] == "2.kind"
+    assert error["problem"].startswith("line 2: ")
+    assert door.events("half", CHANGE).json() == {"accepted": 1, "known": 0}
+    assert door("POST", "shop/runs/half/events", content=b"x" * (5 << 20)).status_code == 413
+
+
+def test_ids_hold_no_credentials(door: Door) -> None:
+    key = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    assert door("PUT", f"shop/runs/{key}", json=ON).status_code == 422
+    door.run("clean")
+    answer = door.events("clean", SUMMARY, {**CHANGE, "id": key})
+    assert [one["field"] for one in answer.json()["errors"]] == ["2.id"]
+
+
+def test_a_run_without_rag_searches_nothing(door: Door, shared_installation: Installation) -> None:
+    door.run("off", metadata_json={"rag_enabled": False})
+    before = len(journal(shared_installation, "rag_search_started", 0))
+    loaded = len(journal(shared_installation, "ai_context_loaded", 0))
+    answer = door.retrieve("which controller shows invoices?", "off").json()
+    assert answer["rag"] is False
+    assert answer["chunks"] == []
+    assert answer["notice"] == "RAG is OFF for this run"
+    newest = journal(shared_installation, "ai_context_loaded", loaded + 1)[0]
+    assert newest.payload == {"run": "off", "caller": "jwt:ann", "rag": False}
+    assert len(journal(shared_installation, "rag_search_started", 0)) == before
+
+
+def test_what_a_run_was_given_is_recorded(door: Door, shared_installation: Installation) -> None:
+    door.run("recorded")
+    answer = door.retrieve("the model of invoices", "recorded", top_k=2, min_score=-1).json()
+    assert 0 < len(answer["chunks"]) <= 2
+    chunk = answer["chunks"][0]
+    assert chunk["line_start"] >= 1
+    assert chunk["text"]
+    debug = answer["debug"]
+    assert debug["total_candidates"] >= len(answer["chunks"])
+    assert debug["scores"] == {one["id"]: one["score"] for one in answer["chunks"]}
+    assert debug["latency_ms"] > 0
+    assert debug["strategy"]
+
+    def newest(kind: str) -> Any:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            for event in journal(shared_installation, kind, 1):
+                if event.payload.get("query") == "the model of invoices":
+                    return event.payload
+            time.sleep(0.05)
+        raise AssertionError(kind)
+
+    context = newest("ai_context_loaded")
+    assert (context["rag"], context["run"], context["caller"]) == (True, "recorded", "jwt:ann")
+    assert context["ids"] == [one["id"] for one in answer["chunks"]]
+    assert context["scores"] == [one["score"] for one in answer["chunks"]]
+    assert newest("rag_search_started")["search_id"] == newest("rag_search_completed")["search_id"]
+
+
+def test_nothing_near_enough_asks_the_user(door: Door, shared_installation: Installation) -> None:
+    door.run("asking")
+    answer = door.retrieve("wholly unrelated matters of cooking", "asking", min_score=1.0).json()
+    assert (answer["outcome"], answer["chunks"]) == ("clarify", [])
+    [event] = journal(shared_installation, "paused_for_input", 1)[:1]
+    assert event.payload["query"] == "wholly unrelated matters of cooking"
+    assert event.payload["question"] == answer["question"]
+
+
+def test_paths_of_a_question_rank_higher(door: Door) -> None:
+    door.run("paths")
+    for path in (CONTROLLER, f"repo/{CONTROLLER}"):
+        answer = door.retrieve(
+            "class", "paths", must_include_paths=[path], source_types=["model", "controller"]
+        ).json()
+        assert answer["chunks"][0]["path"] == f"repo/{CONTROLLER}"
+
+
+BAD_QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "no query": ({"run": "paths"}, "query"),
+    "an empty query": ({"run": "paths", "query": " "}, "query"),
+    "too many": ({"run": "paths", "query": "x", "options": {"top_k": 99}}, "options.top_k"),
+    "a cosine": ({"run": "paths", "query": "x", "options": {"min_score": 2}}, "options.min_score"),
+    "an unknown field": ({"run": "paths", "query": "x", "options": {"kind": 1}}, "options.kind"),
+}
+
+
+@pytest.mark.parametrize(("body", "field"), BAD_QUESTIONS.values(), ids=list(BAD_QUESTIONS))
+def test_a_bad_question_names_the_field(door: Door, body: dict[str, Any], field: str) -> None:
+    answer = door("POST", "shop/retrieve", json=body)
+    assert answer.status_code == 422
+    assert [one["field"] for one in answer.json()["errors"]] == [field]
+
+
+def test_what_is_not_there_is_told(door: Door, client: TestClient) -> None:
+    assert door.retrieve("x", "nobody").status_code == 404
+    assert door.retrieve("x", "nobody").json()["type"].endswith("unknown-run")
+    assert door.events("nobody", CHANGE).status_code == 404
+    assert door("PUT", "unknown/runs/r", json=ON).status_code == 404
+    both = Door(client, TENANT, f"{TENANT}-other")
+    assert both("PUT", "plain/runs/r", json=ON).status_code == 409
+    assert client.put("/api/projects/shop/runs/r", json=ON).status_code == 401
+
+
+def test_a_project_is_indexed_again_without_paying_a_vector_twice(
+    door: Door, client: TestClient, driver: Driver
+) -> None:
+    assert door("POST", "shop/index-rag").status_code == 403
+    admin = Door(client, TENANT, role="admin")
+    answer = admin("POST", "shop/index-rag")
+    assert answer.status_code == 202, answer.text
+    body = answer.json()
+    assert (body["tenant"], body["commit"], body["commits"]) == (TENANT, None, {})
+    assert body["documents"] >= len(FILES)
+    done = driver.sync(TENANT)
+    assert done["parsed"] >= len(FILES)
+    assert done["embedded"] == 0
