@@ -294,6 +294,7 @@ def test_what_is_not_there_is_told(door: Door, client: TestClient) -> None:
 def test_a_project_is_indexed_again_without_paying_a_vector_twice(
     door: Door, client: TestClient, driver: Driver
 ) -> None:
+    driver.sync(TENANT)
     assert door("POST", "shop/index-rag").status_code == 403
     admin = Door(client, TENANT, role="admin")
     answer = admin("POST", "shop/index-rag")
