@@ -45,7 +45,7 @@ def _within(path: str) -> str:
 _EventId = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=128)
 ]
-_FilePath = Annotated[
+FilePath = Annotated[
     str,
     StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=1_000, strip_whitespace=True),
     AfterValidator(_within),
@@ -74,7 +74,7 @@ class RunEvent(BaseModel):
 
     id: _EventId
     kind: EventKind
-    path: _FilePath | None = None
+    path: FilePath | None = None
     action: _Line = ""
     summary: _Summary = ""
     at: _Moment | None = None
