@@ -31,5 +31,8 @@ SYSTEM = System(
     },
     tables=("code_runs", "code_run_events"),
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
-    commands={"code": "rag_assets.systems.code_memory.commands:app"},
+    commands={
+        "code": f"{_HERE}.commands:app",
+        "hook": f"{_HERE}.hook_commands:app",
+    },
 )

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.code.runs import MEDIA_TYPE, rendered
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoRecordsSource, UnknownRun
-from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.ingest.sources.model import SourceMetadata, document_id
 from rag_assets.ingest.sources.runs import RunsConfig
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.changes import notify
