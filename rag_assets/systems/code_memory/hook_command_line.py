@@ -22,8 +22,12 @@ def install(session: Session, tenant: str, repository: Path, *, as_json: bool) -
     """Install a tenant's hooks in a repository that one of its sources reads."""
     record = session.catalog.tenants.get(tenant)
     wanted = repository.expanduser().resolve()
-    sources = [one for one in Tenant.from_config(record.config).sources if _reads(one)]
-    roots = {(session.settings.home / one.root.expanduser()).resolve() for one in sources}
+    sources = Tenant.from_config(record.config).sources
+    roots = {
+        (session.settings.home / source.root.expanduser()).resolve()
+        for source in sources
+        if isinstance(source, GitConfig)
+    }
     if wanted not in roots:
         known = ", ".join(sorted(map(str, roots))) or "none"
         raise ConfigurationError(
@@ -37,10 +41,6 @@ def remove(tenant: str, repository: Path, *, as_json: bool) -> None:
     """Remove a tenant's hooks from a repository, whether or not there still is such a tenant."""
     Settings.from_environment()
     _show(remove_hooks(tenant, repository), "removed", as_json=as_json)
-
-
-def _reads(source: object) -> bool:
-    return isinstance(source, GitConfig)
 
 
 def _show(changed: ChangedHooks, what: str, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.sources.repositories.configuration import is_true, parse_configuration
 from rag_assets.ingest.sources.repositories.folders import (
     RepositoryFolders,
     locate,
@@ -31,7 +32,7 @@ from rag_assets.watch.hooked import hooked_folder
 
 _MODE: Final = 0o755
 _MOST_BYTES: Final = 1 << 20
-_GLOBAL: Final = (".gitconfig", ".config/git/config")
+_HOOKS_PATH: Final = "core.hookspath"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +148,26 @@ def hooks_folder(repository: Path) -> Path:
 
 
 def _configured(folders: RepositoryFolders) -> str | None:
-    """core.hooksPath of the repository, or else of the user."""
-    from rag_assets.ingest.sources.repositories.configuration import parse_configuration
+    """core.hooksPath of the repository, or else of the user, or of the machine."""
+    own = read_configuration(folders.common)
+    if is_true(own, "extensions.worktreeconfig"):
+        own |= _settings(folders.own / "config.worktree")
+    of_others = (_settings(path) for path in _files_of_others())
+    return next(filter(None, (found.get(_HOOKS_PATH) for found in (own, *of_others))), None)
 
-    own = read_configuration(folders.common).get("core.hookspath")
-    if own is not None:
-        return own
-    for name in _GLOBAL:
-        try:
-            content = (Path.home() / name).read_bytes()[:_MOST_BYTES]
-        except (OSError, RuntimeError):
-            continue
-        found = parse_configuration(content).get("core.hookspath")
-        if found is not None:
-            return found
-    return None
+
+def _files_of_others() -> list[Path]:
+    """The user's files of configuration and the machine's, the first one deciding."""
+    home = Path.home()
+    beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
+
+
+def _settings(path: Path) -> dict[str, str]:
+    try:
+        return parse_configuration(path.read_bytes()[:_MOST_BYTES])
+    except OSError:
+        return {}
 
 
 def _content(hook: Path) -> bytes | None:
