@@ -128,6 +128,22 @@ Measured weekly and after each publication of a build, for tenants that have jud
     },
 )
 
+RELATIONS = _description(
+    """What relates to what in a tenant's repositories, counted by kind.
+
+Reported by each run that has published source code, for tenants that read it.
+`rag-assets code relations` and the panel show the relations themselves.""",
+    {
+        "symbols": "definitions in the build that answers, each text once",
+        "edges": "relations of all kinds",
+        "resolved share": "of them that lead to something the repositories define, or to a table,"
+        " a setting, a file or a package; the others name what lies elsewhere",
+        "by kind": "relations of each kind, and the share of them that is resolved",
+        "unresolved routes and tables": "statements that may add or change some and are computed",
+        "not known": "where these are, and why",
+    },
+)
+
 GENERATIONS = _description(
     """The builds of a tenant's index, and how far each of them is.
 

@@ -7,6 +7,7 @@ from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import seconds
+from rag_assets.assets.relations import relations_report
 from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
@@ -55,6 +56,10 @@ def search_index(
             builds = generations_report(ctx, current=True)
             if builds is not None:
                 context.log_event(builds)
+        if report.documents or derived.changed:
+            found = relations_report(ctx)
+            if found is not None:
+                context.log_event(found)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
     metadata: dict[str, dg.RawMetadataValue] = {

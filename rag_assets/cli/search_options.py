@@ -55,6 +55,19 @@ def _question(
     token_budget: Annotated[
         int | None, typer.Option(help="Tokens of all hits together at most.")
     ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Code memory: chat model that the hits are for.")
+    ] = None,
+    route: Annotated[
+        str | None, typer.Option(help="Code memory: a route's name or path to begin at.")
+    ] = None,
+    controller: Annotated[
+        str | None, typer.Option(help="Code memory: a controller to begin at.")
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Code memory: a table to begin at.")] = None,
+    runs: Annotated[
+        bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
+    ] = True,
 ) -> dict[str, Any]:
     """Collect the fields of a request; None where an option is left out."""
     return {
@@ -64,6 +77,11 @@ def _question(
         "mode": mode,
         "rerank": rerank,
         "token_budget": token_budget,
+        "model": model,
+        "route_name": route,
+        "controller_class": controller,
+        "table_name": table,
+        "include_run_summaries": runs,
         "source_types": source_type,
         "must_include_paths": prefer,
         "filters": {

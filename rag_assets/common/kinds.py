@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -41,20 +41,26 @@ def by_name(*groups: Iterable[_Kind]) -> Mapping[str, _Kind]:
     return MappingProxyType(kinds)
 
 
-def find_kind(name: object, kinds: Mapping[str, _Kind], what: str) -> _Kind:
+def find_kind(
+    name: object,
+    kinds: Mapping[str, _Kind],
+    what: str,
+    *,
+    offered: Callable[[_Kind], bool] = lambda _: True,
+) -> _Kind:
     """Find a kind by its name.
 
     Args:
         name: from a configuration.
         kinds: all kinds by name.
         what: a noun for such a kind, for the error.
+        offered: whether the error lists a kind; by default it lists all.
 
     Raises:
         ConfigurationError: no kind has that name; the hint lists the names.
     """
     found = kinds.get(name) if isinstance(name, str) else None
     if found is None:
-        raise ConfigurationError(
-            f"no {what} is named {name!r}", hint=f"choose one of: {', '.join(kinds)}"
-        )
+        names = ", ".join(key for key, kind in kinds.items() if offered(kind))
+        raise ConfigurationError(f"no {what} is named {name!r}", hint=f"choose one of: {names}")
     return found

@@ -37,7 +37,8 @@ def _serialized(config: SourceConfig) -> dict[str, Any]:
 
 
 # The schema, and so the reference of the configuration, lists the built-in kinds.
-_BUILT_IN: Any = Union[tuple(kind.config for kind in SOURCE_KINDS.values())]  # noqa: UP007
+_WRITTEN = tuple(kind.config for kind in SOURCE_KINDS.values() if not kind.implicit)
+_BUILT_IN: Any = Union[_WRITTEN]  # noqa: UP007
 
 Source: TypeAlias = Annotated[
     SourceConfig,

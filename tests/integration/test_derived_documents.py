@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
+from rag_assets.assets.relations import relations_report
 from rag_assets.common.tokens import count_text
 from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.labelling import files_of
@@ -316,3 +318,26 @@ def test_hits_name_the_commit_and_whether_their_file_differs(
     assert not same.differs
     shutil.rmtree(made.folder)
     assert all(hit.origin is None for hit in asked(driver, tenant, question).hits)
+
+
+def test_relations_are_counted_by_kind_with_the_share_that_is_resolved(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, root = made
+    write(root, {"routes/more.php": "<?php\nRoute::get($computed, fn () => 1);\n"})
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        report = relations_report(ctx)
+    assert report is not None
+    values = {name: value.value for name, value in report.metadata.items()}
+    rows = report.metadata["by kind"]
+    assert isinstance(rows, dg.TableMetadataValue)
+    kinds = {row.data["relation"]: row.data for row in rows.records}
+    assert kinds["routes_to"] == {"relation": "routes_to", "edges": 1, "resolved": 1.0}
+    assert kinds["extends"]["resolved"] == 0.0, "frameworks are not in the repository"
+    assert kinds["maps_to"]["edges"] == 1
+    assert 0 < values["resolved share"] < 1
+    assert values["edges"] == sum(row["edges"] for row in kinds.values())
+    assert values["symbols"] > 5
+    assert values["unresolved routes and tables"] == 1
+    assert "routes/more.php:2" in values["not known"]

@@ -20,6 +20,7 @@ ASSETS = {
     "search_index": "knowledge",
     "embedding_cost": "cost",
     "generations": "builds",
+    "relations": "knowledge",
     "retention": "retention",
     "retrieval_quality": "quality",
 }

@@ -35,7 +35,7 @@ BINARY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Languages of source code and of settings, by their suffixes; derived documents, and events of runs,
+# Languages of source code and of settings, by their suffixes. Derived documents and events of runs
 # are no files.
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "h"),

@@ -49,4 +49,4 @@ def _build(config: DerivedConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(RecordsConfig(name=config.name), context.records)
 
 
-DERIVED = SourceKind("derived", DerivedConfig, _build, kept=True)
+DERIVED = SourceKind("derived", DerivedConfig, _build, kept=True, implicit=True)

@@ -64,6 +64,7 @@ class SourceKind(Generic[_Config]):
             for every change; otherwise a listing finds them.
         kept: whether they are records that a part of this project puts into the catalog.
         uploaded: whether they are files that are uploaded, likewise.
+        implicit: whether tenants have it by their profile alone, and none names it.
         path_fields: fields of the configuration that are paths: relative ones are relative to
             tenants.yaml, and moving what they name changes no document.
         folder: the field that names a folder which must exist and is watched; None: no field.
@@ -77,6 +78,7 @@ class SourceKind(Generic[_Config]):
     pushed: bool = False
     kept: bool = False
     uploaded: bool = False
+    implicit: bool = False
     path_fields: tuple[str, ...] = ()
     folder: str | None = None
     in_folder: Callable[[_Config], bool] | None = None

@@ -35,7 +35,7 @@ def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> Sou
         ConfigurationError: there is no such kind; the hint lists those there are.
     """
     name = config.type if isinstance(config, SourceConfig) else config.get("type", DEFAULT_KIND)
-    return find_kind(name, kinds, "type of source")
+    return find_kind(name, kinds, "type of source", offered=lambda kind: not kind.implicit)
 
 
 def paths_of(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:

@@ -38,6 +38,7 @@ from rag_assets.storage.catalog.receipts import ReceiptTable
 from rag_assets.storage.catalog.record_drift import RecordDriftQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
+from rag_assets.storage.catalog.relation_counts import RelationCountQuery
 from rag_assets.storage.catalog.relations import RelationQuery
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
@@ -63,6 +64,7 @@ class Catalog:
         self.documents = DocumentTable(database)
         self.kinds = KindTable(database)
         self.relations = RelationQuery(database)
+        self.relation_counts = RelationCountQuery(database)
         self.derivations = DerivationTable(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)

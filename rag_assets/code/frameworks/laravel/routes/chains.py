@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.code.frameworks.laravel.routes import builtins, registrars
+from rag_assets.code.frameworks.laravel.routes import (
+    amendments,
+    builtins,
+    functions,
+    packages,
+    registrars,
+)
+from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
-from rag_assets.code.frameworks.laravel.routes.marks import FACADES, ROUTER_TYPES
-from rag_assets.code.frameworks.laravel.routes.program import ROOT
+from rag_assets.code.frameworks.laravel.routes.loaders import LOADERS
+from rag_assets.code.frameworks.laravel.routes.marks import FACADES, ROUTE_TYPE, ROUTER_TYPES
 from rag_assets.code.frameworks.laravel.routes.resources import Pending
-from rag_assets.code.frameworks.laravel.routes.router import Draft
 from rag_assets.code.frameworks.laravel.routes.values import (
     ROUTER,
     Closure,
@@ -20,27 +25,12 @@ from rag_assets.code.frameworks.laravel.routes.values import (
     RouterValue,
     Unknown,
     Value,
-    array,
-    listed,
     text_of,
 )
 
 if TYPE_CHECKING:
     from rag_assets.code.frameworks.laravel.routes.machine import Machine
 
-_FOLDERS: Final = {
-    "base_path": "",
-    "app_path": "app",
-    "basepath": "",
-    "path": "app",
-    "config_path": "config",
-    "configpath": "config",
-    "database_path": "database",
-    "resource_path": "resources",
-    "resourcepath": "resources",
-    "public_path": "public",
-    "storage_path": "storage",
-}
 _NOT_CACHED: Final = frozenset({"routesarecached", "configurationiscached"})
 _CALLS_BACK: Final = frozenset(
     {"booted", "booting", "call", "tap", "afterresolving", "resolving", "callafterresolving"}
@@ -48,6 +38,7 @@ _CALLS_BACK: Final = frozenset(
 _STRINGS: Final = "Illuminate\\Support\\Str"
 _CONFIGS: Final = frozenset({"Config", "Illuminate\\Support\\Facades\\Config"})
 _APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
+_OWN: Final = frozenset({"self", "static", "parent"})
 
 
 def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
@@ -66,7 +57,7 @@ def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
         if node["class"]:
             value = _static(machine, node["class"], first, arguments, frame)
         else:
-            value = _function(machine, first, arguments, frame)
+            value = functions.called(machine, first, arguments, frame)
         calls = calls[1:]
     for call in calls:
         arguments = _arguments(machine, call, frame)
@@ -84,24 +75,8 @@ def member(machine: Machine, value: Value, name: str, given: Arguments, frame: F
         given: its arguments.
         frame: what is known.
     """
-    lower = name.lower()
-    if isinstance(value, RouterValue):
-        return registrars.of_router(machine, lower, given, frame)
-    if isinstance(value, Registrar):
-        return registrars.of_registrar(machine, value, lower, given, frame)
-    if isinstance(value, Draft):
-        return registrars.of_route(machine, value, lower, given, frame)
-    if isinstance(value, Pending):
-        return registrars.of_resource(value, lower, given)
-    if isinstance(value, dict):
-        return _of_array(machine, value, lower, given, frame)
-    if isinstance(value, Closure):
-        return machine.closure(value, given, frame) if not name or lower == "call" else value
-    if isinstance(value, Instance):
-        function = machine.program.method(value.name, name)
-        if function is not None:
-            return machine.function(function, value, given, frame)
-    return _of_application(machine, value, lower, given, frame)
+    called = _MEMBERS.get(type(value), _of_application)
+    return called(machine, value, name.lower(), given, frame)
 
 
 def call_back(machine: Machine, called: Value, given: Arguments, frame: Frame) -> Value:
@@ -116,136 +91,29 @@ def call_back(machine: Machine, called: Value, given: Arguments, frame: Frame) -
     return Unknown("a function")
 
 
-def _of_application(
-    machine: Machine, value: Value, name: str, given: Arguments, frame: Frame
+def _of_pending(
+    _machine: Machine, value: Pending, name: str, given: Arguments, _frame: Frame
 ) -> Value:
-    """Calls on providers, on the application, and on what is not known."""
-    loader = _LOADERS.get(name)
-    if loader is not None:
-        loader(machine, given, frame)
-        return value
-    if name in _CALLS_BACK:
-        for one in given.all:
-            call_back(machine, one, Arguments(()), frame)
-        return value
-    if name in _FOLDERS:
-        return _path(machine, _FOLDERS[name], given, frame)
-    if name in {"make", "get"} and _names_router(given):
-        return ROUTER
-    if name == "get" and isinstance(value, Unknown) and value.why == "config()":
-        return _setting(machine, given, frame)
-    if name in _NOT_CACHED:
-        return False
-    if any(one is ROUTER for one in given.all):
-        machine.miss("a call that is given the router", frame)
-    return value if isinstance(value, Unknown) else Unknown(f"{name}()")
+    return amendments.of_resource(value, name, given)
 
 
-def _load(machine: Machine, given: Arguments, frame: Frame) -> None:
-    with machine.within(frame):
-        machine.load(given.at(0, "path"), frame, stated=True)
+def _of_router(machine: Machine, _value: Value, name: str, given: Arguments, frame: Frame) -> Value:
+    return registrars.of_router(machine, name, given, frame)
 
 
-def _defer(machine: Machine, given: Arguments, frame: Frame) -> None:
-    last = frame.context.evidence[-1:]
-    machine.deferred += [(one, at) for one in given.all if isinstance(one, Closure) for at in last]
+def _of_closure(
+    machine: Machine, value: Closure, name: str, given: Arguments, frame: Frame
+) -> Value:
+    return machine.closure(value, given, frame) if name in {"", "call", "__invoke"} else value
 
 
-def _package(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Files of routes that a package names: `hasRoutes('web', 'api')`."""
-    folder = posixpath.dirname(posixpath.dirname(frame.path))
-    with machine.within(frame):
-        for one in given.all:
-            for name in listed(one):
-                machine.load(f"{ROOT}{folder}/routes/{text_of(name)}.php", frame, stated=True)
-
-
-def _configured(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """`withRouting`, as Laravel 11 and later have it."""
-    names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
-    told = {name: given.at(position, name) for position, name in enumerate(names)}
-    with machine.within(frame):
-        if told["using"] is not None:
-            call_back(machine, told["using"], Arguments(()), frame)
-            return
-        prefix = "api" if told["apiPrefix"] is None else told["apiPrefix"]
-        for path in listed(told["api"]):
-            attributes = {"middleware": ["api"], "prefix": prefix}
-            registrars.group(machine, attributes, path, frame)
-        if isinstance(told["health"], str):
-            machine.router.add(("GET",), told["health"], Closure(None), machine.context(frame))
-        for path in listed(told["web"]):
-            registrars.group(machine, {"middleware": ["web"]}, path, frame)
-        call_back(machine, told["then"], Arguments(()), frame)
-
-
-_LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
-    "loadroutesfrom": _load,
-    "loadroutesusing": _defer,
-    "routes": _defer,
-    "hasroute": _package,
-    "hasroutes": _package,
-    "withrouting": _configured,
-}
-
-
-def _static(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
-    lower = name.lower()
-    if owner in FACADES or owner in ROUTER_TYPES:
-        return registrars.of_router(machine, lower, given, frame)
-    if owner == _STRINGS and lower in builtins.STRINGS:
-        text = text_of(given.at(0))
-        return Unknown("no text") if text is None else builtins.STRINGS[lower](text)
-    if owner in _CONFIGS and lower == "get":
-        return _setting(machine, given, frame)
-    if owner in _APPS:
-        return _of_application(machine, Unknown("app()"), lower, given, frame)
-    above = owner == "parent"
-    own = owner in {"self", "static", "parent"}
-    this = frame.this if own and isinstance(frame.this, Instance) else None
-    if own:
-        owner = frame.owner if above or this is None else this.name
-    function = machine.program.method(owner, name, above=above)
+def _of_instance(
+    machine: Machine, value: Instance, name: str, given: Arguments, frame: Frame
+) -> Value:
+    function = machine.program.method(value.name, name or "__invoke")
     if function is not None:
-        return machine.function(function, this or Instance(owner), given, frame)
-    if lower == "routes":
-        machine.miss(f"routes of a package: {owner.rpartition(chr(92))[2]}::routes()", frame)
-    elif any(one is ROUTER for one in given.all):
-        machine.miss("a call that is given the router", frame)
-    return Unknown(f"{owner.rpartition(chr(92))[2]}::{name}()")
-
-
-def _function(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
-    lower = name.lower()
-    if lower in _FOLDERS:
-        return _path(machine, _FOLDERS[lower], given, frame)
-    if lower in {"app", "resolve"}:
-        named = given.at(0, "abstract")
-        if _names_router(given):
-            return ROUTER
-        known = isinstance(named, str) and named in machine.program.classes
-        return Instance(named) if known else Unknown("app()")
-    if lower == "config":
-        return _setting(machine, given, frame) if given.all else Unknown("config()")
-    if lower == "env":
-        machine.assume("what the environment does not say")
-        return given.at(1, "default")
-    if lower == "glob":
-        return _found(machine, given.at(0), frame)
-    if lower == "module_path":
-        return _module(machine, given)
-    if lower == "tap":
-        call_back(machine, given.at(1), Arguments(given.given[:1]), frame)
-        return given.at(0)
-    function = machine.program.functions.get(lower)
-    if function is not None:
-        return machine.function(function, None, given, frame)
-    return builtins.called(lower, given.given)
-
-
-def _arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
-    named = {key: evaluate(machine, one, frame) for key, one in call.get("named", {}).items()}
-    return Arguments(tuple(evaluate(machine, one, frame) for one in call["arguments"]), named)
+        return machine.function(function, value, given, frame)
+    return _of_application(machine, value, name, given, frame)
 
 
 def _of_array(
@@ -259,40 +127,108 @@ def _of_array(
     return value if name in {"all", "toarray"} else Unknown(f"{name}()")
 
 
-def _path(machine: Machine, folder: str, given: Arguments, frame: Frame) -> Value:
-    below = text_of(given.at(0, "path", ""))
-    if below is None:
-        return Unknown("a path")
-    root = machine.program.root_of(frame.path)
-    return f"{ROOT}{root}{posixpath.join(folder, below.lstrip('/'))}".rstrip("/")
+def _of_application(
+    machine: Machine, value: Value, name: str, given: Arguments, frame: Frame
+) -> Value:
+    """Calls on providers, on the application, and on what is not known."""
+    loader = LOADERS.get(name)
+    if loader is not None:
+        loader(machine, given, frame)
+        return value
+    if name in _CALLS_BACK:
+        for one in given.all:
+            call_back(machine, one, Arguments(()), frame)
+        return value
+    return _asked(machine, value, name, given, frame)
 
 
-def _found(machine: Machine, pattern: Value, frame: Frame) -> Value:
-    if not isinstance(pattern, str):
-        return Unknown("glob()")
-    return array(ROOT + path for path in machine.program.matching(pattern, frame.path))
+def _asked(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
+    """What the application is asked for: folders, services, settings."""
+    if name in functions.FOLDERS:
+        return functions.path_below(machine, functions.FOLDERS[name], given, frame)
+    if name in {"make", "get"} and functions.names_router(given):
+        return ROUTER
+    if name == "get" and isinstance(value, Unknown) and value.why == "config()":
+        return functions.setting(machine, given, frame)
+    if name in _NOT_CACHED:
+        return False
+    if any(one is ROUTER for one in given.all):
+        machine.miss("a call that is given the router", frame)
+    return value if isinstance(value, Unknown) else Unknown(f"{name}()")
 
 
-def _module(machine: Machine, given: Arguments) -> Value:
-    """The path of a file in a module: `module_path('Blog', '/routes/web.php')`."""
-    name, below = text_of(given.at(0)), text_of(given.at(1, default=""))
-    wanted = f"{name}/{(below or '').lstrip('/')}".lower()
-    found = [one for one in machine.program.paths if f"/{one.lower()}".endswith(f"/{wanted}")]
-    return ROOT + found[0] if len(found) == 1 else Unknown("module_path()")
+def _static(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+    """What a static call gives."""
+    lower = name.lower()
+    if lower == "macro" and owner in _MACROS:
+        return _macro(machine, _MACROS[owner], given)
+    if owner in FACADES or owner in ROUTER_TYPES:
+        return registrars.of_router(machine, lower, given, frame)
+    if owner in _OWN:
+        return _own(machine, owner, name, given, frame)
+    function = machine.program.method(owner, name)
+    if function is not None:
+        return machine.function(function, Instance(owner), given, frame)
+    return _foreign(machine, owner, lower, given, frame)
 
 
-def _setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    name = given.at(0, "key")
-    if not isinstance(name, str):
-        return Unknown("config()")
-    stated, value = machine.program.setting(name, frame.path)
-    if not stated:
-        return Unknown(f"config('{name}')")
-    if isinstance(value, dict):
-        machine.assume(f"the default of config('{name}')")
-        return value["default"]
-    return array(value) if isinstance(value, list) else value
+def _macro(machine: Machine, kind: str, given: Arguments) -> Value:
+    closure = given.at(1, "macro")
+    if isinstance(closure, Closure):
+        machine.macros.setdefault((kind, str(given.at(0, "name")).lower()), closure)
+    return None
 
 
-def _names_router(given: Arguments) -> bool:
-    return given.at(0) == "router" or given.at(0) in ROUTER_TYPES
+def _own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+    """A call of a method of the class itself, or of what it inherits."""
+    above = owner == "parent"
+    this = frame.this if isinstance(frame.this, Instance) else None
+    holder = frame.owner if above or this is None else this.name
+    function = machine.program.method(holder, name, above=above)
+    if function is not None:
+        return machine.function(function, this or Instance(holder), given, frame)
+    return Unknown(f"{owner}::{name}()")
+
+
+def _foreign(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+    """A static call of a class that is none of the repository's."""
+    if owner == _STRINGS and name in builtins.STRINGS:
+        text = text_of(given.at(0))
+        return Unknown("no text") if text is None else builtins.STRINGS[name](text)
+    if owner in _CONFIGS and name == "get":
+        return functions.setting(machine, given, frame)
+    short = owner.rpartition("\\")[2]
+    if owner in _APPS:
+        return _of_application(machine, Unknown("app()"), name, given, frame)
+    if packages.of_facade(machine, short, name, given, frame):
+        return Unknown(f"{short}::{name}()")
+    if name == "routes":
+        machine.miss(f"routes of a package: {short}::routes()", frame)
+    elif any(one is ROUTER for one in given.all):
+        machine.miss("a call that is given the router", frame)
+    return Unknown(f"{short}::{name}()")
+
+
+_MACROS: Final = {
+    **dict.fromkeys(FACADES | ROUTER_TYPES, "router"),
+    "Illuminate\\Routing\\RouteRegistrar": "registrar",
+    ROUTE_TYPE: "route",
+}
+"""What has macros, by its class."""
+
+
+def _arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
+    named = {key: evaluate(machine, one, frame) for key, one in call.get("named", {}).items()}
+    return Arguments(tuple(evaluate(machine, one, frame) for one in call["arguments"]), named)
+
+
+_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
+    RouterValue: _of_router,
+    Registrar: registrars.of_registrar,
+    Draft: amendments.of_route,
+    Pending: _of_pending,
+    dict: _of_array,
+    Closure: _of_closure,
+    Instance: _of_instance,
+}
+"""What a call means, by what it is called on."""

@@ -103,11 +103,13 @@ def _property(machine: Machine, node: Json, frame: Frame) -> Value:
         return held
     if not isinstance(held, Instance):
         return Unknown(f"the property {name}")
-    value = machine.program.member(held.name, name)
-    # A provider of Laravel's own has a namespace that is null.
-    if value is None and name != "namespace":
-        return Unknown(f"the property {name}")
-    return _plain(value)
+    found = machine.program.member(held.name, name)
+    if found is None:
+        # A provider of Laravel's own has a namespace that is null.
+        return None if name == "namespace" else Unknown(f"the property {name}")
+    path, value = found
+    inner = Frame(path, f"{held.name}::", held, {}, frame.context, frame.depth)
+    return evaluate(machine, value, inner)
 
 
 def _constant(machine: Machine, node: Json, frame: Frame) -> Value:
@@ -170,15 +172,6 @@ def _set(machine: Machine, node: Json, frame: Frame) -> Value:
     value = evaluate(machine, node["value"], frame)
     frame.variables[node["name"]] = value
     frame.assumed[node["name"]] = machine.assumed_since(mark)
-    return value
-
-
-def _plain(value: Any) -> Value:
-    """A value of a fact: its lists are arrays."""
-    if isinstance(value, list):
-        return {index: _plain(one) for index, one in enumerate(value)}
-    if isinstance(value, dict):
-        return {key_of(key): _plain(one) for key, one in value.items()}
     return value
 
 

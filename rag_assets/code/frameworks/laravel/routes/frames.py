@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rag_assets.code.frameworks.laravel.routes.drafts import Context
 from rag_assets.code.frameworks.laravel.routes.groups import Attributes
-from rag_assets.code.frameworks.laravel.routes.router import Context
 from rag_assets.code.frameworks.laravel.routes.values import Value
 
 DEEPEST: Final = 40

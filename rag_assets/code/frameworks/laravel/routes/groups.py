@@ -10,20 +10,19 @@ from rag_assets.code.frameworks.laravel.routes.values import Unknown, Value, lis
 Attributes: TypeAlias = dict[str, Value]
 
 _OWN: Final = frozenset({"namespace", "prefix", "where", "as"})
-_LISTS: Final = frozenset({"middleware", "excluded_middleware"})
+_LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
 
 
 def joined(*parts: Value) -> str | Unknown:
     """Parts of a text one after the other; unknown if one of them is."""
-    found = []
+    found: list[str] = []
+    why = ""
     for part in parts:
-        if isinstance(part, Unknown):
-            return part
-        text = text_of(part)
-        if text is None:
-            return Unknown("no text")
-        found.append(text)
-    return "".join(found)
+        text = part.rest if isinstance(part, Unknown) else text_of(part)
+        if isinstance(part, Unknown) or text is None:
+            why = why or (part.why if isinstance(part, Unknown) else "no text")
+        found.append(text or "")
+    return Unknown(why, "".join(found)) if why else "".join(found)
 
 
 def trimmed(value: Value, characters: str = "/") -> str | Unknown:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from rag_assets.code.frameworks.laravel.routes import chains
+from rag_assets.code.frameworks.laravel.routes.drafts import Context
 from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
 from rag_assets.code.frameworks.laravel.routes.frames import (
     DEEPEST,
@@ -19,7 +20,7 @@ from rag_assets.code.frameworks.laravel.routes.marks import ROUTER_TYPES
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Unresolved
 from rag_assets.code.frameworks.laravel.routes.program import Function, Program
 from rag_assets.code.frameworks.laravel.routes.resources import Naming, Pending, Registrar
-from rag_assets.code.frameworks.laravel.routes.router import Context, Router
+from rag_assets.code.frameworks.laravel.routes.router import Router
 from rag_assets.code.frameworks.laravel.routes.values import (
     ROUTER,
     Body,
@@ -30,6 +31,11 @@ from rag_assets.code.frameworks.laravel.routes.values import (
     truth_of,
 )
 from rag_assets.code.model import Fact
+
+
+def _is_class(program: Program) -> Callable[[str], bool]:
+    return lambda name: "\\" in name or name in program.classes
+
 
 _GOES_ON = object()
 """What a body gives that no `return` ends."""
@@ -42,7 +48,7 @@ class Machine:
         program: the repository.
         router: has the routes.
         naming: of resources.
-        macros: of the router, by name.
+        macros: of the router, of routes and of registrars, by name.
         deferred: closures that a provider gave to `routes()`, with the statement.
         unresolved: what could not be told.
         loaded: paths of files that were run.
@@ -53,9 +59,9 @@ class Machine:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.router = Router(lambda name: "\\" in name or name in program.classes)
+        self.router = Router(_is_class(program), program.version)
         self.naming = Naming()
-        self.macros: dict[str, Closure] = {}
+        self.macros: dict[tuple[str, str], Closure] = {}
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []
         self.loaded: set[str] = set()

@@ -24,10 +24,11 @@ ROUTER_TYPES: Final = frozenset(
         "Router",
     }
 )
+ROUTE_TYPE: Final = "Illuminate\\Routing\\Route"
 VERBS: Final = frozenset({"get", "post", "put", "patch", "delete", "options"})
 RESOURCES: Final = frozenset(
     {"resource", "resources", "apiresource", "apiresources", "singleton", "singletons"}
-    | {"apisingleton", "apisingletons"}
+    | {"apisingleton", "apisingletons", "softdeletableresources"}
 )
 ATTRIBUTES: Final = frozenset(
     {"as", "name", "prefix", "middleware", "withoutmiddleware", "controller", "domain"}
@@ -41,7 +42,13 @@ CONSTRAINTS: Final = frozenset(
 )
 DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentredirect", "view"})
 ROUTING: Final = (
-    VERBS | RESOURCES | ATTRIBUTES | SETTINGS | CONSTRAINTS | DIRECT | {"group", "macro"}
+    VERBS
+    | RESOURCES
+    | ATTRIBUTES
+    | SETTINGS
+    | CONSTRAINTS
+    | DIRECT
+    | {"group", "macro", "addroute"}
 )
 """What a router is asked to make routes, in lower case."""
 
@@ -74,6 +81,13 @@ _OTHERS = frozenset(
 """What a router is asked for other reasons, in lower case."""
 
 _LONGEST = 40
+_WORDS: Final = (
+    *("Route::", "Route;", "outer", "outes", "Provider", "macro", "$r->", "$route->", "Route as"),
+    *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
+    *("Route,", "Route}"),
+)
+"""One of these is in every text that has such a place; most texts have none."""
+
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
@@ -89,6 +103,8 @@ class Marks:
         self._routers: set[str] = set()
         self._starts: list[int] = []
         self._macro_ends = 0
+        if not any(word in source.text for word in _WORDS):
+            return
         for node in descendants(source.tree.root):
             if self._tells(node):
                 self._starts.append(node.start_byte)
@@ -127,10 +143,10 @@ class Marks:
         if owner in FACADES:
             self._macro_ends = node.end_byte if name == "macro" else self._macro_ends
             return name not in _OTHERS
-        if name == "macro" and owner in ROUTER_TYPES:
+        if name == "macro" and (owner in ROUTER_TYPES or owner == ROUTE_TYPE):
             self._macro_ends = node.end_byte
             return True
-        return name == "routes"
+        return name in {"routes", "userroutes"} or (name == "route" and owner.endswith("Volt"))
 
     def _member(self, node: Node) -> bool:
         tree = self._source.tree

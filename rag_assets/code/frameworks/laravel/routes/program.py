@@ -14,6 +14,8 @@ from rag_assets.code.model import Fact, FileFacts
 ROOT: Final = "/@/"
 """What stands for the repository's folder in paths that expressions give."""
 
+_FRAMEWORK: Final = "laravel/framework"
+_VERSION: Final = re.compile(r"\d{1,3}")
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
@@ -28,7 +30,7 @@ class ClassFacts:
         traits: what it uses.
         functions: its methods that may make routes, by their names in lower case.
         methods: the names of all of its methods, in lower case.
-        members: properties, by name.
+        members: expressions of properties, by name.
     """
 
     path: str
@@ -62,15 +64,18 @@ class Program:
         classes: by their names.
         functions: outside of classes, by their names in lower case.
         paths: of all files.
+        version: of the framework that its manifest asks for, the first number; None if it is not
+            known.
 
     Args:
-        files: of the repository; only those of PHP count.
+        files: of the repository: those of PHP, and its manifest.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self.classes: dict[str, ClassFacts] = {}
         self.functions: dict[str, Function] = {}
         self.paths: set[str] = set()
+        self.version: int | None = None
         self._bodies: dict[Body, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
@@ -78,6 +83,8 @@ class Program:
             self.paths.add(one.path)
             if one.language == "php":
                 self._read(one)
+            elif posixpath.basename(one.path) == "composer.json":
+                self._depend(one)
         for facts in self._bodies.values():
             facts.sort(key=lambda fact: fact.start)
 
@@ -124,27 +131,37 @@ class Program:
                 return held.functions.get(name.lower())
         return None
 
-    def member(self, owner: str, name: str) -> Any:
-        """A property of a class or of what it inherits; None where it has none that is stated."""
+    def member(self, owner: str, name: str) -> tuple[str, Any] | None:
+        """A property of a class or of what it inherits: the class's file and an expression.
+
+        Args:
+            owner: the class.
+            name: of the property.
+        """
         for one in self.lineage(owner):
             held = self.classes.get(one)
             if held is not None and name in held.members:
-                return held.members[name]
+                return held.path, held.members[name]
         return None
 
-    def setting(self, name: str, near: str) -> tuple[bool, Any]:
-        """Whether a setting is stated, and its value as the file has it.
+    def setting(self, name: str, near: str) -> tuple[str, Any] | None:
+        """The file that states a setting and its value there; None if none does.
+
+        Settings that have others below them are `{"keys": names}`.
 
         Args:
             name: dotted, the file's name first.
             near: path of the file that asks; the nearest folder with settings counts.
         """
         file, _, key = name.partition(".")
-        stated = [one for one in self._settings.get(file, ()) if key in one[1]]
+        stated = [one for one in self._settings.get(file, ()) if _states(one[1], key)]
         if not stated:
-            return False, None
-        nearest = max(stated, key=lambda one: _shared(one[0], near))
-        return True, nearest[1][key]
+            return None
+        path, values = max(stated, key=lambda one: _shared(one[0], near))
+        if key in values:
+            return path, values[key]
+        below = [one[len(key) + 1 :] for one in values if one.startswith(f"{key}.")]
+        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in below))}
 
     def root_of(self, path: str) -> str:
         """The folder of the application that a file belongs to: "" or one that ends in a slash."""
@@ -199,6 +216,12 @@ class Program:
             else:
                 self._of_class(one.path, fact)
 
+    def _depend(self, manifest: FileFacts) -> None:
+        for fact in manifest.facts:
+            if fact.kind == "depends_on" and fact.values.get("package") == _FRAMEWORK:
+                told = _VERSION.search(str(fact.values.get("constraint", "")))
+                self.version = int(told[0]) if told and self.version is None else self.version
+
     def _of_class(self, path: str, fact: Fact) -> None:
         owner, _, name = fact.symbol.partition("::")
         held = self.classes.get(owner)
@@ -236,6 +259,10 @@ def is_test(path: str) -> bool:
 
 def _normal(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
+
+
+def _states(values: Mapping[str, Any], key: str) -> bool:
+    return key in values or any(one.startswith(f"{key}.") for one in values)
 
 
 def _shared(one: str, other: str) -> int:

@@ -13,7 +13,7 @@ file; others are bodies of closures and of statements, numbered within the file.
 | op | further values |
 |---|---|
 | function | parameters, static: of the function that the symbol names; its body is its block 0 |
-| member | name, value: a property of the class that the symbol names |
+| member | name, value: an expression; a property of the class that the symbol names |
 | do, return | value: an expression |
 | if | branches: pairs of a condition and a block; otherwise: a block, if there is one |
 | each | over, key, item: names of variables, key may be ""; body: a block |
@@ -33,14 +33,15 @@ from rag_assets.code.frameworks.laravel.routes.targets import targets_of
 from rag_assets.code.languages.php.calls import MEMBER_CALLS
 from rag_assets.code.languages.php.classes import CLASS_ROLES, ClassLike, Method
 from rag_assets.code.languages.php.source import PhpSource
-from rag_assets.code.languages.php.values import COMPUTED
 from rag_assets.code.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
-_MEMBERS = frozenset({"namespace", "prefix", "modulename", "modulenamelower", "middleware"})
+_LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
+"""Properties of providers that say nothing of routes."""
+
 _OF_PROVIDERS = frozenset(
     {"mergeconfigfrom", "publishes", "loadviewsfrom", "loadmigrationsfrom", "loadtranslationsfrom"}
     | {"registerpolicies", "commands", "loadjsontranslationsfrom", "loadviewcomponentsas"}
@@ -49,7 +50,7 @@ _BRANCHES = frozenset({"if_statement", "else_if_clause", "else_clause"})
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition", "namespace_definition"})
 _PAIR = 2
 _LONGEST = 500
-"""Characters of a constant's value that may matter to a route."""
+"""Characters of a constant's or a property's value that may matter to a route."""
 
 
 def facts_of(source: PhpSource) -> Iterator[Fact]:
@@ -109,10 +110,12 @@ class _Reader:
             for fact in self._of_function(f"{one.name}::{method.name}", method)
         ]
         yield from found
+        self._symbol = one.name
         for held in one.properties:
-            value = self._source.value(held.value)
-            if held.name.lower() in _MEMBERS and value is not COMPUTED:
-                self._symbol = one.name
+            if held.value is None or held.name in _LISTED or not _is_short(held.value):
+                continue
+            value = self._expressions.read(held.value, runs=False)
+            if not isinstance(value, dict) or value["of"] != "computed":
                 yield self._fact(held.node, "member", name=held.name, value=value)
 
     def _of_function(self, symbol: str, method: Method) -> Iterator[Fact]:
@@ -263,6 +266,10 @@ class _Reader:
         if body is None or body.start_byte <= node.start_byte:
             return start, tree.end(node)
         return start, start + len(tree.text[start : tree.start(body)].rstrip())
+
+
+def _is_short(node: Node) -> bool:
+    return node.end_byte - node.start_byte <= _LONGEST
 
 
 def _body(node: Node) -> Node | None:

@@ -1,19 +1,23 @@
-"""Calls that make routes: on the router, on attributes that wait, on routes, on resources."""
+"""Calls that make routes: on the router, and on attributes that wait for a group or a route."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from rag_assets.code.frameworks.laravel.routes import stated
+from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
-from rag_assets.code.frameworks.laravel.routes.groups import Attributes, joined
-from rag_assets.code.frameworks.laravel.routes.marks import RESOURCES, VERBS
+from rag_assets.code.frameworks.laravel.routes.groups import Attributes, joined, listed_of
+from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, RESOURCES, VERBS
+from rag_assets.code.frameworks.laravel.routes.packages import ON_ROUTER
 from rag_assets.code.frameworks.laravel.routes.resources import (
     API_RESOURCE,
     API_SINGLETON,
     Pending,
 )
-from rag_assets.code.frameworks.laravel.routes.router import ANY, Draft
+from rag_assets.code.frameworks.laravel.routes.router import ANY
+from rag_assets.code.frameworks.laravel.routes.stated import CONSTRAINTS, keyed
 from rag_assets.code.frameworks.laravel.routes.values import (
     ROUTER,
     Closure,
@@ -35,39 +39,37 @@ _ALIASES: Final = {
     "withoutscopedbindings": "scope_bindings",
     "withoutmiddleware": "excluded_middleware",
 }
-_ATTRIBUTES: Final = frozenset(
-    {"as", "controller", "domain", "middleware", "name", "namespace", "prefix", "where", "missing"}
-    | {"scopebindings", "withoutscopedbindings", "withoutmiddleware"}
+_ATTRIBUTES: Final = (
+    frozenset({"as", "can", "controller", "domain", "metadata", "middleware", "missing", "name"})
+    | {"namespace", "prefix", "scopebindings", "withoutscopedbindings", "withoutmiddleware"}
+    | CONSTRAINTS - {"setwheres"}
 )
-_CONSTRAINTS: Final = {
-    "wherealpha": "[a-zA-Z]+",
-    "wherealphanumeric": "[a-zA-Z0-9]+",
-    "wherenumber": "[0-9]+",
-    "whereulid": "[0-7][0-9a-hjkmnp-tv-zA-HJKMNP-TV-Z]{25}",
-    "whereuuid": "[\\da-fA-F]{8}-[\\da-fA-F]{4}-[\\da-fA-F]{4}-[\\da-fA-F]{4}-[\\da-fA-F]{12}",
-}
-_SILENT: Final = frozenset({"bind", "model", "aliasmiddleware", "middlewaregroup", "getroutes"})
+_SILENT: Final = frozenset(
+    {"bind", "model", "aliasmiddleware", "middlewaregroup", "getroutes", "pushmiddlewaretogroup"}
+    | {"prependmiddlewaretogroup", "substituteimplicitbindingsusing", "mixin"}
+)
 
 
 def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
-    """A call on the router."""
-    if name in VERBS or name in _DIRECT:
-        return _route(machine, name, given, frame)
-    if name in RESOURCES:
-        return _resource(machine, name, given, {}, frame)
-    if name == "group":
-        attributes, callback = _group_arguments(given)
-        group(machine, attributes, callback, frame)
-        return None
-    if name in _ATTRIBUTES or _is_constraint(name):
+    """A call on the router.
+
+    Args:
+        machine: that runs.
+        name: of the call, in lower case.
+        given: its arguments.
+        frame: what is known.
+    """
+    made = _made(machine, name, given, {}, frame)
+    if made is not None:
+        return made
+    if name in _ATTRIBUTES:
         return of_registrar(machine, Registrar({}), name, given, frame)
-    if name == "macro" and isinstance(given.at(1, "macro"), Closure):
-        machine.macros.setdefault(str(given.at(0, "name")).lower(), given.at(1, "macro"))
-        return None
     if name in _SETTINGS:
         _SETTINGS[name](machine, given)
-        return None
-    macro = machine.macros.get(name)
+        return ROUTER
+    if name in ON_ROUTER and ("router", name) not in machine.macros:
+        return ON_ROUTER[name](machine, given, frame)
+    macro = machine.macros.get(("router", name))
     if macro is not None:
         return machine.closure(macro, given, frame, this=ROUTER)
     if name not in _SILENT:
@@ -78,78 +80,23 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
 def of_registrar(
     machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """A call on attributes that wait for a group or a route."""
+    """A call on attributes that wait for a group or a route; see of_router."""
     if name == "group":
         group(machine, held.attributes, given.at(0, "callback"), frame)
         return held
-    if name in VERBS or name in {"any", "match"}:
-        position = 2 if name == "match" else 1
-        action = _compiled(given.at(position, "action"), held.attributes)
-        return _route(machine, name, given, frame, action=action)
-    if name in RESOURCES:
-        return _resource(machine, name, given, held.attributes, frame)
-    if name in _ATTRIBUTES or _is_constraint(name) or name == "can":
+    made = _made(machine, name, given, held.attributes, frame)
+    if made is not None:
+        return made
+    if name in _ATTRIBUTES:
         return Registrar({**held.attributes, **_attribute(held.attributes, name, given)})
+    macro = machine.macros.get(("registrar", name))
+    if macro is not None:
+        return machine.closure(macro, given, frame, this=held)
     if name in {"when", "unless", "tap"}:
         machine.miss("attributes under a condition", frame)
         return held
     with machine.router.group(held.attributes):
         return of_router(machine, name, given, frame)
-
-
-def of_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:
-    """A call on a route."""
-    first = given.at(0)
-    if name == "name":
-        draft.name(first)
-    elif name in {"middleware", "withoutmiddleware"}:
-        key = "middleware" if name == "middleware" else "excluded_middleware"
-        draft.middleware(_names(given), key=key)
-    elif name == "can":
-        draft.middleware([_ability(given)])
-    elif name == "where" or _is_constraint(name) or name == "setwheres":
-        draft.where(_wheres(name, given))
-    elif name == "domain":
-        draft.domain(first)
-    elif name == "prefix":
-        draft.prefix(first)
-    elif name == "uses":
-        machine.router.uses(draft, first)
-    elif name == "fallback":
-        draft.fallback = True
-    elif name in {"name", "as"}:
-        machine.miss("a name", frame)
-    return draft
-
-
-def of_resource(pending: Pending, name: str, given: Arguments) -> Value:
-    """A call on a resource that waits."""
-    options, first = pending.options, given.at(0)
-    if name in {"only", "except"}:
-        options[name] = first if isinstance(first, dict | Unknown) else array(given.given)
-    elif name in {"names", "parameters"}:
-        options[name] = first
-    elif name in {"name", "parameter"}:
-        key = f"{name}s"
-        options[key] = {**_keyed(options.get(key)), str(first): given.at(1)}
-    elif name == "middleware":
-        options[name] = listed(first) if len(given.given) == 1 else list(given.given)
-    elif name == "withoutmiddleware":
-        held = options.get("excluded_middleware")
-        options["excluded_middleware"] = [*_middleware(held), *listed(first)]
-    elif name in {"middlewarefor", "withoutmiddlewarefor"}:
-        key = "middleware_for" if name == "middlewarefor" else "excluded_middleware_for"
-        by_method = {str(method): given.at(1) for method in listed(first)}
-        options[key] = {**_keyed(options.get(key)), **by_method}
-    elif name == "where" or _is_constraint(name):
-        options["wheres"] = {**_keyed(options.get("wheres")), **_wheres(name, given)}
-    elif name == "shallow":
-        options["shallow"] = given.at(0, "shallow", default=True)
-    elif name == "scoped":
-        options["bindingFields"] = first if isinstance(first, dict) else {}
-    elif name in {"creatable", "destroyable"}:
-        options[name] = True
-    return pending
 
 
 def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame) -> None:
@@ -161,7 +108,8 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
         callback: what it has.
         frame: what is known.
     """
-    with machine.within(frame), machine.router.group(attributes):
+    known = _with_known_prefix(machine, attributes)
+    with machine.within(frame), machine.router.group(known):
         if isinstance(callback, Closure):
             machine.closure(callback, Arguments((ROUTER,)), frame)
         elif isinstance(callback, dict) and not isinstance(callback.get(0), Instance):
@@ -173,33 +121,70 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
             machine.load(callback, frame, stated=True)
 
 
-def _route(
-    machine: Machine, name: str, given: Arguments, frame: Frame, *, action: Value = None
-) -> Draft:
-    context = machine.context(frame)
+def _made(
+    machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
+) -> Value:
+    """What a call makes, if it is one that makes routes; None for others.
+
+    Args:
+        machine: that runs.
+        name: of the call.
+        given: its arguments.
+        attributes: that wait for what it makes.
+        frame: what is known.
+    """
+    if name in VERBS or name in {"any", "match", "addroute"}:
+        return _route(machine, name, given, attributes, frame)
+    if name in RESOURCES:
+        return _resource(machine, name, given, attributes, frame)
+    if attributes:
+        return None
+    if name == "group":
+        found, callback = _group_arguments(given)
+        group(machine, found, callback, frame)
+        return ROUTER
     if name == "fallback":
-        draft = machine.router.add(
-            ("GET",), "{fallbackPlaceholder}", given.at(0, "action"), context
-        )
-        draft.where({"fallbackPlaceholder": ".*"})
-        draft.fallback = True
-        return draft
-    if name in {"redirect", "permanentredirect", "view"}:
-        told = ("GET", "HEAD") if name == "view" else ANY
-        draft = machine.router.add(told, given.at(0, "uri"), Closure(None), context)
-        target = text_of(given.at(1, "view" if name == "view" else "destination"))
-        draft.kind, draft.target = "view" if name == "view" else "redirect", target or ""
-        if target is None:
-            draft.missing.append(f"where it leads is computed: {name}")
-        return draft
+        return _fallback(machine, given, frame)
+    return _direct(machine, name, given, frame) if name in DIRECT else None
+
+
+def _route(
+    machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
+) -> Draft:
+    attributes = _with_known_prefix(machine, attributes)
+    position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
-    position = 0
-    if name == "match":
-        methods, position = tuple(map(str, listed(given.at(0, "methods")))), 1
-    chosen = given.at(position + 1, "action") if action is None else action
+    if name in {"match", "addroute"}:
+        stated_methods = listed(given.at(0, "methods"))
+        missing = "the methods are computed" if _any_unknown(stated_methods) else ""
+        methods = tuple(one for one in stated_methods if isinstance(one, str))
+        position = 1
+    action = given.at(position + 1, "action")
+    chosen = _compiled(action, attributes) if attributes else action
+    context = machine.context(frame)
     draft = machine.router.add(methods, given.at(position, "uri"), chosen, context)
-    if any(isinstance(one, Unknown) for one in listed(given.at(0, "methods"))) and position:
-        draft.missing.append("the methods are computed")
+    draft.missing += [missing] if missing else []
+    return draft
+
+
+def _fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
+    context = machine.context(frame)
+    action = given.at(0, "action")
+    draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
+    draft.where({"fallbackPlaceholder": ".*"})
+    draft.fallback = True
+    return draft
+
+
+def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
+    """A view or a redirect."""
+    views = name == "view"
+    context, uri = machine.context(frame), given.at(0, "uri")
+    draft = machine.router.add(("GET", "HEAD") if views else ANY, uri, Closure(None), context)
+    target = text_of(given.at(1, "view" if views else "destination"))
+    draft.kind, draft.target = "view" if views else "redirect", target or ""
+    if target is None:
+        draft.missing.append(f"where it leads is computed: {name}")
     return draft
 
 
@@ -207,12 +192,13 @@ def _resource(
     machine: Machine, name: str, given: Arguments, attributes: Mapping[str, Value], frame: Frame
 ) -> Value:
     """Resources that wait; several of them are registered at once."""
-    several, singleton, api = name.endswith("s"), "singleton" in name, name.startswith("api")
-    stated = given.at(1 if several else 2, "options")
-    options: Attributes = {str(key): one for key, one in _keyed(stated).items()} | attributes
-    if isinstance(stated, Unknown):
-        options["the options"] = stated
-    if api:
+    several, singleton = name.endswith("s"), "singleton" in name
+    told = given.at(1 if several else 2, "options")
+    options: Attributes = {str(key): one for key, one in keyed(told).items()}
+    options |= dict(attributes)
+    if isinstance(told, Unknown):
+        options["the options"] = told
+    if name.startswith("api"):
         allowed = API_SINGLETON if singleton else API_RESOURCE
         excepted = listed(options.get("except"))
         only = array(one for one in allowed if one not in excepted)
@@ -222,10 +208,10 @@ def _resource(
     resources = given.at(0)
     if not isinstance(resources, dict):
         machine.miss("resources that are computed", frame)
-        return None
+        return ROUTER
     for one, controller in resources.items():
         machine.settle(Pending(one, controller, dict(options), singleton), frame)
-    return None
+    return ROUTER
 
 
 def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
@@ -233,8 +219,19 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     if isinstance(attributes, Closure | str):  # without attributes, as Lumen lets one write it
         return {}, attributes
     if isinstance(attributes, Unknown):
-        return {"prefix": attributes, "as": attributes}, callback
-    return {str(key): value for key, value in _keyed(attributes).items()}, callback
+        computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
+        return computed, callback
+    return {str(key): value for key, value in keyed(attributes).items()}, callback
+
+
+def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
+    """Attributes with as much of a computed prefix as is known."""
+    found = dict(attributes)
+    prefix = found.get("prefix")
+    if isinstance(prefix, Unknown):
+        machine.assume(f"the prefix is computed: {prefix.why}")
+        found["prefix"] = prefix.rest or None
+    return found
 
 
 def _compiled(action: Value, attributes: Attributes) -> Value:
@@ -252,59 +249,28 @@ def _compiled(action: Value, attributes: Attributes) -> Value:
 
 def _attribute(held: Attributes, name: str, given: Arguments) -> Attributes:
     key = _ALIASES.get(name, name)
-    if name == "where" or _is_constraint(name):
-        return {"where": {**_keyed(held.get("where")), **_wheres(name, given)}}
+    if name in CONSTRAINTS:
+        return {"where": {**keyed(held.get("where")), **stated.wheres(name, given)}}
     if name == "can":
-        return {"middleware": [*_middleware(held.get("middleware")), _ability(given)]}
+        return {"can": [*listed_of(held.get("can")), stated.ability(given)]}
     if name == "middleware":
-        return {key: _names(given)}
+        return {key: stated.names(given)}
     if name == "withoutmiddleware":
-        return {key: [*_middleware(held.get(key)), *listed(given.at(0))]}
-    return {key: given.given[0] if given.all else True}
+        return {key: [*listed_of(held.get(key)), *listed(given.at(0))]}
+    return {key: given.all[0] if given.all else True}
 
 
-def _wheres(name: str, given: Arguments) -> dict[str | int, Value]:
-    first, second = given.at(0), given.at(1)
-    if name in {"where", "setwheres"}:
-        return first if isinstance(first, dict) else {str(first): second}
-    if name == "wherein":
-        texts = [text_of(one) for one in listed(second)]
-        pattern: Value = Unknown("a list") if None in texts else "|".join(map(str, texts))
-    else:
-        pattern = _CONSTRAINTS[name]
-    return {str(one): pattern for one in listed(first)}
-
-
-def _names(given: Arguments) -> list[Value]:
-    first = given.at(0)
-    return listed(first) if isinstance(first, dict) else list(given.all)
-
-
-def _middleware(value: Value) -> list[Value]:
-    return value if isinstance(value, list) else listed(value)
-
-
-def _ability(given: Arguments) -> Value:
-    models = listed(given.at(1, "models"))
-    parts = [part for one in models for part in (",", one)]
-    return joined("can:", given.at(0, "ability"), *parts)
-
-
-def _keyed(value: Value) -> dict[str | int, Value]:
-    return value if isinstance(value, dict) else {}
-
-
-def _is_constraint(name: str) -> bool:
-    return name in _CONSTRAINTS or name == "wherein"
+def _any_unknown(values: list[Value]) -> bool:
+    return any(isinstance(one, Unknown) for one in values)
 
 
 def _verbs(machine: Machine, given: Arguments) -> None:
-    named = {str(k): str(v) for k, v in _keyed(given.at(0)).items()}
+    named = {str(k): str(v) for k, v in keyed(given.at(0)).items()}
     machine.naming.verbs |= {k: v for k, v in named.items() if k in {"create", "edit"}}
 
 
 def _parameters(machine: Machine, given: Arguments) -> None:
-    machine.naming.parameters = {str(k): str(v) for k, v in _keyed(given.at(0)).items()}
+    machine.naming.parameters = {str(k): str(v) for k, v in keyed(given.at(0)).items()}
 
 
 def _singular(machine: Machine, given: Arguments) -> None:
@@ -317,7 +283,6 @@ def _patterns(machine: Machine, given: Arguments) -> None:
     machine.router.patterns |= {str(key): value for key, value in found.items()}
 
 
-_DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentredirect", "view"})
 _SETTINGS: Final[Mapping[str, Callable[[Machine, Arguments], None]]] = {
     "resourceverbs": _verbs,
     "resourceparameters": _parameters,

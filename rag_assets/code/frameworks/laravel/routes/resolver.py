@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from rag_assets.code.frameworks.laravel.routes.drafts import Context
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame
 from rag_assets.code.frameworks.laravel.routes.machine import Machine
 from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Routes, Unresolved
 from rag_assets.code.frameworks.laravel.routes.program import ROOT, Program, is_test
-from rag_assets.code.frameworks.laravel.routes.router import Context
 from rag_assets.code.frameworks.laravel.routes.values import Body, Instance, Value
 from rag_assets.code.model import Fact, FileFacts
 

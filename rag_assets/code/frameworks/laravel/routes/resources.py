@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rag_assets.code.frameworks.laravel.inflection import singular
-from rag_assets.code.frameworks.laravel.routes.groups import Attributes, joined
-from rag_assets.code.frameworks.laravel.routes.router import Context, Draft, Router
+from rag_assets.code.frameworks.laravel.routes.drafts import Context, Draft
+from rag_assets.code.frameworks.laravel.routes.groups import Attributes, joined, listed_of
+from rag_assets.code.frameworks.laravel.routes.router import Router
 from rag_assets.code.frameworks.laravel.routes.values import Unknown, Value, listed, text_of
 
 RESOURCE: Final = ("index", "create", "store", "show", "edit", "update", "destroy")
@@ -24,6 +25,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "update": ("PUT", "PATCH"),
     "destroy": ("DELETE",),
 }
+_WITHOUT_FOR: Final = "excluded_middleware_for"
 _OF_ONE: Final = frozenset({"show", "edit", "update", "destroy"})
 
 
@@ -89,7 +91,8 @@ class Registrar:
         options = pending.options
         wildcard = self._wildcard(options)
         for method in _methods(pending):
-            shallow = bool(options.get("shallow")) and method in _OF_ONE
+            below = method in _OF_ONE and not (pending.singleton and method == "show")
+            shallow = below and bool(options.get("shallow"))
             own = name.rpartition(".")[2] if shallow else name
             uri = self._uri(own, wildcard)
             if method in _OF_ONE and not pending.singleton:
@@ -101,11 +104,9 @@ class Registrar:
                 "uses": joined(pending.controller, "@", method),
                 "where": options.get("wheres"),
             }
-            for key in ("middleware", "excluded_middleware"):
-                if options.get(key) is not None:
-                    action[key] = options[key]
+            action |= _middleware(method, options)
             found = self._router.add(_VERBS[method], uri, action, context)
-            _for_method(found, method, options)
+            _with_fields(found, options)
             yield found
 
     def _uri(self, name: str, wildcard: Callable[[str], str]) -> str:
@@ -154,14 +155,26 @@ def _name(resource: str, method: str, options: Attributes) -> Value:
     return found if isinstance(found, Unknown) else found.strip(".")
 
 
-def _for_method(draft: Draft, method: str, options: Attributes) -> None:
-    """What is stated for one of the methods alone, and the columns of scoped parameters."""
-    for key, by_method in (
-        ("middleware", options.get("middleware_for")),
-        ("excluded_middleware", options.get("excluded_middleware_for")),
-    ):
-        if isinstance(by_method, dict) and method in by_method:
-            draft.middleware(listed(by_method[method]), key=key)
+def _middleware(method: str, options: Attributes) -> Attributes:
+    """What guards one of the methods: its own middleware has that of the resource within."""
+    found: Attributes = {}
+    own, without = (_by_method(options, key, method) for key in ("middleware_for", _WITHOUT_FOR))
+    guards = options.get("middleware") if own is None else own
+    freed = listed_of(options.get("excluded_middleware"))
+    if without is not None:
+        freed = list(dict.fromkeys([*freed, *listed_of(without)]))
+    if guards is not None:
+        found["middleware"] = guards
+    return {**found, "excluded_middleware": freed} if freed else found
+
+
+def _by_method(options: Attributes, key: str, method: str) -> Value:
+    held = options.get(key)
+    return held.get(method) if isinstance(held, dict) else None
+
+
+def _with_fields(draft: Draft, options: Attributes) -> None:
+    """The columns of scoped parameters."""
     fields = options.get("bindingFields")
     if isinstance(fields, dict):
         draft.fields |= {str(key): str(column) for key, column in fields.items()}

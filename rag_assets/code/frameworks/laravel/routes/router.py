@@ -1,13 +1,12 @@
-"""Laravel's router without requests: groups, routes as they are added, and what changes them."""
+"""Laravel's router without requests: groups, and routes as they are added."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from rag_assets.code.frameworks.laravel.routes.drafts import Context, Draft, text_at
 from rag_assets.code.frameworks.laravel.routes.groups import (
     Attributes,
     joined,
@@ -15,147 +14,16 @@ from rag_assets.code.frameworks.laravel.routes.groups import (
     merged,
     trimmed,
 )
-from rag_assets.code.frameworks.laravel.routes.model import (
-    ActionKind,
-    Evidence,
-    Parameter,
-    Route,
-)
 from rag_assets.code.frameworks.laravel.routes.values import (
     Closure,
-    Unknown,
     Value,
     is_list,
-    text_of,
 )
 
+_BY_ALL_METHODS: Final = 11
+"""Since this version, a route replaces one of the same methods; before, of the same last one."""
+
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_FIELD: Final = re.compile(r"\{(\w+):(\w+)(\??)\}")
-_NAMED: Final = re.compile(r"\{([^}]*)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What surrounds a statement that makes routes.
-
-    Attributes:
-        evidence: groups from the outermost on, last the statement.
-        missing: what is computed or assumed of all of them.
-        conditional: whether it stands under a condition.
-    """
-
-    evidence: tuple[Evidence, ...] = ()
-    missing: tuple[str, ...] = ()
-    conditional: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Draft:
-    """A route that later calls may change.
-
-    Attributes:
-        uri: unknown where it is computed.
-        methods: in order.
-        action: its attributes; `uses` is what answers.
-        context: see Context.
-        wheres: regular expressions by parameter.
-        fields: columns by parameter.
-        kind, target: of a view or a redirect; "" for others.
-        fallback: see Route.
-    """
-
-    uri: str | Unknown
-    methods: list[str]
-    action: Attributes
-    context: Context
-    wheres: dict[str, str] = field(default_factory=dict)
-    fields: dict[str, str] = field(default_factory=dict)
-    kind: ActionKind | None = None
-    target: str = ""
-    fallback: bool = False
-    missing: list[str] = field(default_factory=list)
-
-    def name(self, value: Value) -> None:
-        """Add to the name."""
-        held = self.action.get("as")
-        self.action["as"] = joined(value) if held is None else joined(held, value)
-
-    def middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
-        """Add middleware, or middleware that is taken out."""
-        self.action[key] = [*listed_of(self.action.get(key)), *names]
-
-    def where(self, wheres: Mapping[Any, Value]) -> None:
-        """Set regular expressions of parameters."""
-        for name, pattern in wheres.items():
-            text = text_of(pattern)
-            if text is None:
-                self.missing.append(f"the pattern of {name} is computed")
-            self.wheres[str(name)] = text or ""
-
-    def prefix(self, value: Value) -> None:
-        """Set something before the URI."""
-        uri = joined(trimmed_right(value), "/", trimmed_left(self.uri))
-        self.set_uri(uri if uri == "/" else trimmed(uri))
-
-    def domain(self, value: Value) -> None:
-        """Set the domain."""
-        self.action["domain"] = value
-
-    def set_uri(self, uri: str | Unknown) -> None:
-        """Set the URI, with the columns that it names."""
-        self.fields = {}
-        self.uri = uri
-        if isinstance(uri, str):
-            self.fields = {name: column for name, column, _ in _FIELD.findall(uri)}
-            self.uri = _FIELD.sub(r"{\1\3}", uri)
-
-    def route(self) -> Route:
-        """The route as it is now; its URI is to be known."""
-        missing = list(self.missing)
-        domain = re.sub(r"https?://", "", _told(self.action, "domain", missing))
-        domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
-        fields |= {name: column for name, column, _ in _FIELD.findall(_text(self.action, "domain"))}
-        uri = self.uri if isinstance(self.uri, str) else ""
-        name = _told(self.action, "as", missing)
-        kind, action = self._action(missing)
-        return Route(
-            uri=uri,
-            methods=tuple(self.methods),
-            name=name,
-            action=action,
-            kind=kind,
-            middleware=tuple(_middleware(self.action, "middleware", missing)),
-            without_middleware=tuple(_middleware(self.action, "excluded_middleware", missing)),
-            domain=domain,
-            parameters=tuple(
-                Parameter(
-                    word.rstrip("?"),
-                    word.endswith("?"),
-                    fields.get(word.rstrip("?"), ""),
-                    self.wheres.get(word.rstrip("?"), ""),
-                )
-                for word in _NAMED.findall(domain + uri)
-            ),
-            wheres=tuple(self.wheres.items()),
-            fallback=self.fallback,
-            conditional=self.context.conditional,
-            missing=tuple(dict.fromkeys((*self.context.missing, *missing))),
-            evidence=self.context.evidence,
-        )
-
-    def _action(self, missing: list[str]) -> tuple[ActionKind, str]:
-        if self.kind is not None:
-            return self.kind, self.target
-        uses = self.action.get("uses")
-        if isinstance(uses, str):
-            return "controller", uses.lstrip("\\")
-        if isinstance(uses, Closure):
-            return "closure", "Closure"
-        if uses is None:
-            return "none", ""
-        why = uses.why if isinstance(uses, Unknown) else "no action"
-        missing.append(f"the action is computed: {why}")
-        return "computed", ""
 
 
 class Router:
@@ -166,9 +34,11 @@ class Router:
 
     Args:
         is_class: whether a name is that of a class.
+        version: of the framework; None for one that is not known, which counts as a late one.
     """
 
-    def __init__(self, is_class: Callable[[str], bool]) -> None:
+    def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
+        self._by_last_method = version is not None and version < _BY_ALL_METHODS
         self.patterns: dict[str, Value] = {}
         self._is_class = is_class
         self._groups: list[Attributes] = []
@@ -208,10 +78,12 @@ class Router:
         draft.prefix(own)
         if self._groups:
             draft.action = merged(attributes, self._groups[-1], prepend=False)
+        draft.middleware(listed_of(draft.action.pop("can", None)))
         wheres = draft.action.get("where")
         draft.where({**self.patterns, **(wheres if isinstance(wheres, dict) else {})})
-        domain = _text(draft.action, "domain")
-        self._drafts[f"{draft.methods[-1:]}{domain}{draft.uri}"] = draft
+        domain = text_at(draft.action, "domain")
+        told = draft.methods[-1:] if self._by_last_method else draft.methods
+        self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
         return draft
 
     def uses(self, draft: Draft, action: Value) -> None:
@@ -219,7 +91,7 @@ class Router:
         if is_list(action) and len(action) > 1:
             action = joined(action[0], "@", action[1])
         if isinstance(action, str):
-            action = self._with_namespace(action)
+            action = self.in_namespace(action)
         draft.action |= self._invokable({"uses": action})
 
     def _parsed(self, action: Value) -> Attributes:
@@ -229,7 +101,7 @@ class Router:
         if not isinstance(action, dict):
             return {"uses": action}
         if isinstance(action.get("uses"), str):
-            named = self._with_namespace(self._with_controller(action["uses"]))
+            named = self.in_namespace(self._with_controller(action["uses"]))
             return self._invokable({**_attributes(action), "uses": named})
         if 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": joined(action[0], "@", action[1])}
@@ -253,27 +125,16 @@ class Router:
             return uses
         return joined(controller, "@", uses)
 
-    def _with_namespace(self, uses: Value) -> Value:
+    def in_namespace(self, uses: Value) -> Value:
+        """An action within the namespace of the group, unless it names that itself."""
         namespace = self._last("namespace")
-        known = isinstance(uses, str)
-        if namespace is None or (known and uses.startswith("\\")):
+        within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
+        if namespace is None or (isinstance(uses, str) and uses.startswith(within)):
             return uses
         return joined(namespace, "\\", uses)
 
     def _last(self, name: str) -> Value:
         return self._groups[-1].get(name) if self._groups else None
-
-
-def trimmed_left(value: Value) -> str | Unknown:
-    """A text without slashes at its beginning."""
-    text = joined(value)
-    return text if isinstance(text, Unknown) else text.lstrip("/")
-
-
-def trimmed_right(value: Value) -> str | Unknown:
-    """A text without slashes at its end."""
-    text = joined(value)
-    return text if isinstance(text, Unknown) else text.rstrip("/")
 
 
 def _attributes(action: Mapping[str | int, Value]) -> Attributes:
@@ -283,29 +144,3 @@ def _attributes(action: Mapping[str | int, Value]) -> Attributes:
 def _methods(given: Iterable[str]) -> list[str]:
     found = [one.upper() for one in given]
     return [*found, "HEAD"] if "GET" in found and "HEAD" not in found else found
-
-
-def _text(attributes: Attributes, name: str) -> str:
-    value = attributes.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _told(attributes: Attributes, name: str, missing: list[str]) -> str:
-    """An attribute's text; where it is computed, that is missing."""
-    value = attributes.get(name)
-    if isinstance(value, Unknown):
-        missing.append(f"{_WORDS[name]} is computed: {value.why}")
-    return value if isinstance(value, str) else ""
-
-
-_WORDS: Final = {"as": "the name", "domain": "the domain"}
-
-
-def _middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
-    for one in listed_of(attributes.get(name)):
-        text = text_of(one)
-        if text is None:
-            why = one.why if isinstance(one, Unknown) else "no name"
-            missing.append(f"a middleware is computed: {why}")
-        elif text:
-            yield text

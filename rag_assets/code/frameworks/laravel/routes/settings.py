@@ -1,22 +1,29 @@
 """Settings that a file returns: what `config('api.prefix')` would say, where the text tells it.
 
 A value is a string, a number, a boolean, null or a list of those; `{"env": NAME, "default": …}`
-where the environment decides and the text has a default.
+where the environment decides and the text has a default; or an expression, see expressions.py.
+`providers` are the classes that the file lists as providers.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from rag_assets.code.frameworks.laravel.routes.expressions import Expressions, Json
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.values import COMPUTED, elements, is_static
+from rag_assets.code.languages.tree import descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PRIVATE: Final = re.compile(r"pass|secret|key|token|credential|salt|dsn|private|auth$", re.I)
+_ROUTING: Final = re.compile(
+    r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host", re.I
+)
 _LONGEST: Final = 200
 _MOST: Final = 500
 _DEEPEST: Final = 6
@@ -26,47 +33,71 @@ _NONE: Final = object()
 def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     """The settings that a file returns, with the statement; None if it is no such file.
 
-    Files of translations return arrays, too; settings are told by asking the environment.
+    Files of translations return arrays, too. One that asks the environment is none of them; of
+    others, what routes may be made of counts, and no text of several words.
     """
-    if "env(" not in source.text:
+    if "return" not in source.text:
         return None
     returned = next((n for n in source.statements() if n.type == "return_statement"), None)
     array = None if returned is None else next(iter(returned.named_children), None)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
-    found: dict[str, Any] = {}
-    for name, value in _leaves(source, array):
-        if len(found) >= _MOST:
-            break
-        found[name] = value
+    leaves = _leaves(source, array, all_of_it="env(" in source.text)
+    found = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
+    providers = _providers(source, array)
+    if providers:
+        found["providers"] = providers
     return (returned, found) if found else None
 
 
-def _leaves(source: PhpSource, array: Node) -> Iterator[tuple[str, Any]]:
-    todo: list[tuple[str, Node, int]] = [("", array, 0)]
+def _leaves(source: PhpSource, array: Node, *, all_of_it: bool) -> Iterator[tuple[str, Any]]:
+    todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
     while todo:
-        prefix, held, depth = todo.pop(0)
+        prefix, held, depth = todo.popleft()
         for key, value in elements(held):
             name = source.value(key) if key is not None else None
             if not isinstance(name, str) or _PRIVATE.search(name):
                 continue
+            if value.type == "array_creation_expression" and not _is_list(value):
+                if depth < _DEEPEST:
+                    todo.append((f"{prefix}{name}.", value, depth + 1))
+                continue
+            if not all_of_it and not _may_matter(source, name, value):
+                continue
             told = _value(source, value)
-            if told is not _NONE:
+            if told is not _NONE and (all_of_it or not _is_sentence(told)):
                 yield prefix + name, told
-            elif value.type == "array_creation_expression" and depth < _DEEPEST:
-                todo.append((f"{prefix}{name}.", value, depth + 1))
+
+
+def _is_list(array: Node) -> bool:
+    return all(key is None for key, _ in elements(array))
+
+
+def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
+    if _ROUTING.search(name) is not None:
+        return True
+    return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
+        "::class"
+    )
+
+
+def _is_sentence(value: Any) -> bool:
+    return isinstance(value, str) and " " in value.strip()
 
 
 def _value(source: PhpSource, node: Node) -> Any:
+    if node.end_byte - node.start_byte > _LONGEST:
+        return _NONE
     asked = _asked(source, node)
     if asked is not _NONE:
         return asked
     value = source.value(node)
-    if value is COMPUTED or isinstance(value, dict) or not is_static(value):
+    if value is COMPUTED or not is_static(value):
+        return _expression(source, node)
+    if isinstance(value, dict):
         return _NONE
-    if isinstance(value, list) and any(isinstance(one, list | dict) for one in value):
-        return _NONE
-    return value if len(str(value)) <= _LONGEST else _NONE
+    plain = not isinstance(value, list) or not any(isinstance(one, list | dict) for one in value)
+    return value if plain else _NONE
 
 
 def _asked(source: PhpSource, node: Node) -> Any:
@@ -77,8 +108,33 @@ def _asked(source: PhpSource, node: Node) -> Any:
     if chain is None or chain.calls[0].name.lstrip("\\").lower() != "env":
         return _NONE
     name, default = (source.value(chain.calls[0].argument(index)) for index in (0, 1))
-    if not isinstance(name, str) or isinstance(default, list | dict) or default is COMPUTED:
+    if not isinstance(name, str) or isinstance(default, list | dict):
         return _NONE
-    if _PRIVATE.search(name) or len(str(default)) > _LONGEST:
+    if _PRIVATE.search(name):
         return _NONE
-    return {"env": name, "default": default}
+    return _expression(source, node) if default is COMPUTED else {"env": name, "default": default}
+
+
+def _expression(source: PhpSource, node: Node) -> Json:
+    """What is computed, by functions, as in `explode(',', env('HOSTS'))`."""
+    if _PRIVATE.search(source.tree.of(node)):
+        return _NONE
+    found = Expressions(source, lambda _: 0).read(node, runs=False)
+    return found if isinstance(found, dict) and found["of"] in {"chain", "join", "array"} else _NONE
+
+
+def _providers(source: PhpSource, array: Node) -> list[str]:
+    """The classes of providers that are listed, in order, perhaps merged with Laravel's own."""
+    named = (
+        (key is None or source.value(key) == "providers") and value
+        for key, value in elements(array)
+    )
+    found = [
+        source.class_name(source.tree.of(node.named_children[0]), node)
+        for value in named
+        if value
+        for node in descendants(value)
+        if node.type == "class_constant_access_expression"
+    ]
+    providers = dict.fromkeys(one for one in found if one != "Illuminate\\Support\\ServiceProvider")
+    return [one for one in providers if not one.startswith("Illuminate\\")]

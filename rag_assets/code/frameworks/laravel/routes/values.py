@@ -16,9 +16,11 @@ class Unknown:
 
     Attributes:
         why: in a few words.
+        rest: what is known of a text.
     """
 
     why: str
+    rest: str = ""
 
 
 class RouterValue:

@@ -11,11 +11,11 @@ error_reporting(E_ALL & ~E_DEPRECATED & ~E_WARNING);
 require_once 'Illuminate/autoload.php';
 require_once 'Illuminate/Routing/autoload.php';
 require_once 'Illuminate/Events/autoload.php';
+require_once __DIR__.'/routes_table.php';
 
 use Illuminate\Container\Container;
 use Illuminate\Events\Dispatcher;
 use Illuminate\Routing\ResourceRegistrar;
-use Illuminate\Routing\Route as RouteOfRouter;
 use Illuminate\Routing\Router;
 use Illuminate\Support\Facades\Facade;
 
@@ -59,16 +59,6 @@ spl_autoload_register(function (string $class) {
 
 class_alias('Illuminate\Support\Facades\Route', 'Route');
 
-// What later versions than Laravel 8 have, as they have it.
-RouteOfRouter::macro('whereIn', function ($parameters, array $values) {
-    foreach ((array) $parameters as $parameter) {
-        $this->where($parameter, implode('|', $values));
-    }
-
-    return $this;
-});
-RouteOfRouter::macro('breadcrumbs', fn () => $this);
-
 function router(): Router
 {
     $container = new Container;
@@ -83,38 +73,6 @@ function router(): Router
     ResourceRegistrar::singularParameters();
 
     return $router;
-}
-
-function routes(Router $router): array
-{
-    $found = [];
-    foreach ($router->getRoutes() as $route) {
-        $action = $route->getAction();
-        $uses = $action['uses'] ?? null;
-        $kind = is_string($uses) ? 'controller' : 'closure';
-        $name = is_string($uses) ? ltrim($uses, '\\') : 'Closure';
-        if ($name === 'Illuminate\Routing\ViewController@__invoke') {
-            [$kind, $name] = ['view', $route->defaults['view']];
-        } elseif ($name === 'Illuminate\Routing\RedirectController@__invoke') {
-            [$kind, $name] = ['redirect', $route->defaults['destination']];
-        }
-        $found[] = [
-            'methods' => $route->methods(),
-            'uri' => $route->uri(),
-            'name' => $route->getName() ?? '',
-            'action' => $name,
-            'kind' => $kind,
-            'middleware' => array_values((array) ($action['middleware'] ?? [])),
-            'without' => array_values((array) ($action['excluded_middleware'] ?? [])),
-            'domain' => $route->getDomain() ?? '',
-            'parameters' => $route->parameterNames(),
-            'wheres' => (object) $route->wheres,
-            'fields' => (object) array_filter($route->bindingFields()),
-            'fallback' => $route->isFallback,
-        ];
-    }
-
-    return $found;
 }
 
 $found = [];

@@ -10,11 +10,13 @@ from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.frameworks.laravel.routes.model import Route, Routes
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
 from rag_assets.code.model import FileFacts
+from rag_assets.code.settings.reader import read_json
 from tests.unit.code.frameworks.laravel.schema_truth import _php
 
 PROVIDER = """<?php
 namespace App\\Providers;
-class RouteServiceProvider extends \\Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider
+use Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider as ServiceProvider;
+class RouteServiceProvider extends ServiceProvider
 {
     public function boot() { $this->routes(function () { require base_path('routes/web.php'); }); }
 }
@@ -40,11 +42,26 @@ def routes_by_laravel(
     return found
 
 
-def repository(**texts: str) -> Routes:
+def application_by_laravel(root: Path, prefixes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The routes that an application has once its providers booted.
+
+    Args:
+        root: of the application; what its providers do is run.
+        prefixes: folders by namespace.
+    """
+    found: list[dict[str, Any]] = _php(
+        "application.php", {"root": str(root), "prefixes": dict(prefixes)}
+    )
+    return found
+
+
+def repository(version: str = "^8.83", **texts: str) -> Routes:
     """The routes of files by path, `__` for a slash; the provider loads routes/web.php."""
     given = {"app/Providers/RouteServiceProvider.php": PROVIDER}
     given |= {path.replace("__", "/") + ".php": text for path, text in texts.items()}
-    return routes_of(FileFacts(path, "php", read(text).facts) for path, text in given.items())
+    files = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
+    manifest = read_json(f'{{"require": {{"laravel/framework": "{version}"}}}}')
+    return routes_of([*files, FileFacts("composer.json", "json", manifest.facts)])
 
 
 def ours(route: Route) -> dict[str, Any]:

@@ -109,11 +109,14 @@ FORMS = {
         Route::get('w/{a}/{b}', Users::class)->whereAlpha(['a', 'b'])->whereUuid('b');
         Route::get('x/{a}', Users::class)->whereAlphaNumeric('a')->whereIn('a', ['x', 'y']);
         Route::where(['id' => '[a-z]+'])->group(function () {
-            Route::get('g/{id}', Users::class); Route::get('h/{id}', Users::class)->where('id', '1');
+            Route::get('g/{id}', Users::class);
+            Route::get('h/{id}', Users::class)->where('id', '1');
         });
         Route::pattern('late', '[0-9]'); Route::patterns(['b' => 'x']);
         Route::get('z/{late}/{b}', Users::class);
-        Route::domain('{tenant:slug}.test')->group(function () { Route::get('t/{a}', Users::class); });
+        Route::domain('{tenant:slug}.test')->group(function () {
+            Route::get('t/{a}', Users::class);
+        });
     """,
     "resources": """
         Route::resource('photos', PhotoController::class);
@@ -176,7 +179,9 @@ FORMS = {
         });
         app('router')->post('e', 'C@e');
         Route::group(['prefix' => 'f'], function (\\Illuminate\\Routing\\Router $any) {
-            $any->prefix('g')->group(static function () use ($any): void { $any->get('h', 'C@h'); });
+            $any->prefix('g')->group(static function () use ($any): void {
+                $any->get('h', 'C@h');
+            });
         });
     """,
     "macros": """

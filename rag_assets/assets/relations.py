@@ -1,0 +1,60 @@
+"""relations: what relates to what in a tenant's repositories, counted by kind.
+
+Runs report it where they have published texts of source code.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from rag_assets.assets.descriptions import RELATIONS
+from rag_assets.assets.metadata_values import table
+from rag_assets.assets.stage_context import GROUP, OWNERS
+from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.context import TenantContext
+
+_MOST_LINES = 50
+_COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
+
+relations = dg.AssetSpec(
+    "relations",
+    deps=["search_index"],
+    partitions_def=tenants_partitions,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"postgres"},
+    description=RELATIONS,
+)
+
+
+def relations_report(ctx: TenantContext) -> dg.AssetMaterialization | None:
+    """Counts of the build that answers; None for tenants that read no source code."""
+    serving = ctx.catalog.generations.serving(ctx.ref.id) if ctx.tenant.reads_code else None
+    if serving is None:
+        return None
+    counts = ctx.catalog.relation_counts.of(ctx.ref.id, serving.number)
+    edges = sum(one.edges for one in counts)
+    resolved = sum(one.resolved for one in counts)
+    unresolved = ctx.catalog.derivations.unresolved(ctx.ref.id)
+    lines = [line for found in unresolved.values() for line in found]
+    return dg.AssetMaterialization(
+        "relations",
+        partition=ctx.ref.id,
+        metadata={
+            "symbols": ctx.catalog.relation_counts.symbols(ctx.ref.id, serving.number),
+            "edges": edges,
+            "resolved share": round(resolved / edges, 4) if edges else 1.0,
+            "by kind": table(
+                _COLUMNS,
+                [(one.kind, one.edges, round(one.resolved / one.edges, 4)) for one in counts],
+            ),
+            "unresolved routes and tables": len(lines),
+            **({"not known": dg.MetadataValue.md(_listed(lines))} if lines else {}),
+        },
+    )
+
+
+def _listed(lines: list[str]) -> str:
+    shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MOST_LINES]]
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])

@@ -1,0 +1,64 @@
+"""Calls that load files of routes, or say what does: of providers, packages, the application."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.code.frameworks.laravel.routes import registrars
+from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame
+from rag_assets.code.frameworks.laravel.routes.program import ROOT
+from rag_assets.code.frameworks.laravel.routes.values import Closure, listed, text_of
+
+if TYPE_CHECKING:
+    from rag_assets.code.frameworks.laravel.routes.machine import Machine
+
+
+def _load(machine: Machine, given: Arguments, frame: Frame) -> None:
+    with machine.within(frame):
+        machine.load(given.at(0, "path"), frame, stated=True)
+
+
+def _defer(machine: Machine, given: Arguments, frame: Frame) -> None:
+    last = frame.context.evidence[-1:]
+    machine.deferred += [(one, at) for one in given.all if isinstance(one, Closure) for at in last]
+
+
+def _package(machine: Machine, given: Arguments, frame: Frame) -> None:
+    """Files of routes that a package names: `hasRoutes('web', 'api')`."""
+    folder = posixpath.dirname(posixpath.dirname(frame.path))
+    with machine.within(frame):
+        for one in given.all:
+            for name in listed(one):
+                machine.load(f"{ROOT}{folder}/routes/{text_of(name)}.php", frame, stated=True)
+
+
+def _configured(machine: Machine, given: Arguments, frame: Frame) -> None:
+    """`withRouting`, as Laravel 11 and later have it."""
+    names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
+    told = {name: given.at(position, name) for position, name in enumerate(names)}
+    with machine.within(frame):
+        if told["using"] is not None:
+            machine.call(told["using"], Arguments(()), frame)
+            return
+        prefix = "api" if told["apiPrefix"] is None else told["apiPrefix"]
+        for path in listed(told["api"]):
+            attributes = {"middleware": ["api"], "prefix": prefix}
+            registrars.group(machine, attributes, path, frame)
+        if isinstance(told["health"], str):
+            machine.router.add(("GET",), told["health"], Closure(None), machine.context(frame))
+        for path in listed(told["web"]):
+            registrars.group(machine, {"middleware": ["web"]}, path, frame)
+        machine.call(told["then"], Arguments(()), frame)
+
+
+LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
+    "loadroutesfrom": _load,
+    "loadroutesusing": _defer,
+    "routes": _defer,
+    "hasroute": _package,
+    "hasroutes": _package,
+    "withrouting": _configured,
+}
+"""By their names in lower case."""
