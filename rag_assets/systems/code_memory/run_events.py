@@ -134,7 +134,9 @@ def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         # What Pydantic says of JSON that it cannot read may quote it.
-        message = "it is no JSON" if one["type"] == "json_invalid" else one["msg"]
+        message = one["msg"].removeprefix("Value error, ")
+        if one["type"] == "json_invalid":
+            message = "it is no JSON"
         if one["type"] == "extra_forbidden":
             message = "there is no such field"
         where = ("body", number, *one["loc"])
