@@ -66,6 +66,19 @@ class IndexedProject:
 
 
 @dataclass(frozen=True, slots=True)
+class InvalidatedFiles:
+    """Files that were taken out of the index.
+
+    Attributes:
+        tenant: of the project.
+        documents: how many there were.
+    """
+
+    tenant: str
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
 class CodeChunk:
     """A passage for the prompt of a run.
 

@@ -6,7 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Self, TypeVar
 
-from rag_assets.client import experience_operations, guideline_operations, operations
+from rag_assets.client import (
+    code_operations,
+    experience_operations,
+    guideline_operations,
+    operations,
+)
 from rag_assets.client.environment import from_environment
 from rag_assets.client.exchange import ClientSettings
 from rag_assets.client.methods import list_method_of, method_of
@@ -93,6 +98,12 @@ class BaseClient(ABC, Generic[Http]):
     guideline_context = method_of(guideline_operations.guideline_context)
     guideline_text = method_of(guideline_operations.guideline_text)
     put_guideline_text = method_of(guideline_operations.put_guideline_text)
+    put_run = method_of(code_operations.put_run)
+    record_run_events = method_of(code_operations.record_run_events)
+    retrieve = method_of(code_operations.retrieve)
+    index_file = method_of(code_operations.index_file)
+    reindex_project = method_of(code_operations.reindex_project)
+    invalidate = method_of(code_operations.invalidate)
     put_project = method_of(experience_operations.put_project)
     capture_experience = method_of(experience_operations.capture_experience)
     request_checkpoint = method_of(experience_operations.request_checkpoint)

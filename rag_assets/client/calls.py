@@ -39,6 +39,7 @@ class Call(Generic[T]):
         parameters: of the address; None is left out.
         body: as JSON; None for none.
         file: sent in place of a body.
+        lines: of JSON, likewise.
         headers: besides the token.
         tenanted: whether it is about one tenant, which may be named.
         of_project: whether it is about one project, the `id` in its path.
@@ -53,6 +54,7 @@ class Call(Generic[T]):
     parameters: Mapping[str, str | int | None] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     file: FormFile | None = None
+    lines: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     tenanted: bool = True
     of_project: bool = False

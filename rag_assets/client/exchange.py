@@ -82,14 +82,16 @@ class ClientSettings:
         """What an HTTP client is to send."""
         request = call.about(self.tenant, self.project)
         given = {name: value for name, value in request.parameters.items() if value is not None}
+        lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
         return {
             **_form(request.file),
+            "content": request.lines,
             "method": request.method,
             "url": request.address,
             "params": given,
             "json": request.body,
             "timeout": self._timeout(request.seconds),
-            "headers": {**request.headers, "Authorization": f"Bearer {self._bearer()}"},
+            "headers": {**lines, **request.headers, "Authorization": f"Bearer {self._bearer()}"},
         }
 
     def _timeout(self, seconds: float) -> httpx2.Timeout:

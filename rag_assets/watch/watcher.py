@@ -12,6 +12,7 @@ from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.changes import TENANTS
 from rag_assets.watch.folders import TenantSources, sources_of
+from rag_assets.watch.hooked import HookedTenants
 from rag_assets.watch.lanes import Lanes, OpenFollower
 from rag_assets.watch.marks import LATEST_SECONDS, QUIET_SECONDS, Marks
 from rag_assets.watch.source_folders import SourceFolders
@@ -24,6 +25,7 @@ _REPORT_SECONDS = 1.0
 _SILENT_SECONDS = 15.0
 """A thread that has not come round for so long hangs."""
 _RETRY_SECONDS = 5.0
+_HOOK_SECONDS = 0.25
 
 
 class Watcher:
@@ -52,6 +54,7 @@ class Watcher:
         self._quiet = quiet
         self._marks = Marks()
         self._lanes = Lanes(self._marks, open_follower, log)
+        self._hooked = HookedTenants(settings.local)
         self._report = WatchReportFile(settings)
         self._folders = SourceFolders(settings.local, log)
         self._versions: dict[str, tuple[int, datetime]] = {}
@@ -71,7 +74,7 @@ class Watcher:
         """Watch until stopped; syncs under way end by themselves."""
         threads = [
             Thread(target=self._repeat, args=(step,), daemon=True)
-            for step in (self._refresh, self._listen, self._watch)
+            for step in (self._refresh, self._listen, self._look_for_hooks, self._watch)
         ]
         for thread in threads:
             thread.start()
@@ -137,6 +140,11 @@ class Watcher:
                 self._refreshing.set()
             elif told is not None:
                 self._marks.changed([told])
+
+    def _look_for_hooks(self) -> None:
+        """Mark the tenants that hooks of git tell of."""
+        self._marks.changed(self._hooked.take() & self._sources.keys())
+        self._stopped.wait(_HOOK_SECONDS)
 
     def _watch(self) -> None:
         """Mark the tenants in whose folders something has changed."""

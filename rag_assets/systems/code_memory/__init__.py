@@ -39,5 +39,8 @@ SYSTEM = System(
         "outline": f"{_HERE}.tools:OUTLINE",
         "rules_for": f"{_HERE}.tools:RULES_FOR",
     },
-    commands={"code": "rag_assets.systems.code_memory.commands:app"},
+    commands={
+        "code": f"{_HERE}.commands:app",
+        "hook": f"{_HERE}.hook_commands:app",
+    },
 )

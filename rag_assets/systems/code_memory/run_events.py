@@ -45,7 +45,7 @@ def _within(path: str) -> str:
 _EventId = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_length=128)
 ]
-_FilePath = Annotated[
+FilePath = Annotated[
     str,
     StringConstraints(pattern=_PRINTABLE, min_length=1, max_length=1_000, strip_whitespace=True),
     AfterValidator(_within),
@@ -74,7 +74,7 @@ class RunEvent(BaseModel):
 
     id: _EventId
     kind: EventKind
-    path: _FilePath | None = None
+    path: FilePath | None = None
     action: _Line = ""
     summary: _Summary = ""
     at: _Moment | None = None
@@ -134,7 +134,9 @@ def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         # What Pydantic says of JSON that it cannot read may quote it.
-        message = "it is no JSON" if one["type"] == "json_invalid" else one["msg"]
+        message = one["msg"].removeprefix("Value error, ")
+        if one["type"] == "json_invalid":
+            message = "it is no JSON"
         if one["type"] == "extra_forbidden":
             message = "there is no such field"
         where = ("body", number, *one["loc"])

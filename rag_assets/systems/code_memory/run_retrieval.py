@@ -66,13 +66,16 @@ class RetrievalQuestion(BaseModel):
 
     Attributes:
         query: in words.
-        run: its id.
+        run: its id; without one the question is that of no run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
-    run: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
+    run: (
+        Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
+        | None
+    ) = None
     options: RetrievalOptions = RetrievalOptions()
 
 
@@ -91,13 +94,13 @@ class CodeSearch(Protocol):
 
 
 def search_request(
-    tenant: Tenant, run: Run, query: str, options: RetrievalOptions, caller: Caller
+    tenant: Tenant, run: Run | None, query: str, options: RetrievalOptions, caller: Caller
 ) -> SearchRequest:
     """The search that answers a question of a run.
 
     Args:
         tenant: whose repositories are searched.
-        run: that asks.
+        run: that asks, if one does.
         query: in words.
         options: see RetrievalOptions.
         caller: who asks.
@@ -113,7 +116,7 @@ def search_request(
         route_name=options.route_name,
         controller_class=options.controller_class,
         table_name=options.table_name,
-        model=run.model,
+        model=None if run is None else run.model,
         include_run_summaries=options.include_run_summaries,
         min_score=options.min_score,
         caller=caller,
@@ -131,13 +134,18 @@ class RunRetrieval:
     search: CodeSearch
 
     async def retrieve(
-        self, ref: TenantRef, tenant: Tenant, run: Run, question: RetrievalQuestion, caller: Caller
+        self,
+        ref: TenantRef,
+        tenant: Tenant,
+        run: Run | None,
+        question: RetrievalQuestion,
+        caller: Caller,
     ) -> RetrievedChunks:
         """The passages for a run's prompt; none, and no search, where the run wants none.
 
         Args:
             ref, tenant: whose repositories are searched.
-            run: that asks.
+            run: that asks, if one does.
             question: of it.
             caller: who asks.
 
@@ -146,8 +154,8 @@ class RunRetrieval:
             RoleRefused, ProviderError, ServiceUnavailable: see AsyncRetriever.search.
         """
         journal = self.search.journal
-        common = {"run": run.id, "caller": caller.name}
-        if not run.rag_enabled:
+        common = {"run": None if run is None else run.id, "caller": caller.name}
+        if run is not None and not run.rag_enabled:
             journal.record(ref, "ai_context_loaded", {**common, "rag": False})
             return RetrievedChunks(rag=False, outcome="off", notice=NOTICE)
         request = search_request(tenant, run, question.query, question.options, caller)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from rag_assets.api.problems import documented
 from rag_assets.api.run_responses import (
     CodeRun,
     IndexedProject,
+    InvalidatedFiles,
     ReceivedEvents,
     RetrievedChunks,
     RunMetadata,
@@ -23,13 +25,14 @@ from rag_assets.systems.code_memory.access import (
     ProjectDependency,
     RunId,
 )
-from rag_assets.systems.code_memory.run_events import MOST_BYTES, RunEvent, parsed_events
+from rag_assets.systems.code_memory.run_events import MOST_BYTES, FilePath, RunEvent, parsed_events
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
 from rag_assets.systems.code_memory.runs import Run, Runs, require_plain_ids
-from rag_assets.systems.code_memory.whole_index import index_again
+from rag_assets.systems.code_memory.whole_index import index_again, invalidate
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+_MOST_PATHS = 200
 _RUN = "/{project_id}/runs/{run}"
 
 router = APIRouter(
@@ -73,6 +76,30 @@ class RunBody(BaseModel):
     model: Annotated[
         str | None, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
     ] = None
+
+
+class IndexedPaths(BaseModel):
+    """Files to be indexed anew.
+
+    Attributes:
+        paths: within a repository, or as hits name them; none: everything of the project.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paths: Annotated[tuple[FilePath, ...], Field(max_length=_MOST_PATHS)] = ()
+
+
+class NamedPaths(BaseModel):
+    """Files.
+
+    Attributes:
+        paths: within a repository, or as hits name them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paths: Annotated[tuple[FilePath, ...], Field(min_length=1, max_length=_MOST_PATHS)]
 
 
 @router.put(_RUN)
@@ -127,27 +154,40 @@ async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> Retriev
     chunks, and a question for the user.
     """
     runs = Runs(asked.backend.catalog.database)
-    found = await asked.read(lambda: (asked.record(), runs.get(asked.tenant_id, body.run)))
-    record, run = found
+    record, run = await asked.read(lambda: (asked.record(), _run(runs, asked.tenant_id, body.run)))
     retrieval = RunRetrieval(asked.backend.retriever)
     tenant = Tenant.from_config(record.config)
     return await retrieval.retrieve(record.ref, tenant, run, body, asked.identity.caller)
 
 
 @router.post("/{project_id}/index-rag", status_code=202)
-async def index_rag(asked: AdministeredDependency) -> IndexedProject:
-    """Have everything of a project read and indexed anew. For admins.
+async def index_rag(
+    asked: AdministeredDependency, body: IndexedPaths | None = None
+) -> IndexedProject:
+    """Have everything of a project, or some files, read and indexed anew. For admins.
 
     It is found as it is until then. Texts that have a vector keep it.
     """
-    return await asked.write(partial(_index, asked))
+    return await asked.write(partial(_index, asked, () if body is None else body.paths))
 
 
-def _index(asked: AskedProject) -> IndexedProject:
-    backend = asked.backend
-    return index_again(
-        backend.catalog, backend.embedders.settings, asked.record(), by=asked.identity.name
-    )
+@router.post("/{project_id}/invalidate", status_code=202)
+async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> InvalidatedFiles:
+    """Take files out of the index. For admins.
+
+    They are found no more from now on. Each stays where it is, and comes back when it changes.
+    """
+    catalog, by = asked.backend.catalog, asked.identity.name
+    return await asked.write(lambda: invalidate(catalog, asked.record(), body.paths, by=by))
+
+
+def _index(asked: AskedProject, paths: Sequence[str]) -> IndexedProject:
+    catalog, settings = asked.backend.catalog, asked.backend.embedders.settings
+    return index_again(catalog, settings, asked.record(), paths=paths, by=asked.identity.name)
+
+
+def _run(runs: Runs, tenant_id: str, run: str | None) -> Run | None:
+    return None if run is None else runs.get(tenant_id, run)
 
 
 def _made(run: str, body: RunBody) -> Run:

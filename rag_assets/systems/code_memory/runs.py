@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,10 @@ from rag_assets.ingest.sources.model import SourceMetadata, document_id
 from rag_assets.ingest.sources.runs import RunsConfig
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.records import PushedRecord, record_values
-from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
+from rag_assets.storage.catalog.tables import record_revisions, source_records
+from rag_assets.systems.code_memory.paths import documents_of, readings, runs_of
 from rag_assets.systems.code_memory.run_events import RunEvent, refused
 from rag_assets.systems.code_memory.tables import code_run_events, code_runs
 from rag_assets.tenants.model import Tenant
@@ -159,21 +160,14 @@ class _SourcesOfRuns:
     def of(
         cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]
     ) -> _SourcesOfRuns:
-        configs = tuple(one for one in tenant.sources if isinstance(one, RunsConfig))
+        configs = runs_of(tenant)
         if not configs:
             raise NoRecordsSource(
                 f"tenant {tenant.id!r} has no source of files",
                 hint="add the repository to its `sources`",
             )
-        named = {
-            document_id(config.of, path)
-            for event in events
-            for config, path in _readings(configs, event.path or "")
-        }
-        query = select(documents.c.document_id).where(
-            documents.c.tenant == tenant.id, among(documents.c.document_id, named)
-        )
-        return cls(configs, frozenset(connection.scalars(query)))
+        paths = [event.path for event in events if event.path]
+        return cls(configs, documents_of(connection, tenant, paths, gone=True))
 
     def place_of(self, path: str) -> tuple[RunsConfig, str]:
         """The source that keeps an event, and the path within the repository.
@@ -181,20 +175,12 @@ class _SourcesOfRuns:
         A file that no listing has found yet is one of the first repository, unless a repository's
         name goes before its path.
         """
-        readings = [*_readings(self.configs, path)]
-        for config, within in readings:
+        possible = [*readings(self.configs, path)]
+        for config, within in possible:
             if document_id(config.of, within) in self.known:
                 return config, within
-        qualified = [reading for reading in readings if reading[1] != path]
-        return (qualified or readings)[0]
-
-
-def _readings(configs: Sequence[RunsConfig], path: str) -> Iterator[tuple[RunsConfig, str]]:
-    """What a path may mean: a file of each repository, also with the repository's name before."""
-    for config in configs:
-        yield config, path
-        if path.startswith(f"{config.of}/"):
-            yield config, path.removeprefix(f"{config.of}/")
+        qualified = [reading for reading in possible if reading[1] != path]
+        return (qualified or possible)[0]
 
 
 def _record(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:

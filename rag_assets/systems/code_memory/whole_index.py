@@ -1,37 +1,78 @@
-"""Reading and indexing a project's repositories again, as a whole."""
+"""Reading and indexing a project's repositories again, and taking files out of the index."""
 
 from __future__ import annotations
 
-from rag_assets.api.run_responses import IndexedProject
+from collections.abc import Sequence
+
+from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles
 from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.git import GitSource
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.code_memory.paths import documents_of
 from rag_assets.tenants.model import Tenant
 
 
 def index_again(
-    catalog: Catalog, settings: Settings, record: TenantRecord, *, by: str
+    catalog: Catalog,
+    settings: Settings,
+    record: TenantRecord,
+    *,
+    paths: Sequence[str] = (),
+    by: str,
 ) -> IndexedProject:
-    """Have all documents of a tenant read, parsed and indexed again; no vector is paid twice.
+    """Have documents of a tenant read, parsed and indexed again; no vector is paid twice.
 
     Args:
         catalog: of the installation.
         settings: of the installation.
         record: the tenant.
+        paths: of files, within a repository or as hits name them; none: all documents. One that no
+            listing has found yet is listed soon.
         by: name of the caller, for the event.
 
     Raises:
         TenantGone: the tenant was removed.
     """
-    commits = _commits(catalog, settings, Tenant.from_config(record.config))
-    documents = catalog.reindex_requests.request_tenant(record.ref, by)
+    tenant = Tenant.from_config(record.config)
+    commits = _commits(catalog, settings, tenant)
+    requests = catalog.reindex_requests
+    if paths:
+        ids = _documents(catalog, tenant, paths)
+        documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
+    else:
+        documents = requests.request_tenant(record.ref, by)
     # Without documents nothing is told of: files that no listing has found are to be found, too.
     catalog.changes.tell([record.id])
     commit = next(iter(commits.values())) if len(commits) == 1 else None
     return IndexedProject(record.id, commit, commits, documents)
+
+
+def invalidate(
+    catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
+) -> InvalidatedFiles:
+    """Take files out of the index: they are found no more from now on, until they change.
+
+    Args:
+        catalog: of the installation.
+        record: the tenant.
+        paths: see index_again.
+        by: name of the caller, for the events.
+
+    Raises:
+        OnHold: one of them is held.
+        TenantGone: the tenant was removed.
+    """
+    ids = _documents(catalog, Tenant.from_config(record.config), paths)
+    gone = [one for one in sorted(ids) if catalog.removals.remove(record.ref, one, by)]
+    return InvalidatedFiles(record.id, len(gone))
+
+
+def _documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
+    with catalog.database.begin() as connection:
+        return documents_of(connection, tenant, paths)
 
 
 def _commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:

@@ -305,3 +305,24 @@ def test_a_project_is_indexed_again_without_paying_a_vector_twice(
     done = driver.sync(TENANT)
     assert done["parsed"] >= len(FILES)
     assert done["embedded"] == 0
+
+
+def test_one_file_is_indexed_again_or_taken_out(
+    door: Door, client: TestClient, driver: Driver
+) -> None:
+    driver.sync(TENANT)
+    admin = Door(client, TENANT, role="admin")
+    again = admin("POST", "shop/index-rag", json={"paths": [f"repo/{CONTROLLER}", "no/such.php"]})
+    assert again.json()["documents"] == 1
+    done = driver.sync(TENANT)
+    assert (done["parsed"], done["embedded"]) == (1, 0)
+
+    named = {"paths": ["app/Models/Invoice.php"]}
+    assert door("POST", "shop/invalidate", json=named).status_code == 403
+    gone = admin("POST", "shop/invalidate", json=named)
+    assert (gone.status_code, gone.json()) == (202, {"tenant": TENANT, "documents": 1})
+    door.run("after")
+    found = door.retrieve("invoice", "after", source_types=["model"], min_score=-1).json()
+    assert found["chunks"] == []
+    empty = admin("POST", "shop/invalidate", json={"paths": []})
+    assert [one["field"] for one in empty.json()["errors"]] == ["paths"]

@@ -24,6 +24,7 @@ QUESTION = Question(
     filters=Filters(),
     source_types=(),
     must_include_paths=(),
+    include_run_summaries=True,
 )
 WHOLE = [
     operations.query(QUESTION, tenant="acme"),

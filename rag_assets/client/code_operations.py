@@ -1,0 +1,137 @@
+"""The operations of code memory, for runs of agents in a project's repositories.
+
+Every operation takes `project`, the application's id, which may be left out if the client was
+given one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rag_assets.api.run_responses import (
+    CodeRun,
+    IndexedProject,
+    InvalidatedFiles,
+    ReceivedEvents,
+    RetrievedChunks,
+)
+from rag_assets.client.calls import Call
+
+_PROJECT = "/api/projects/{id}"
+_RUN = f"{_PROJECT}/runs/{{run}}"
+
+
+def put_run(
+    run: str, *, rag_enabled: bool = True, model: str | None = None, project: str | None = None
+) -> Call[CodeRun]:
+    """Make a run of an agent, or change its settings.
+
+    Args:
+        run: its id.
+        rag_enabled: whether it is given passages.
+        model: the language model that it prompts: passages fill a share of its context window.
+    """
+    body: dict[str, Any] = {"metadata_json": {"rag_enabled": rag_enabled}}
+    if model is not None:
+        body["model"] = model
+    return Call("PUT", _RUN, CodeRun, named=_named(project, run=run), body=body, of_project=True)
+
+
+def record_run_events(
+    run: str, events: Iterable[Mapping[str, Any]], *, project: str | None = None
+) -> Call[ReceivedEvents]:
+    """Tell what a run did; all events are taken, or none.
+
+    One whose id came before is known, and changes nothing: they may be sent again.
+
+    Args:
+        run: its id.
+        events: each with id, kind, path, action, summary, at, as the service describes them.
+    """
+    lines = "".join(json.dumps(dict(event)) + "\n" for event in events)
+    return Call(
+        "POST",
+        f"{_RUN}/events",
+        ReceivedEvents,
+        named=_named(project, run=run),
+        lines=lines,
+        of_project=True,
+    )
+
+
+def retrieve(
+    query: str,
+    *,
+    run: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    project: str | None = None,
+) -> Call[RetrievedChunks]:
+    """Find the passages of a project's repositories for a prompt.
+
+    Args:
+        query: in words.
+        run: that asks; one that has them switched off is given none, and nothing is searched.
+        options: top_k, source_types, must_include_paths, route_name, controller_class, table_name,
+            include_run_summaries, min_score.
+    """
+    body: dict[str, Any] = {"query": query}
+    if run is not None:
+        body["run"] = run
+    if options is not None:
+        body["options"] = dict(options)
+    return Call(
+        "POST",
+        f"{_PROJECT}/retrieve",
+        RetrievedChunks,
+        named=_named(project),
+        body=body,
+        of_project=True,
+    )
+
+
+def index_file(path: str, *, project: str | None = None) -> Call[IndexedProject]:
+    """Have a file read and indexed anew; one that is not known yet is found soon. For admins.
+
+    Args:
+        path: within its repository, or as hits name it.
+    """
+    return _index(project, [path])
+
+
+def reindex_project(*, project: str | None = None) -> Call[IndexedProject]:
+    """Have everything of a project read and indexed anew; no vector is paid twice. For admins."""
+    return _index(project, None)
+
+
+def invalidate(path: str, *, project: str | None = None) -> Call[InvalidatedFiles]:
+    """Take a file out of the index; it comes back when it changes. For admins.
+
+    Args:
+        path: within its repository, or as hits name it.
+    """
+    return Call(
+        "POST",
+        f"{_PROJECT}/invalidate",
+        InvalidatedFiles,
+        named=_named(project),
+        body={"paths": [path]},
+        of_project=True,
+    )
+
+
+def _index(project: str | None, paths: Sequence[str] | None) -> Call[IndexedProject]:
+    return Call(
+        "POST",
+        f"{_PROJECT}/index-rag",
+        IndexedProject,
+        named=_named(project),
+        body=None if paths is None else {"paths": list(paths)},
+        of_project=True,
+        repeatable=False,
+    )
+
+
+def _named(project: str | None, **names: str) -> dict[str, str]:
+    return names if project is None else {"id": project, **names}

@@ -1,0 +1,33 @@
+"""`rag-assets hook`: hooks of git that have a repository listed at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+
+app = typer.Typer(help="Hooks of git that have a repository listed at once.", no_args_is_help=True)
+
+_Repository = Annotated[
+    Path,
+    typer.Argument(metavar="REPO", help="Top folder of a worktree, or a bare repository."),
+]
+
+
+@app.command("install")
+def install(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
+    """Have commits, merges, checkouts and rewrites of a repository told of at once."""
+    from rag_assets.systems.code_memory import hook_command_line
+
+    hook_command_line.install(tenant, repository, as_json=json)
+
+
+@app.command("remove")
+def remove(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
+    """Take a tenant's part out of a repository's hooks."""
+    from rag_assets.systems.code_memory import hook_command_line
+
+    hook_command_line.remove(tenant, repository, as_json=json)

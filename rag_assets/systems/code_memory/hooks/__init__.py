@@ -1,0 +1,1 @@
+"""Hooks of git that tell of changes in a repository."""

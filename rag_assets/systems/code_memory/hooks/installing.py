@@ -1,0 +1,212 @@
+"""Installing hooks in a repository beside those that are there, and removing them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.sources.repositories.configuration import is_true, parse_configuration
+from rag_assets.ingest.sources.repositories.folders import (
+    RepositoryFolders,
+    locate,
+    read_configuration,
+)
+from rag_assets.systems.code_memory.hooks.script import (
+    KEPT_SUFFIX,
+    NAMES,
+    block_of,
+    is_empty,
+    is_ours,
+    is_tenant,
+    new_hook,
+    takes_blocks,
+    with_block,
+    without_block,
+)
+from rag_assets.watch.hooked import hooked_folder
+
+_MODE: Final = 0o755
+_MOST_BYTES: Final = 1 << 20
+_HOOKS_PATH: Final = "core.hookspath"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedHooks:
+    """What became of a repository's hooks.
+
+    Attributes:
+        folder: that holds them.
+        hooks: names of those that were changed.
+        kept: of them, those beside which a former hook was kept as a file of its own.
+    """
+
+    folder: Path
+    hooks: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+
+def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
+    """Have a repository's commits, merges, checkouts and rewrites told of at once.
+
+    What hooks there are goes on to run. Again, it changes nothing.
+
+    Args:
+        local: the installation's own folder.
+        tenant: whose repository it is.
+        repository: the top folder of a worktree, or a bare repository.
+
+    Raises:
+        ConfigurationError: hooks cannot be installed there.
+        ListingFailed: there is no repository.
+    """
+    if not is_tenant(tenant):
+        raise ConfigurationError(f"{tenant!r} is no id of a tenant", hint="`rag-assets tenants`")
+    told = hooked_folder(local)
+    told.mkdir(mode=0o700, parents=True, exist_ok=True)
+    block = block_of(tenant, str((told / tenant).absolute()))
+    folder = hooks_folder(repository)
+    folder.mkdir(parents=True, exist_ok=True)
+    changed, kept = [], []
+    for name in NAMES:
+        hook = folder / name
+        content = _content(hook)
+        whole = hook.is_symlink() or not _is_executable(hook)
+        if content is None:
+            _write(hook, new_hook(block, None), _MODE)
+        elif takes_blocks(content) and (is_ours(content) or not whole):
+            new = with_block(content, tenant, block)
+            if new == content:
+                continue
+            _write(hook, new, stat.S_IMODE(hook.stat().st_mode))
+        else:
+            _keep(hook)
+            _write(hook, new_hook(block, name + KEPT_SUFFIX), _MODE)
+            kept.append(name)
+        changed.append(name)
+    return ChangedHooks(folder, tuple(changed), tuple(kept))
+
+
+def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
+    """Take a tenant's part out of a repository's hooks; all else is as it was before.
+
+    Args:
+        tenant: whose part.
+        repository: see install_hooks.
+
+    Raises:
+        ConfigurationError: hooks are switched off there.
+        ListingFailed: there is no repository.
+    """
+    folder = hooks_folder(repository)
+    changed = []
+    for name in NAMES:
+        hook = folder / name
+        content = _content(hook)
+        if content is None:
+            continue
+        new = without_block(content, tenant)
+        if new == content:
+            continue
+        changed.append(name)
+        before = folder / (name + KEPT_SUFFIX)
+        if not is_empty(new):
+            _write(hook, new, stat.S_IMODE(hook.stat().st_mode))
+        elif before.is_symlink() or before.exists():
+            before.replace(hook)
+        else:
+            hook.unlink()
+    return ChangedHooks(folder, tuple(changed))
+
+
+def hooks_folder(repository: Path) -> Path:
+    """Where git looks for a repository's hooks: all its worktrees have them in common.
+
+    Args:
+        repository: the top folder of a worktree, or a bare repository.
+
+    Raises:
+        ConfigurationError: hooks are switched off there.
+        ListingFailed: there is no repository.
+    """
+    folders = locate(repository.expanduser().resolve())
+    named = _configured(folders)
+    if not named:
+        return folders.common / "hooks"
+    path = Path(named).expanduser()
+    found = path if path.is_absolute() else folders.root / path
+    if found.exists() and not found.is_dir():
+        raise ConfigurationError(
+            f"core.hooksPath is {named!r}, which is no folder: hooks are switched off",
+            hint="have it name a folder, or unset it",
+        )
+    return found
+
+
+def _configured(folders: RepositoryFolders) -> str | None:
+    """core.hooksPath of the repository, or else of the user, or of the machine."""
+    own = read_configuration(folders.common)
+    if is_true(own, "extensions.worktreeconfig"):
+        own |= _settings(folders.own / "config.worktree")
+    of_others = (_settings(path) for path in _files_of_others())
+    return next(filter(None, (found.get(_HOOKS_PATH) for found in (own, *of_others))), None)
+
+
+def _files_of_others() -> list[Path]:
+    """The user's files of configuration and the machine's, the first one deciding."""
+    home = Path.home()
+    beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
+
+
+def _settings(path: Path) -> dict[str, str]:
+    try:
+        return parse_configuration(path.read_bytes()[:_MOST_BYTES])
+    except OSError:
+        return {}
+
+
+def _content(hook: Path) -> bytes | None:
+    """What a hook holds; None where there is none, and nothing of what is too large to be one."""
+    try:
+        if not hook.is_file():
+            # A link that leads nowhere is kept as well.
+            return b"\0" if hook.is_symlink() else None
+        with hook.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the hook {str(hook)!r} cannot be read: {error.strerror}",
+            hint="see that it belongs to whoever installs hooks",
+        ) from None
+    return content if len(content) <= _MOST_BYTES else b"\0"
+
+
+def _is_executable(hook: Path) -> bool:
+    return os.access(hook, os.X_OK)
+
+
+def _keep(hook: Path) -> None:
+    before = hook.with_name(hook.name + KEPT_SUFFIX)
+    if before.is_symlink() or before.exists():
+        raise ConfigurationError(
+            f"{str(before)!r} is there already", hint="it is a former hook: move it away"
+        )
+    hook.rename(before)
+
+
+def _write(hook: Path, content: bytes, mode: int) -> None:
+    """Replace a hook at once: git may run it at any moment."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{hook.name}.", dir=hook.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(name).chmod(mode)
+        Path(name).replace(hook)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,48 @@
+"""Paths as agents say them, and the documents that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import Connection, select
+
+from rag_assets.ingest.sources.model import document_id
+from rag_assets.ingest.sources.runs import RunsConfig
+from rag_assets.storage.catalog.database import among
+from rag_assets.storage.catalog.tables import documents
+from rag_assets.tenants.model import Tenant
+
+
+def runs_of(tenant: Tenant) -> tuple[RunsConfig, ...]:
+    """The sources that keep what runs did, one beside each repository."""
+    return tuple(one for one in tenant.sources if isinstance(one, RunsConfig))
+
+
+def readings(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsConfig, str]]:
+    """What a path may mean: a file of each repository, also with the repository's name before."""
+    for config in configs:
+        yield config, path
+        if path.startswith(f"{config.of}/"):
+            yield config, path.removeprefix(f"{config.of}/")
+
+
+def documents_of(
+    connection: Connection, tenant: Tenant, paths: Iterable[str], *, gone: bool = False
+) -> frozenset[str]:
+    """Ids of the documents that paths may mean.
+
+    Args:
+        connection: to the catalog.
+        tenant: whose repositories.
+        paths: within a repository, or as hits name them.
+        gone: whether those that were deleted count, too.
+    """
+    configs = runs_of(tenant)
+    named = {document_id(c.of, p) for path in paths for c, p in readings(configs, path)}
+    columns = documents.c
+    query = select(columns.document_id).where(
+        columns.tenant == tenant.id, among(columns.document_id, named)
+    )
+    if not gone:
+        query = query.where(columns.status != "DELETED")
+    return frozenset(connection.scalars(query))

@@ -1,0 +1,99 @@
+"""All that a program needs of code memory: one object over an installation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anyio.to_thread import run_sync
+from pydantic import ValidationError
+
+from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles, RetrievedChunks
+from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.settings import Settings
+from rag_assets.retrieval.model import Caller
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.systems.code_memory.run_retrieval import (
+    CodeSearch,
+    RetrievalQuestion,
+    RunRetrieval,
+)
+from rag_assets.systems.code_memory.runs import Run, Runs
+from rag_assets.systems.code_memory.whole_index import index_again, invalidate
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.problems import problem_of
+
+_BY = "a program"
+
+
+class CodeMemory:
+    """The code memory of one tenant; what it finds is what the caller may read.
+
+    Args:
+        catalog, settings: of the installation.
+        search: finds passages: an AsyncRetriever.
+        tenant_id: a tenant of the profile code-memory.
+        caller: who asks; by default only what is public is found.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        settings: Settings,
+        search: CodeSearch,
+        tenant_id: str,
+        caller: Caller | None = None,
+    ) -> None:
+        self._catalog, self._settings = catalog, settings
+        self._retrieval = RunRetrieval(search)
+        self._tenant_id = tenant_id
+        self._caller = caller or Caller()
+
+    async def retrieve(
+        self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
+    ) -> RetrievedChunks:
+        """The passages for a prompt.
+
+        Args:
+            query: in words.
+            options: see RetrievalOptions.
+            run: that asks, if one does.
+
+        Raises:
+            InvalidRequest: the query or an option cannot be used; names the field.
+            UnknownTenant, UnknownRun: there is none.
+            ProviderError, ServiceUnavailable: see AsyncRetriever.search.
+        """
+        given = {"query": query, "run": run, "options": dict(options or {})}
+        try:
+            question = RetrievalQuestion.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise InvalidRequest(
+                f"nothing can be retrieved: {problem_of(first)}", hint="correct that field"
+            ) from None
+        record = await run_sync(self._catalog.tenants.get, self._tenant_id)
+        asking = None if run is None else await run_sync(self._run, run)
+        tenant = Tenant.from_config(record.config)
+        return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
+
+    def index_file(self, path: str) -> IndexedProject:
+        """Have a file read and indexed anew; one that is not known yet is found soon."""
+        return self._index(path)
+
+    def reindex(self) -> IndexedProject:
+        """Have everything read and indexed anew; no vector is paid twice."""
+        return self._index()
+
+    def invalidate(self, path: str) -> InvalidatedFiles:
+        """Take a file out of the index; it comes back when it changes."""
+        record = self._catalog.tenants.get(self._tenant_id)
+        return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
+
+    def _index(self, *paths: str) -> IndexedProject:
+        record = self._catalog.tenants.get(self._tenant_id)
+        by = self._caller.name or _BY
+        return index_again(self._catalog, self._settings, record, paths=paths, by=by)
+
+    def _run(self, run: str) -> Run:
+        return Runs(self._catalog.database).get(self._tenant_id, run)
