@@ -18,6 +18,12 @@ def path_template(path: str) -> str:
     return "/" + "/".join(part for part in bare.split("/") if part).lower()
 
 
+def requested_template(path: str) -> str:
+    """The template of a path that is requested: what looks like a value stands for a parameter."""
+    parts = path_template(path).split("/")
+    return "/".join("{}" if _VALUE.fullmatch(part) else part for part in parts)
+
+
 def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
     """The keys by which a route is found: its path, each method with it, and its name."""
     path = path_template(uri)
@@ -42,9 +48,8 @@ def keys_of(said: str) -> tuple[str, ...]:
     path = said[method.end() :] if method else said
     if path.startswith("/"):
         before = f"{method.group().strip(' |').lower()} " if method else ""
-        template = path_template(path)
-        concrete = "/".join("{}" if _VALUE.fullmatch(p) else p for p in template.split("/"))
-        return tuple(dict.fromkeys(f"route {before}{one}" for one in (template, concrete)))
+        paths = (path_template(path), requested_template(path))
+        return tuple(dict.fromkeys(f"route {before}{one}" for one in paths))
     if not _NAME.fullmatch(said):
         return ()
     return f"route {said.lower()}", f"table {said.lower().removeprefix('table:')}"

@@ -50,6 +50,21 @@ _READ: Final = 4_096
 """Characters of a path, from its end, that are looked at."""
 
 
+_TEST: Final = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|specs?)/|(?:^|/)test_[^/]*\.py$"
+    r"|(?:_test|Test|\.test|\.spec|_spec)\.\w{1,6}$"
+)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file is one of tests, by its place.
+
+    Args:
+        path: POSIX path within the repository.
+    """
+    return _TEST.search(path[-_READ:]) is not None
+
+
 def type_of_place(path: str) -> SourceType:
     """The source type of a file by its place; "code" where the place tells nothing.
 

@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, TypeGuard
 
 from rag_assets.code.model import Fact
-from rag_assets.code.names import path_template
+from rag_assets.code.names import keys_of, path_template, requested_template
+from rag_assets.code.naming import CALLED, OWN, NameStyle, stem
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 
@@ -36,6 +37,9 @@ MEMBER: Final = "member_of"
 
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
 _CONFIDENCE: Final[Mapping[How, float]] = {"stated": 1.0, "convention": 0.9, "inferred": 0.6}
+_DEFINING: Final = frozenset({"declares", "operation"})
+"""Kinds of facts that are definitions."""
+
 _SHOWN_ALONE: Final = frozenset({"changed_in"})
 """Kinds of statements of derived documents that are no relations: the files have these."""
 
@@ -120,7 +124,9 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
 
-_EVERYWHERE: Final = frozenset({"applies_to", "depends_on", "states", "changed_by"})
+_EVERYWHERE: Final = frozenset(
+    {"applies_to", "changed_by", "depends_on", "mentions", "operation", "states"}
+)
 """Kinds of facts that name what has the same name in every repository."""
 
 UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
@@ -139,28 +145,28 @@ def relations_of(
     facts: Iterable[Fact],
     hashes: Mapping[str, str] = MappingProxyType({}),
     *,
-    namespaced: bool = True,
+    names: NameStyle = "qualified",
 ) -> Relations:
     """The symbols and edges of one file, each edge once.
 
     Args:
         facts: of the file.
         hashes: of what is embedded for its definitions, by their names.
-        namespaced: whether its names mean the same in every file of the repository; otherwise it
-            has edges to what has a name everywhere alone.
+        names: how its names are made; without any that others know, it has edges to what has a
+            name everywhere alone.
     """
     symbols: dict[tuple[str, int, str], Symbol] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
     for fact in facts:
-        if fact.kind == "declares" and fact.symbol:
+        if fact.kind in _DEFINING and fact.symbol:
             public = bool(fact.values.get("public", fact.values.get("exported", True)))
-            role = str(fact.values.get("role", ""))
+            role = str(fact.values.get("role", fact.kind))
             lines = fact.line_start, fact.line_end
             held = hashes.get(fact.symbol)
             for called in fact.values.get("called", ("",)):
                 found = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
                 symbols.setdefault((fact.symbol, lines[0], called), found)
-        for edge in _edges(fact) if namespaced or fact.kind in _EVERYWHERE else ():
+        for edge in _edges(fact, names) if names != "none" or fact.kind in _EVERYWHERE else ():
             edges.setdefault((edge.kind, edge.source, edge.target), edge)
     return Relations(tuple(symbols.values()), tuple(edges.values()))
 
@@ -170,10 +176,12 @@ def endpoint_of(method: str, path: str) -> str:
     return f"{method.upper()} {path_template(path)}"
 
 
-def _edges(fact: Fact) -> Iterator[Edge]:
+def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
     if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
         yield _stated_elsewhere(fact)
     made = _MAKERS.get(fact.kind)
+    if names in _SPELLED and fact.kind not in _EVERYWHERE:
+        made = _SPELLED[names]
     for kind, source, target in made(fact) if made is not None else ():
         if target and target not in _BUILT_IN:
             shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
@@ -265,6 +273,21 @@ def _applies(fact: Fact) -> list[_Triple]:
     return [("applies_to", fact.symbol, GLOB + one) for one in globs]
 
 
+def _mentions(fact: Fact) -> list[_Triple]:
+    """What a document speaks of: a file, or whatever is called so where only one thing is."""
+    name, what = str(fact.values.get("name", "")), fact.values.get("what")
+    if what == "path":
+        return [("documents", "", FILE + name.lstrip("./"))]
+    if what == "symbol":
+        return [("documents", "", CALLED + short_name(name.removesuffix("()").replace("@", "::")))]
+    return [("documents", "", CALLED + key) for key in keys_of(name)]
+
+
+def _operation(fact: Fact) -> list[_Triple]:
+    method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
+    return [("serves", fact.symbol, ENDPOINT + endpoint_of(method, path))]
+
+
 def _maps(fact: Fact) -> list[_Triple]:
     table = fact.values.get("table")
     return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
@@ -298,7 +321,70 @@ _MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "schema": _on_table,
     "relation": _relates,
     "applies_to": _applies,
+    "mentions": _mentions,
+    "operation": _operation,
     "eloquent_class": _maps,
     "depends_on": _plain("depends_on", PACKAGE, "package"),
     "changed_by": _between("changed_by", "file", "run"),
+}
+
+
+def _own(name: str) -> str:
+    return OWN + name if name else ""
+
+
+def _member(fact: Fact) -> list[_Triple]:
+    owner = fact.symbol.rpartition(".")[0]
+    return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
+
+
+def _of_python(fact: Fact) -> list[_Triple]:
+    """Edges of Python, whose facts spell names as naming has them."""
+    if fact.kind == "declares":
+        return _member(fact)
+    name = str(fact.values.get("name", ""))
+    if fact.kind == "imports":
+        return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
+    if fact.kind not in {"extends", "calls"} or not name:
+        return []
+    return [(fact.kind, _own(fact.symbol), name)]
+
+
+_MOST_NAMES: Final = 50
+
+
+def _of_javascript(fact: Fact) -> list[_Triple]:
+    """Edges of JavaScript and what is written like it."""
+    values = fact.values
+    if fact.kind == "declares":
+        return _member(fact)
+    if fact.kind == "fetches":
+        path = requested_template(str(values.get("path", "")))
+        asked = endpoint_of(str(values.get("method", "")), path)
+        return [("requests", _own(fact.symbol), ENDPOINT + asked)]
+    if fact.kind == "imports":
+        module = str(values.get("name", ""))
+        names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        return [("imports", "", _from_module(module, name)) for name in names]
+    name, module = str(values.get("name", "")), str(values.get("module", ""))
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    target = _from_module(module, name) if module else _own(name)
+    return [(fact.kind, _own(fact.symbol), target)]
+
+
+def _from_module(module: str, name: str) -> str:
+    """A name of a module; a default export is called like its file, by convention."""
+    if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
+        parts = module.split("/")
+        return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
+    place = stem(module)
+    is_component = module.endswith((".vue", ".svelte"))
+    own = name if name != "default" or is_component else place.rpartition("/")[2]
+    return f"{place}#{own}"
+
+
+_SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[_Triple]]]] = {
+    "python": _of_python,
+    "javascript": _of_javascript,
 }

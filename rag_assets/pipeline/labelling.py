@@ -11,6 +11,7 @@ from itertools import groupby
 
 from rag_assets.code.frameworks.labels import kinds_of
 from rag_assets.code.model import FileFacts
+from rag_assets.code.naming import NameStyle
 from rag_assets.code.relations import Relations, relations_of
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
@@ -20,8 +21,12 @@ from rag_assets.pipeline.versions import Version
 from rag_assets.storage.catalog.document_kinds import CodeDocument
 
 _BATCH = 2_000
-_NAMESPACED = frozenset({"php"})
-"""Languages whose files state their namespace; in others it follows from the path."""
+_STYLES: Mapping[str, NameStyle] = {
+    "php": "qualified",
+    "python": "python",
+    **dict.fromkeys(("javascript", "typescript", "vue", "svelte"), "javascript"),
+}
+"""How names are made in languages; those of others are known in their own files alone."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
@@ -49,7 +54,7 @@ def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> di
     languages = {version.chunk_set_key: _language(version.media_type) for version in versions}
     hashes = ctx.lake.definition_hashes(languages)
     return {
-        key: relations_of(facts, hashes.get(key, {}), namespaced=languages[key] in _NAMESPACED)
+        key: relations_of(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
         for key, facts in ctx.lake.facts(languages).items()
     }
 

@@ -6,15 +6,18 @@ Only versions that count and evidence that the caller may read are told, counted
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from rag_assets.code.kinds import source_type_of
 from rag_assets.code.names import keys_of
+from rag_assets.code.naming import CALLED, depends_on_place, means
+from rag_assets.code.places import is_test, type_of_place
 from rag_assets.code.relations import (
     CONFIG,
     ENDPOINT,
+    FILE,
     MEMBER,
     MIDDLEWARE,
     NAMED,
@@ -23,6 +26,8 @@ from rag_assets.code.relations import (
     UNNAMED,
     short_name,
 )
+from rag_assets.ingest.sources.derived import repository_of
+from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
@@ -49,7 +54,8 @@ _PREFIXES = {
     MIDDLEWARE: "middleware",
     ENDPOINT: "api_endpoint",
 }
-_FILE = "file:"
+_OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
+_OF_TESTS = frozenset({"imports", "calls", "makes", "touches", "takes"})
 NodeKey: TypeAlias = tuple[str, str]
 """Of a node: its repository and its name."""
 
@@ -59,6 +65,7 @@ _UNIT_ROLES = {
     "function": "function",
     "route": "derived",
     "table": "derived",
+    "operation": "operation",
 }
 
 
@@ -229,7 +236,7 @@ class View:
         if name.startswith(tuple(_PREFIXES)):
             return exactly or self._permitted(self.query.called(self.readable, keys_of(name)))
         # Only what is qualified, or named after its file, cannot mean anything else.
-        if exactly and ("\\" in name or "#" in name):
+        if exactly and any(mark in name for mark in "\\#."):
             return exactly
         shorts = [short_name(wanted), *keys_of(name)]
         called = self._permitted(self.query.called(self.readable, shorts))
@@ -264,7 +271,31 @@ class View:
     ) -> list[FoundEdge]:
         """The edges that begin or end at nodes, those of some kinds left out."""
         found = self.query.edges(self.readable, nodes, direction, _MOST_EDGES, without)
-        return self._permitted(found)
+        return self._resolved(self._permitted(found))
+
+    def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """The edges with what their targets mean, where only one definition may be meant."""
+        ends = {end for edge in edges for end in (edge.target, edge.stated_of)}
+        open_names = {name for name in ends if depends_on_place(name)}
+        shorts = {name: _short_of(name) for name in open_names}
+        if not shorts:
+            return list(edges)
+        called = self._permitted(self.query.called(self.readable, [*set(shorts.values())]))
+        by_short: dict[tuple[str, str], set[str]] = {}
+        for one in called:
+            by_short.setdefault((one.source, one.short), set()).add(one.name)
+
+        def meant(name: str, source: str) -> str:
+            return _only(name, by_short.get((source, shorts[name]), ())) if name in shorts else name
+
+        return [
+            replace(
+                edge,
+                target=meant(edge.target, edge.source),
+                stated_of=meant(edge.stated_of, edge.source),
+            )
+            for edge in edges
+        ]
 
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
@@ -282,9 +313,17 @@ class View:
         met |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
         for edge in edges:
             if not edge.stated_of:
-                name = _FILE + edge.uri
-                met[edge.source, name] = Node(name, "code", edge.source, edge.uri)
+                name = FILE + edge.uri
+                met[edge.source, name] = _file_node(name, edge.source)
+        for file in self.files([name for source, name in ends if (source, name) not in met]):
+            met[file.repository, file.name] = file
         return {end: other_node(end[1], end[0]) for end in others} | met
+
+    def files(self, names: Sequence[str]) -> list[Node]:
+        """The nodes of files, of those that there are: `file:` and a document's uri."""
+        uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
+        found = self._permitted(self.query.at(self.readable, uris)) if uris else []
+        return [_file_node(FILE + one.uri, repository_of(one.source)) for one in found]
 
     def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [one for one in found if self.policy.permits(self.caller, one)]
@@ -302,6 +341,7 @@ class _Walking:
     def begin(self, name: str) -> list[NodeKey]:
         """The nodes that a name stands for, in every repository."""
         self._nodes |= {(one.source, one.name): node_of(one) for one in self._view.named(name)}
+        self._nodes |= {(one.repository, one.name): one for one in self._view.files([name])}
         if name.startswith(tuple(_PREFIXES)):
             # Otherwise it is a node only where something that the caller may read names it.
             for edge in self._view.edges([name], "in"):
@@ -351,7 +391,7 @@ class _Walking:
         return [
             edge
             for edge in found
-            if (edge.source, edge.stated_of) in wanted or (edge.source, edge.target) in wanted
+            if (edge.source, stated_of(edge)) in wanted or (edge.source, edge.target) in wanted
         ]
 
 
@@ -361,13 +401,45 @@ def constructed(name: str) -> str:
     return owner if separator and method == "__construct" else ""
 
 
+def stated_of(edge: FoundEdge) -> str:
+    """The node that an edge is stated of: a file, where it is none of its definitions."""
+    return edge.stated_of or FILE + edge.uri
+
+
+def _short_of(name: str) -> str:
+    return name.removeprefix(CALLED) if name.startswith(CALLED) else short_name(name)
+
+
+def _only(name: str, defined: Collection[str]) -> str:
+    """The one definition that a name means; the name itself where there is none, or several."""
+    called = name.startswith(CALLED)
+    meant = [one for one in defined if called or means(name, one)]
+    return meant[0] if len(meant) == 1 else name
+
+
+def _file_node(name: str, repository: str) -> Node:
+    uri = name.removeprefix(FILE)
+    return Node(name, type_of_place(path_of(uri)), repository, uri)
+
+
+def _kind_of(edge: FoundEdge, target: Node) -> str:
+    """What people call an edge."""
+    path = path_of(edge.uri)
+    if edge.kind == "documents":
+        return _OF_PLACES.get(type_of_place(path), edge.kind)
+    inner = target.uri is not None and is_test(path_of(target.uri))
+    if edge.kind in _OF_TESTS and is_test(path) and not inner:
+        return "tests"
+    return NAMED.get((edge.kind, target.source_type), edge.kind)
+
+
 def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
     """An edge between nodes that are known, as people call it; None for any other."""
-    source = edge.stated_of or _FILE + edge.uri
+    source = stated_of(edge)
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
         return None
-    kind = NAMED.get((edge.kind, target.source_type), edge.kind)
+    kind = _kind_of(edge, target)
     if kind in UNNAMED:
         return None
     return Relation(

@@ -176,7 +176,7 @@ def test_relations_are_walked_with_their_evidence(
         outline = walker.symbols("code-walk", Caller(), path="repo/app/Models/Invoice.php")
         assert [node.name for node in outline] == [INVOICE, f"{INVOICE}::lines"]
         both = walker.symbols("code-walk", Caller(), name="Invoice")
-        assert [node.name for node in both] == ["Invoice", INVOICE]
+        assert [node.name for node in both] == [INVOICE, "resources/invoice#Invoice"]
         assert walker.relations("code-walk", Caller(), "Nobody").nodes == ()
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote
 
 from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, or_
 
+from rag_assets.code.naming import defined_name, local_names, named_by, spellings
+from rag_assets.code.relations import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
-from rag_assets.ingest.sources.model import uri_of
+from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
 from rag_assets.storage.catalog.database import Database, among
@@ -45,6 +48,7 @@ class FoundSymbol:
         document_type: the document's source type.
         kinds: what the definitions of the document are.
         local_name: as its own text gives it.
+        short: the key that it was found by, of those that people call it by.
     """
 
     name: str
@@ -60,9 +64,10 @@ class FoundSymbol:
     document_type: str
     kinds: Mapping[str, str] = field(hash=False)
     local_name: str = ""
+    short: str = field(default="", compare=False)
 
 
-_SYMBOL_FIELDS = tuple(each.name for each in fields(FoundSymbol))[:-1]
+_SYMBOL_FIELDS = tuple(each.name for each in fields(FoundSymbol))[:-2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +150,12 @@ class RelationQuery:
             "in": (edges.c.target,),
             "both": (edges.c.stated_of, edges.c.target),
         }[direction]
+        files = [name.removeprefix(FILE) for name in nodes if name.startswith(FILE)]
+        of_files = and_(edges.c.stated_of == "", among(documents.c.uri, files))
+        own = (of_files,) if files and direction != "in" else ()
         query = (
             _of_readable(readable, edges, *_EDGE_COLUMNS)
-            .where(or_(*(among(end, [*map(_within_file, nodes)]) for end in ends)))
+            .where(or_(*(among(end, _all(_spellings, nodes)) for end in ends), *own))
             .order_by(documents.c.uri, edges.c.position)
             .limit(limit)
         )
@@ -170,7 +178,7 @@ class RelationQuery:
     def named(self, readable: Readable, names: Sequence[str]) -> list[FoundSymbol]:
         """The definitions with these qualified names."""
         wanted = frozenset(names)
-        found = self._symbols(readable, among(symbols.c.symbol, [*map(_within_file, wanted)]))
+        found = self._symbols(readable, among(symbols.c.symbol, _all(_local_names, wanted)))
         return [one for one in found if one.name in wanted]
 
     def called(self, readable: Readable, shorts: Sequence[str]) -> list[FoundSymbol]:
@@ -188,6 +196,13 @@ class RelationQuery:
 
     def documents(self, readable: Readable, source_types: Sequence[str]) -> list[FoundDocument]:
         """The documents of these types, by uri."""
+        return self._documents(readable, among(documents.c.source_type, source_types))
+
+    def at(self, readable: Readable, uris: Sequence[str]) -> list[FoundDocument]:
+        """The documents with these uris."""
+        return self._documents(readable, among(documents.c.uri, uris))
+
+    def _documents(self, readable: Readable, wanted: ColumnElement[bool]) -> list[FoundDocument]:
         query = (
             returnable(
                 readable.tenant_id,
@@ -196,7 +211,7 @@ class RelationQuery:
                 *(documents.c.access_scope, documents.c.source_type),
             )
             .where(is_readable(documents, [*readable.principals]))
-            .where(among(documents.c.source_type, source_types))
+            .where(wanted)
             .order_by(documents.c.uri)
         )
         with self._database.begin() as connection:
@@ -217,7 +232,7 @@ class RelationQuery:
                 *(symbols.c.line_end, symbols.c.content_hash),
                 *(documents.c.document_id, documents.c.uri),
                 *(documents.c.source, documents.c.access_scope, documents.c.source_type),
-                document_kinds.c.kinds,
+                *(document_kinds.c.kinds, symbols.c.short),
             )
             .outerjoin(document_kinds, known)
             .where(wanted)
@@ -243,12 +258,13 @@ def _of_readable(
 
 
 def _found(row: Row[Any]) -> FoundSymbol:
-    values = dict(zip(_SYMBOL_FIELDS, row, strict=True))
-    name = _within_repository(row.symbol, row.uri)
+    values = dict(zip(_SYMBOL_FIELDS, row, strict=False))
+    name = _defined(row.symbol, row.uri)
     source = repository_of(row.source)
     return FoundSymbol(
         **{**values, "name": name, "source": source, "kinds": row.kinds or {}},
         local_name=row.symbol,
+        short=row.short,
     )
 
 
@@ -258,8 +274,8 @@ def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge
     repository = repository_of(source)
     return FoundEdge(
         kind,
-        _within_repository(stated_of, uri),
-        _within_repository(target, uri),
+        _qualified(stated_of, uri),
+        _qualified(target, uri),
         how=how,
         confidence=confidence,
         line_start=first,
@@ -273,11 +289,38 @@ def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge
     )
 
 
-def _within_repository(name: str, uri: str) -> str:
-    """A name that no other file has: classes without a name are called after their line."""
-    return f"{uri}#{name}" if name.startswith(_NAMELESS) else name
+def _all(spelled: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
+    return list(dict.fromkeys(one for name in names for one in spelled(name)))
 
 
-def _within_file(name: str) -> str:
+def _qualified(name: str, uri: str) -> str:
+    """What a name in a document means in its repository."""
+    if name.startswith(_NAMELESS):
+        return f"{uri}#{name}"  # A class without a name is called after its line.
+    if name.startswith(FILE):
+        return FILE + uri_of(unquote(uri.partition("/")[0]), name.removeprefix(FILE))
+    return named_by(name, path_of(uri))
+
+
+def _defined(name: str, uri: str) -> str:
+    """The name in its repository of what a document defines."""
+    return f"{uri}#{name}" if name.startswith(_NAMELESS) else defined_name(name, path_of(uri))
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """The names by which documents may speak of a node."""
+    if name.startswith(FILE):
+        yield FILE + path_of(name.removeprefix(FILE))
+    elif _is_nameless(name):
+        yield name.rpartition("#")[2]
+    else:
+        yield from spellings(name, short_name(name))
+
+
+def _local_names(name: str) -> Iterator[str]:
+    yield from (name.rpartition("#")[2],) if _is_nameless(name) else local_names(name)
+
+
+def _is_nameless(name: str) -> bool:
     uri, separator, own = name.rpartition("#")
-    return own if uri and separator and own.startswith(_NAMELESS) else name
+    return bool(uri and separator) and own.startswith(_NAMELESS)

@@ -87,7 +87,7 @@ def test_names_of_other_languages_have_no_edges_yet() -> None:
         Fact("declares", 0, 9, "f", {"role": "function"}),
         Fact("calls", 2, 4, "f", {"name": "g"}),
     ]
-    found = relations_of(facts, namespaced=False)
+    found = relations_of(facts, names="none")
     assert [one.name for one in found.symbols] == ["f"]
     assert found.edges == ()
 
@@ -121,7 +121,7 @@ class Invoice extends Model {
 
 def test_packages_that_a_manifest_names_are_told_of_its_file() -> None:
     text = '{"name": "shop", "require": {"laravel/framework": "^8.0"}}'
-    found = relations_of(read_code(text, "text/x-json").facts, namespaced=False).edges
+    found = relations_of(read_code(text, "text/x-json").facts, names="none").edges
     assert [(e.kind, e.source, e.target) for e in found] == [
         ("depends_on", "", "package:laravel/framework")
     ]

@@ -79,7 +79,7 @@ def derived(files: Mapping[str, str]) -> Derivation:
 
 
 def edges(document: DerivedDocument) -> Sequence[Edge]:
-    return relations_of(read(rendered(document)).facts, namespaced=False).edges
+    return relations_of(read(rendered(document)).facts, names="none").edges
 
 
 def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:

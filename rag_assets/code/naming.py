@@ -1,0 +1,160 @@
+"""Names that depend on where a file lies: how texts spell them, and what they mean in a repository.
+
+Symbols and edges are kept by text, so that equal texts in two places have one set of them. A name
+of PHP is qualified by its file; one of Python or JavaScript by the file's path. Those are kept as
+the text spells them, and qualified by the path of each document that has the text:
+
+| spelling | in | means |
+|---|---|---|
+| `:Invoice.total` | Python, JavaScript | a name of the file itself |
+| `.models.Invoice`, `..core.base` | Python | relative to the file's package |
+| `billing.models.Invoice` | Python | from some root of the repository |
+| `./money#format`, `../lib/money#format` | JavaScript | relative to the file's folder |
+| `@/lib/money#format` | JavaScript | from some root of the repository |
+| `called:invoice.total` | documents | whatever is called so, where only one thing is |
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+from rag_assets.code.names import keys_of, route_keys
+
+NameStyle: TypeAlias = Literal["qualified", "python", "javascript", "none"]
+"""How the names of a file are made: by itself; by its path; or it has none that others know."""
+
+OWN: Final = ":"
+CALLED: Final = "called:"
+_ROUTE: Final = "route:"
+_TABLE: Final = "table:"
+
+_PYTHON: Final = (".py", ".pyi")
+_JAVASCRIPT: Final = (
+    *(".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"),
+)
+_ROOTS: Final = ("src/", "lib/")
+_ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
+_BEFORE: Final = ("./", "../", "../../", "../../../", "../../../../", "@/", "~/", "")
+_LONGEST: Final = 6
+"""Parts of a name that spellings of it may have."""
+
+
+def style_of(path: str) -> NameStyle:
+    """How names of a file are made whose own text does not qualify them."""
+    if path.endswith(_PYTHON):
+        return "python"
+    return "javascript" if path.endswith(_JAVASCRIPT) else "none"
+
+
+def defined_name(local: str, path: str) -> str:
+    """The name in its repository of what a file defines."""
+    style = style_of(path)
+    if style == "python":
+        return f"{_module(path)}.{local}" if _module(path) else local
+    return f"{stem(path)}#{local}" if style == "javascript" else local
+
+
+def named_by(spelling: str, path: str) -> str:
+    """What a spelling in a file means, as far as its path tells."""
+    if spelling.startswith(CALLED):
+        return spelling
+    if spelling.startswith(OWN):
+        return defined_name(spelling[1:], path)
+    style = style_of(path)
+    if style == "python" and spelling.startswith("."):
+        return _absolute(spelling, path)
+    if style == "javascript" and spelling.startswith("."):
+        module, _, name = spelling.partition("#")
+        return f"{stem(posixpath.normpath(posixpath.join(posixpath.dirname(path), module)))}#{name}"
+    return spelling
+
+
+def depends_on_place(name: str) -> bool:
+    """Whether a name has a root that only the repository's files tell."""
+    if name.startswith(CALLED):
+        return True
+    plain = not name.startswith((_ROUTE, _TABLE)) and "\\" not in name and "/" not in name[:1]
+    return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
+
+
+def means(name: str, defined: str) -> bool:
+    """Whether a name from some root is that of a definition."""
+    if "#" in name:
+        for alias in _ALIASES:
+            name = name.removeprefix(alias)
+        return defined == name or defined.endswith(f"/{name}")
+    return defined == name or defined.endswith(f".{name}")
+
+
+def spellings(name: str, short: str) -> Iterator[str]:
+    """The spellings by which texts may name a definition.
+
+    Args:
+        name: qualified.
+        short: what people call it; see relations.short_name.
+    """
+    yield name
+    yield CALLED + short
+    if name.startswith(_TABLE):
+        yield from (CALLED + key for key in keys_of(name))
+    elif name.startswith(_ROUTE):
+        methods, _, path = name.removeprefix(_ROUTE).partition(" ")
+        keys = route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
+        yield from (CALLED + key for key in keys)
+    elif "#" in name:
+        yield from _javascript(name)
+    elif "." in name and "\\" not in name:
+        yield from _python(name)
+
+
+def local_names(name: str) -> Iterator[str]:
+    """The names that a definition may have in its own file."""
+    yield name
+    if "#" in name:
+        yield name.rpartition("#")[2]
+    elif "." in name and "\\" not in name:
+        parts = name.split(".")
+        yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
+
+
+def stem(path: str) -> str:
+    """A module of JavaScript without what need not be written of it."""
+    for suffix in _JAVASCRIPT:
+        path = path.removesuffix(suffix)
+    return path.removesuffix("/index")
+
+
+def _module(path: str) -> str:
+    for root in _ROOTS:
+        path = path.removeprefix(root)
+    for suffix in _PYTHON:
+        path = path.removesuffix(suffix)
+    return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
+
+
+def _absolute(spelling: str, path: str) -> str:
+    name = spelling.lstrip(".")
+    levels = len(spelling) - len(name)
+    package = _module(path).split(".")
+    is_package = path.rpartition("/")[2].startswith("__init__.")
+    kept = package[: len(package) - levels + is_package]
+    return ".".join([*filter(None, kept), name])
+
+
+def _python(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    for at in range(max(0, len(parts) - _LONGEST), len(parts)):
+        rest = ".".join(parts[at:])
+        yield from (f"{'.' * level}{rest}" for level in range(4) if level or at < len(parts) - 1)
+        yield OWN + rest
+
+
+def _javascript(name: str) -> Iterator[str]:
+    module, _, local = name.partition("#")
+    yield OWN + local
+    parts = module.split("/")
+    for at in range(max(0, len(parts) - _LONGEST), len(parts)):
+        rest = "/".join(parts[at:])
+        yield from (f"{before}{rest}#{local}" for before in _BEFORE)

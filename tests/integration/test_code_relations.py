@@ -1,0 +1,154 @@
+"""Relations whose names follow from paths, and those of documents, tests and described APIs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.walk import Walk, Walker
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+from tests.repositories import MadeRepository
+
+FILES = {
+    "backend/billing/__init__.py": "",
+    "backend/billing/models.py": (
+        "from .core import Base\n\n\nclass Bill(Base):\n    def total(self):\n"
+        "        return self.lines()\n\n    def lines(self):\n        return []\n"
+    ),
+    "backend/billing/core.py": "class Base:\n    pass\n",
+    "backend/billing/views.py": (
+        "from billing.models import Bill\n\n\ndef show(request):\n    return Bill(1)\n"
+    ),
+    "backend/tests/test_bill.py": (
+        "from billing.models import Bill\n\n\ndef test_total():\n    Bill().total()\n"
+    ),
+    "web/src/lib/money.ts": "export function format(x: number) { return `${x}` }\n",
+    "web/src/pages/Invoice.vue": (
+        "<script setup lang=\"ts\">\nimport { format } from '@/lib/money'\n"
+        "export const shown = () => format(1)\nfetch('/api/bills/7')\n</script>\n<template/>\n"
+    ),
+    "web/src/pages/list.ts": (
+        "import { format } from '../lib/money'\nexport const all = () => format(2)\n"
+    ),
+    "docs/guide.md": "# Guide\n\nSums are made by `Bill.total`, in `backend/billing/models.py`.\n",
+    "docs/adr/0001-sums.md": "# 1. Sums\n\nStatus: accepted\n\n`Bill.total` rounds.\n",
+    "docs/KNOWN_BUGS.md": "# Known bugs\n\n## Wrong sums\n\n`backend/billing/core.py` is slow.\n",
+    "openapi.yaml": (
+        "openapi: 3.0.0\ninfo: {title: Bills, version: '1'}\npaths:\n  /api/bills/{bill}:\n"
+        "    get:\n      operationId: showBill\n      responses: {'200': {description: one}}\n"
+    ),
+}
+BILL = "backend.billing.models.Bill"
+FORMAT = "web/src/lib/money#format"
+TENANT = "code-names"
+
+
+@pytest.fixture(scope="module")
+def walker(shared_installation: Installation, driver: Driver) -> Walker:
+    made = MadeRepository(shared_installation.home.parent / "sources" / TENANT)
+    made.commit(FILES)
+    shared_installation.add_tenant(
+        TENANT,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=TENANT,
+        sources=[{"name": "repo", "type": "git", "root": str(made.root), "ref": "HEAD"}],
+    )
+    driver.sync(TENANT)
+    return Walker(driver.session.catalog)
+
+
+def told(walk: Walk) -> set[tuple[str, str, str]]:
+    return {(one.kind, one.source, one.target) for one in walk.relations}
+
+
+def ask(walker: Walker, name: str, direction: str, depth: int = 1) -> Walk:
+    way = "in" if direction == "in" else "out"
+    return walker.relations(TENANT, Caller(), name, direction=way, depth=depth)
+
+
+def test_names_of_python_are_qualified_by_path_and_found_from_both_ends(walker: Walker) -> None:
+    [bill] = [one for one in walker.symbols(TENANT, Caller(), name="Bill") if one.name == BILL]
+    assert bill.uri == "repo/backend/billing/models.py"
+    out = told(ask(walker, BILL, "out"))
+    assert ("extends", BILL, "backend.billing.core.Base") in out
+    total = told(ask(walker, f"{BILL}.total", "out"))
+    assert ("calls", f"{BILL}.total", f"{BILL}.lines") in total
+    used = told(ask(walker, BILL, "in"))
+    assert ("calls", "backend.billing.views.show", BILL) in used
+    assert ("imports", "file:repo/backend/billing/views.py", BILL) in used
+    base = told(ask(walker, "backend.billing.core.Base", "in"))
+    assert ("extends", BILL, "backend.billing.core.Base") in base
+
+
+def test_tests_are_told_as_such(walker: Walker) -> None:
+    kinds = {kind for kind, source, _ in told(ask(walker, BILL, "in")) if "test_bill" in source}
+    assert kinds == {"tests"}
+
+
+def test_modules_of_javascript_meet_under_aliases_and_relative_paths(walker: Walker) -> None:
+    used = told(ask(walker, FORMAT, "in"))
+    assert ("calls", "web/src/pages/list#all", FORMAT) in used
+    assert ("calls", "web/src/pages/Invoice#default.shown", FORMAT) in used
+    out = told(ask(walker, "web/src/pages/Invoice#default.shown", "out"))
+    assert out == {("calls", "web/src/pages/Invoice#default.shown", FORMAT)}
+
+
+def test_documents_decisions_and_bugs_name_what_they_are_about(walker: Walker) -> None:
+    total = told(ask(walker, f"{BILL}.total", "in"))
+    assert ("documents", "file:repo/docs/guide.md", f"{BILL}.total") in total
+    assert ("decides", "file:repo/docs/adr/0001-sums.md", f"{BILL}.total") in total
+    core = "file:repo/backend/billing/core.py"
+    assert ("bug_in", "file:repo/docs/KNOWN_BUGS.md", core) in told(ask(walker, core, "in"))
+
+
+def test_requests_and_described_operations_meet_at_an_endpoint(walker: Walker) -> None:
+    met = told(ask(walker, "endpoint:GET /api/bills/{}", "in"))
+    assert {kind for kind, *_ in met} == {"serves", "requests"}
+
+
+def test_both_ends_of_a_relation_tell_the_same(walker: Walker) -> None:
+    nodes = walker.relations(TENANT, Caller(), BILL, depth=8).nodes
+    assert len(nodes) > 5
+    out = {one for node in nodes for one in told(ask(walker, node.name, "out"))}
+    into = {one for node in nodes for one in told(ask(walker, node.name, "in"))}
+    names = {node.name for node in nodes}
+    inner = {one for one in out if {one[1], one[2]} <= names}
+    assert inner == {one for one in into if {one[1], one[2]} <= names}
+    assert inner
+
+
+def test_equal_texts_in_two_places_have_names_of_their_own(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "code-twins"
+    root = shared_installation.home.parent / "sources" / tenant
+    for folder in ("one", "two"):
+        (root / folder).mkdir(parents=True)
+        for name in ("models.py", "core.py"):
+            (root / folder / name).write_text(FILES[f"backend/billing/{name}"])
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[{"name": "repo", "root": str(Path(root)), "include": ["**/*.py"]}],
+    )
+    driver.sync(tenant)
+    walker = Walker(driver.session.catalog)
+    for folder in ("one", "two"):
+        name = f"{folder}.models.Bill"
+        walk = walker.relations(tenant, Caller(), name, direction="out")
+        assert ("extends", name, f"{folder}.core.Base") in told(walk)
+        back = walker.relations(tenant, Caller(), f"{folder}.core.Base", direction="in")
+        assert told(back) >= {("extends", name, f"{folder}.core.Base")}
+        assert not any(
+            source.startswith("one") != (folder == "one")
+            for _, source, _ in told(back)
+            if not source.startswith("file:")
+        )

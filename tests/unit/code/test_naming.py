@@ -1,0 +1,123 @@
+"""Names by path: what files spell, what it means, and by which spellings a name is found."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import django
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.code.model import FileFacts
+from rag_assets.code.naming import (
+    defined_name,
+    depends_on_place,
+    local_names,
+    means,
+    named_by,
+    spellings,
+)
+from rag_assets.code.reading import read_code
+from rag_assets.code.relations import relations_of, short_name
+
+
+@pytest.mark.parametrize(
+    ("spelling", "path", "name"),
+    [
+        (":Bill.total", "billing/models.py", "billing.models.Bill.total"),
+        (":Bill", "src/billing/models/__init__.py", "billing.models.Bill"),
+        (".models.Bill", "billing/views.py", "billing.models.Bill"),
+        (".models.Bill", "billing/__init__.py", "billing.models.Bill"),
+        ("..core.Base", "shop/billing/views.py", "shop.core.Base"),
+        ("billing.models.Bill", "x/y.py", "billing.models.Bill"),
+        (":format", "src/lib/money.ts", "src/lib/money#format"),
+        ("./money#format", "src/lib/invoice.ts", "src/lib/money#format"),
+        ("../lib/money#format", "src/pages/Invoice.vue", "src/lib/money#format"),
+        ("./#Thing", "src/models/index.ts", "src/models#Thing"),
+        ("@/lib/money#format", "src/x.ts", "@/lib/money#format"),
+        ("App\\Models\\Bill", "app/x.php", "App\\Models\\Bill"),
+    ],
+)
+def test_a_spelling_means_what_its_place_makes_of_it(spelling: str, path: str, name: str) -> None:
+    assert named_by(spelling, path) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "defined", "same"),
+    [
+        ("billing.models.Bill", "backend.billing.models.Bill", True),
+        ("models.Bill", "billing.othermodels.Bill", False),
+        ("@/lib/money#format", "resources/js/lib/money#format", True),
+        ("@/lib/money#format", "resources/js/lib/honeymoney#format", False),
+        ("~/money#a", "money#a", True),
+    ],
+)
+def test_a_name_from_some_root_means_what_ends_so(name: str, defined: str, same: bool) -> None:
+    assert depends_on_place(name)
+    assert means(name, defined) is same
+
+
+PARTS = st.lists(st.sampled_from(["shop", "core", "api", "models"]), min_size=1, max_size=4)
+LOCAL = st.sampled_from(["Bill", "Bill.total", "helper"])
+
+
+@given(at=PARTS, near=PARTS, local=LOCAL, level=st.integers(1, 3))
+def test_every_spelling_that_means_a_name_finds_it(
+    at: list[str], near: list[str], local: str, level: int
+) -> None:
+    path, other = "/".join(at) + "/a.py", "/".join(near) + "/b.py"
+    name = defined_name(local, path)
+    assert local in set(local_names(name))
+    found = set(spellings(name, short_name(name)))
+    assert name in found
+    assert named_by(f":{local}", path) == name
+    assert f":{local}" in found
+    package = near[: len(near) - level + 1]
+    if level <= len(near) and at[: len(package)] == package:
+        rest = ".".join([*at[len(package) :], "a", local])
+        relative = "." * level + rest
+        assert named_by(relative, other) == name
+        assert relative in found
+
+
+@given(at=PARTS, local=LOCAL)
+def test_modules_of_javascript_are_found_from_any_folder_above(at: list[str], local: str) -> None:
+    name = defined_name(local, "/".join(at) + "/money.ts")
+    found = set(spellings(name, short_name(name)))
+    for depth in range(len(at)):
+        importer = "/".join([*at[: len(at) - depth], "x.ts"])
+        rest = "/".join([*at[len(at) - depth :], "money"])
+        assert named_by(f"./{rest}#{local}", importer) == name
+        assert f"./{rest}#{local}" in found
+        assert f"@/{rest}#{local}" in found
+
+
+@pytest.mark.slow
+def test_imports_of_a_real_package_mean_what_its_files_say() -> None:
+    root = Path(django.__file__).parent
+    folders = [root / one for one in ("forms", "views", "urls", "template")]
+    files = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    checked = 0
+    for file in files:
+        text = file.read_text()
+        path = f"django/{file.relative_to(root).as_posix()}"
+        edges = relations_of(read_code(text, "text/x-python").facts, names="python").edges
+        found = {named_by(e.target, path) for e in edges if e.kind == "imports"}
+        package = path.removesuffix(".py").removesuffix("/__init__").split("/")
+        inner = package if file.name == "__init__.py" else package[:-1]
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom):
+                above = inner[: len(inner) - node.level + 1] if node.level else []
+                module = ".".join([*above, *filter(None, [node.module])])
+                wanted = {f"{module}.{one.name}" for one in node.names if one.name != "*"}
+                assert wanted <= found, (path, wanted - found)
+                checked += len(wanted)
+    assert checked > 500
+
+
+def test_facts_of_files_without_a_style_make_no_edges_by_name() -> None:
+    text = 'package main\nimport "fmt"\nfunc main() { fmt.Println() }\n'
+    facts = FileFacts("main.go", "go", read_code(text, "text/x-go").facts).facts
+    assert relations_of(facts, names="none").edges == ()
