@@ -6,7 +6,7 @@ Only versions that count and evidence that the caller may read are told, counted
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
@@ -23,6 +23,7 @@ from rag_assets.code.relations import (
     UNNAMED,
     short_name,
 )
+from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
@@ -58,6 +59,7 @@ _UNIT_ROLES = {
     "function": "function",
     "route": "derived",
     "table": "derived",
+    "run": "derived",
 }
 
 
@@ -251,6 +253,32 @@ class View:
         found = self.query.edges(self.readable, nodes, direction, _MOST_EDGES, without)
         return self._permitted(found)
 
+    def edges_at(
+        self,
+        keys: Sequence[NodeKey],
+        nodes: Mapping[NodeKey, Node],
+        direction: Direction,
+        without: Collection[str] = (),
+    ) -> list[FoundEdge]:
+        """The edges that begin or end at nodes, or at the files that define them.
+
+        What is stated of a file (a run has changed it) is stated of the first of its definitions
+        among these.
+
+        Args:
+            keys: of the nodes, the most relevant first.
+            nodes: what is known of them.
+            direction, without: see edges.
+        """
+        first: dict[NodeKey, str] = {}
+        for key in keys:
+            node = nodes.get(key)
+            if node is not None and node.uri is not None:
+                first.setdefault((key[0], _FILE + path_of(node.uri)), key[1])
+        names = dict.fromkeys(name for _, name in (*keys, *first))
+        found = self.edges([*names], direction, without)
+        return [_of_definition(edge, first) for edge in found] if first else found
+
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
     ) -> dict[NodeKey, Node]:
@@ -326,8 +354,7 @@ class _Walking:
         )
 
     def _edges(self, nodes: Sequence[NodeKey], direction: Direction) -> list[FoundEdge]:
-        names = list(dict.fromkeys(name for _, name in nodes))
-        found = self._view.edges(names, direction)
+        found = self._view.edges_at(nodes, self._nodes, direction)
         if len(found) >= _MOST_EDGES:
             self._why = f"more than {_MOST_EDGES:,} relations at one step"
         wanted = set(nodes)
@@ -336,6 +363,14 @@ class _Walking:
             for edge in found
             if (edge.source, edge.stated_of) in wanted or (edge.source, edge.target) in wanted
         ]
+
+
+def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
+    """An edge whose ends are definitions in place of their files."""
+    ends = [first.get((edge.source, end), end) for end in (edge.stated_of, edge.target)]
+    if ends == [edge.stated_of, edge.target]:
+        return edge
+    return replace(edge, stated_of=ends[0], target=ends[1])
 
 
 def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:

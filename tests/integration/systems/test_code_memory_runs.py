@@ -181,6 +181,16 @@ def test_events_become_documents_that_say_which_run_changed_what(
         ("changed_by", f"file:{CONTROLLER}", "run:seven"),
         ("changed_by", "file:app/Models/Invoice.php", "run:seven"),
     ]
+    asked = door.retrieve("What did previous runs change about InvoiceController?", "seven").json()
+    assert asked["debug"]["strategy"] == "walk"
+    paths = [one["path"] for one in asked["chunks"]]
+    assert "repo.runs/file_change/seven/e1" in paths
+    told_by = door("GET", "shop/relations", params={"name": "InvoiceController"}).json()
+    [changed] = [one for one in told_by["edges"] if one["kind"] == "changed_by"]
+    name = "App\\Http\\Controllers\\InvoiceController"
+    assert (changed["source"], changed["target"]) == (name, "run:seven")
+    assert changed["path"] == "repo.runs/file_change/seven/e1"
+
     indexed = journal(shared_installation, "rag_chunk_indexed", 5)
     told = {event.payload["uri"]: event.payload for event in indexed}
     assert told["repo.runs/file_change/seven/e1"]["chunks"] == [0]
