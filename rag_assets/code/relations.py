@@ -23,6 +23,10 @@ TABLE: Final = "table:"
 CONFIG: Final = "config:"
 PACKAGE: Final = "package:"
 FILE: Final = "file:"
+GLOB: Final = "glob:"
+EVERY_FILE: Final = "**"
+"""The glob of a rule that is for all files."""
+
 MIDDLEWARE: Final = "middleware:"
 ENDPOINT: Final = "endpoint:"
 RUN: Final = "run:"
@@ -116,7 +120,7 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
 
-_EVERYWHERE: Final = frozenset({"depends_on", "states", "changed_by"})
+_EVERYWHERE: Final = frozenset({"applies_to", "depends_on", "states", "changed_by"})
 """Kinds of facts that name what has the same name in every repository."""
 
 UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
@@ -253,6 +257,14 @@ def _relates(fact: Fact) -> list[_Triple]:
     return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
 
 
+def _applies(fact: Fact) -> list[_Triple]:
+    """The files that a rule is for: those of its globs, or all."""
+    globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
+    if fact.values.get("always"):
+        globs = [EVERY_FILE]
+    return [("applies_to", fact.symbol, GLOB + one) for one in globs]
+
+
 def _maps(fact: Fact) -> list[_Triple]:
     table = fact.values.get("table")
     return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
@@ -285,6 +297,7 @@ _MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "configured_by": _plain("configured_by", CONFIG, "key"),
     "schema": _on_table,
     "relation": _relates,
+    "applies_to": _applies,
     "eloquent_class": _maps,
     "depends_on": _plain("depends_on", PACKAGE, "package"),
     "changed_by": _between("changed_by", "file", "run"),

@@ -139,6 +139,15 @@ class Knowledge:
             )
         )
 
+    async def profile_of(self, tenant_id: str) -> str:
+        """The profile of a tenant; "" for one that is gone."""
+
+        def read() -> str:
+            found = self.reader.catalog.tenants.named([tenant_id])
+            return found[0].profile if found else ""
+
+        return await self.in_thread(read)
+
     async def in_thread(self, work: Callable[[], _T]) -> _T:
         """The result of blocking work."""
         if self.run_blocking is not None:

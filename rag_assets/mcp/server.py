@@ -18,7 +18,7 @@ import anyio
 from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ToolAnnotations
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, UnknownDocument
@@ -43,21 +43,38 @@ class _Server(MCPServer[None]):
 
     Attributes:
         tools_by_name: the tools that there are.
+        profile_of: reads the profile of a tenant.
     """
 
     tools_by_name: Mapping[str, Tool] = MappingProxyType({})
+    profile_of: Callable[[str], Awaitable[str]] | None = None
 
     async def list_tools(self) -> list[MCPTool]:
         """The tools that are for the caller of the message."""
-        return [tool for tool in await super().list_tools() if self._is_for_caller(tool.name)]
+        found = [t for t in await super().list_tools() if self._is_for_caller(t.name)]
+        profile = await self._profile() if any(self._is_choosy(t.name) for t in found) else ""
+        return [t for t in found if self.tools_by_name[t.name].suits(profile)]
 
     def _is_for_caller(self, name: str) -> bool:
         tool = self.tools_by_name.get(name)
         return tool is not None and tool.is_for(current_message().caller.role)
 
+    def _is_choosy(self, name: str) -> bool:
+        return bool(self.tools_by_name[name].profiles)
+
+    async def _profile(self) -> str:
+        """The profile of the message's tenant; "" for one that is gone."""
+        tenant_id = current_message().tenant_id
+        return await self.profile_of(tenant_id) if self.profile_of is not None else ""
+
+    async def _exists(self, name: str) -> bool:
+        if not self._is_for_caller(name):
+            return False
+        return not self._is_choosy(name) or self.tools_by_name[name].suits(await self._profile())
+
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool; errors name invalid arguments without repeating their values."""
-        if not self._is_for_caller(name):
+        if not await self._exists(name):
             raise ToolError("there is no such tool; tools/list names those there are")
         try:
             return await super().call_tool(name, arguments, context)
@@ -97,6 +114,7 @@ def build_server(
     """
     server = _empty_server(context_of)
     server.tools_by_name = {tool.name: tool for tool in tools}
+    server.profile_of = knowledge.profile_of
     if len(server.tools_by_name) < len(tools):
         raise ConfigurationError(
             f"two tools of the MCP server have one name: {', '.join(t.name for t in tools)}",
@@ -104,7 +122,8 @@ def build_server(
         )
     for tool in tools:
         function = _in_time(knowledge, tool.function(knowledge), ToolError)
-        server.tool(name=tool.name, description=tool.description)(function)
+        hints = ToolAnnotations(readOnlyHint=True) if tool.read_only else None
+        server.tool(name=tool.name, description=tool.description, annotations=hints)(function)
     for prompt in prompts:
         function = _in_time(knowledge, prompt.function(knowledge), _prompt_error)
         server.prompt(name=prompt.name, description=prompt.description)(function)

@@ -25,16 +25,24 @@ class Tool:
             pydantic.Field, are the tool's; `rag_assets.mcp.knowledge.current_message` has
             the tenant and the caller. It raises RagAssetsErrors.
         roles: of the callers that it is for; it does not exist for others. Empty: for all.
+        profiles: of the tenants that it is for, likewise.
+        read_only: whether it changes nothing.
     """
 
     name: str
     description: str
     function: Callable[[Knowledge], ToolFunction]
     roles: frozenset[Role] = frozenset()
+    profiles: frozenset[str] = frozenset()
+    read_only: bool = False
 
     def is_for(self, role: Role | None) -> bool:
         """Whether it is for callers of a role."""
         return not self.roles or role in self.roles
+
+    def suits(self, profile: str) -> bool:
+        """Whether it is for tenants of a profile."""
+        return not self.profiles or profile in self.profiles
 
 
 def _search(knowledge: Knowledge) -> ToolFunction:
@@ -53,6 +61,7 @@ SEARCH = Tool(
     name="rag_search",
     description="Search this documentation; returns passages with their sources.",
     function=_search,
+    read_only=True,
 )
 
 DEFAULT_TOOLS: tuple[Tool, ...] = (SEARCH,)

@@ -12,6 +12,7 @@ from rag_assets.storage.catalog.relations import FoundSymbol
 
 _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
 _MOST_WORDS: Final = 12
+_BEGINNING: Final = 6
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (
@@ -28,7 +29,8 @@ def clarification_of(view: View, query: str) -> Clarification:
         query: the question that nothing was found for.
     """
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
-    stems = [word.removesuffix("s") for word in words]
+    # What is misspelt begins like what is meant.
+    stems = [word.removesuffix("s")[:_BEGINNING] for word in words]
     found = {_shown(one): _shown(one).lower() for one in view.like(stems, _LOOKED_AT)}
     names = sorted(found, key=lambda name: (-_likeness(found[name], words), name))[:_SHOWN]
     if not names:

@@ -30,6 +30,7 @@ from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.relations import (
     Direction,
+    FoundDocument,
     FoundEdge,
     FoundSymbol,
     Readable,
@@ -53,7 +54,7 @@ _FILE = "file:"
 NodeKey: TypeAlias = tuple[str, str]
 """Of a node: its repository and its name."""
 
-_Place = TypeVar("_Place", FoundEdge, FoundSymbol)
+_Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundSymbol)
 _UNIT_ROLES = {
     "method": "method",
     "function": "function",
@@ -155,7 +156,7 @@ class Walker:
             UnknownTenant: there is none of that id.
             RoleRefused: the caller's role may not ask this tenant.
         """
-        view = self._view(tenant_id, caller)
+        view = self.serving_view(tenant_id, caller)
         if view is None:
             return []
         found = view.named(name) if name is not None else view.within(path or "")
@@ -184,7 +185,7 @@ class Walker:
             UnknownTenant: there is none of that id.
             RoleRefused: the caller's role may not ask this tenant.
         """
-        view = self._view(tenant_id, caller)
+        view = self.serving_view(tenant_id, caller)
         if view is None:
             return Walk()
         walking = _Walking(view, frozenset(kinds), direction)
@@ -194,7 +195,13 @@ class Walker:
                 frontier = walking.step(frontier)
         return walking.found()
 
-    def _view(self, tenant_id: str, caller: Caller) -> View | None:
+    def serving_view(self, tenant_id: str, caller: Caller) -> View | None:
+        """What a caller may read of the build that answers; None where none does.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            RoleRefused: the caller's role may not ask this tenant.
+        """
         record = self._catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)
@@ -237,6 +244,14 @@ class View:
     def within(self, uri: str) -> list[FoundSymbol]:
         """The definitions of a document."""
         return self._permitted(self.query.within(self.readable, [uri]))
+
+    def stated(self, kind: str) -> list[FoundEdge]:
+        """The edges of a kind, whatever they name."""
+        return self._permitted(self.query.stated(self.readable, kind, _MOST_EDGES))
+
+    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """The documents of these types."""
+        return self._permitted(self.query.documents(self.readable, source_types))
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Some definitions whose names hold one of these parts."""
@@ -326,7 +341,9 @@ class _Walking:
         # What is stated of a method is stated of its class.
         own = self._edges(frontier, "in")
         members = [(edge.source, edge.stated_of) for edge in own if edge.kind == MEMBER]
-        edges = self._edges([*frontier, *members], self._direction)
+        # Whoever makes an object uses its constructor.
+        made = [(source, constructed(name)) for source, name in frontier if constructed(name)]
+        edges = self._edges([*frontier, *members, *made], self._direction)
         known = self._view.ends(edges, self._nodes)
         new: list[NodeKey] = []
         for edge in edges:
@@ -371,6 +388,12 @@ def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
     if ends == [edge.stated_of, edge.target]:
         return edge
     return replace(edge, stated_of=ends[0], target=ends[1])
+
+
+def constructed(name: str) -> str:
+    """The class of a constructor; "" for any other name."""
+    owner, separator, method = name.rpartition("::")
+    return owner if separator and method == "__construct" else ""
 
 
 def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:

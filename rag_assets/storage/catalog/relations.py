@@ -92,7 +92,29 @@ class FoundEdge:
     access_scope: str
 
 
+_EDGE_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    *(edges.c.kind, edges.c.stated_of, edges.c.target, edges.c.how, edges.c.confidence),
+    *(edges.c.line_start, edges.c.line_end, edges.c.evidence, edges.c.path),
+    *(documents.c.document_id, documents.c.uri, documents.c.source),
+    documents.c.access_scope,
+)
 _NAMELESS = "class@"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document that the caller may read.
+
+    Attributes:
+        source: its repository.
+        source_type: what its place tells.
+    """
+
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    source_type: str
 
 
 class RelationQuery:
@@ -123,20 +145,25 @@ class RelationQuery:
             "in": (edges.c.target,),
             "both": (edges.c.stated_of, edges.c.target),
         }[direction]
-        columns = (
-            *(edges.c.kind, edges.c.stated_of, edges.c.target, edges.c.how, edges.c.confidence),
-            *(edges.c.line_start, edges.c.line_end, edges.c.evidence, edges.c.path),
-            *(documents.c.document_id, documents.c.uri, documents.c.source),
-            documents.c.access_scope,
-        )
         query = (
-            _of_readable(readable, edges, *columns)
+            _of_readable(readable, edges, *_EDGE_COLUMNS)
             .where(or_(*(among(end, [*map(_within_file, nodes)]) for end in ends)))
             .order_by(documents.c.uri, edges.c.position)
             .limit(limit)
         )
         if without:
             query = query.where(edges.c.kind.not_in(sorted(without)))
+        with self._database.begin() as connection:
+            return [_found_edge(*row) for row in connection.execute(query)]
+
+    def stated(self, readable: Readable, kind: str, limit: int) -> list[FoundEdge]:
+        """The edges of a kind, whatever they name."""
+        query = (
+            _of_readable(readable, edges, *_EDGE_COLUMNS)
+            .where(edges.c.kind == kind)
+            .order_by(documents.c.uri, edges.c.position)
+            .limit(limit)
+        )
         with self._database.begin() as connection:
             return [_found_edge(*row) for row in connection.execute(query)]
 
@@ -158,6 +185,22 @@ class RelationQuery:
     def within(self, readable: Readable, uris: Sequence[str]) -> list[FoundSymbol]:
         """The definitions in documents, in the order of the text."""
         return self._symbols(readable, among(documents.c.uri, uris))
+
+    def documents(self, readable: Readable, source_types: Sequence[str]) -> list[FoundDocument]:
+        """The documents of these types, by uri."""
+        query = (
+            returnable(
+                readable.tenant_id,
+                readable.generation,
+                *(documents.c.document_id, documents.c.uri, documents.c.source),
+                *(documents.c.access_scope, documents.c.source_type),
+            )
+            .where(is_readable(documents, [*readable.principals]))
+            .where(among(documents.c.source_type, source_types))
+            .order_by(documents.c.uri)
+        )
+        with self._database.begin() as connection:
+            return [FoundDocument(*row) for row in connection.execute(query)]
 
     def _symbols(
         self, readable: Readable, wanted: ColumnElement[bool], limit: int | None = None

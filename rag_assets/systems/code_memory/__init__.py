@@ -31,6 +31,14 @@ SYSTEM = System(
     },
     tables=("code_runs", "code_run_events"),
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
+    tools={
+        "code_search": f"{_HERE}.tools:CODE_SEARCH",
+        "who_serves": f"{_HERE}.tools:WHO_SERVES",
+        "what_touches": f"{_HERE}.tools:WHAT_TOUCHES",
+        "impact_of": f"{_HERE}.tools:IMPACT_OF",
+        "outline": f"{_HERE}.tools:OUTLINE",
+        "rules_for": f"{_HERE}.tools:RULES_FOR",
+    },
     commands={
         "code": f"{_HERE}.commands:app",
         "hook": f"{_HERE}.hook_commands:app",

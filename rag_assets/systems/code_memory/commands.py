@@ -78,3 +78,106 @@ def outline(
     from rag_assets.systems.code_memory import command_line
 
     command_line.show_symbols(tenant, path=path, principals=principal or (), as_json=json)
+
+
+@app.command("search")
+def search(
+    tenant: TenantArgument,
+    question: Annotated[str, typer.Argument(metavar="QUESTION")],
+    source_type: Annotated[
+        list[str] | None, typer.Option("--source-type", help="Only chunks of this type.")
+    ] = None,
+    path: Annotated[str | None, typer.Option("--path", help="Only below this path.")] = None,
+    principal: _As = None,
+    json: Json = False,
+) -> None:
+    """Search a repository, as agents do."""
+    from rag_assets.systems.code_memory import agent_commands
+
+    agent_commands.search(
+        tenant,
+        question,
+        source_types=source_type or (),
+        path=path,
+        principals=principal or (),
+        as_json=json,
+    )
+
+
+@app.command("serves")
+def serves(
+    tenant: TenantArgument,
+    route: Annotated[
+        str, typer.Argument(metavar="ROUTE", help="A route's name, path, or METHOD /path.")
+    ],
+    principal: _As = None,
+    json: Json = False,
+) -> None:
+    """Show what serves a route, and what it touches."""
+    from rag_assets.systems.code_memory import agent_commands
+
+    agent_commands.answer(
+        tenant, lambda about: about.who_serves(route), principals=principal or (), as_json=json
+    )
+
+
+@app.command("touches")
+def touches(
+    tenant: TenantArgument,
+    table: Annotated[str | None, typer.Option("--table", help="A table.")] = None,
+    symbol: Annotated[str | None, typer.Option("--symbol", help="A definition.")] = None,
+    path: Annotated[str | None, typer.Option("--path", help="A file.")] = None,
+    principal: _As = None,
+    json: Json = False,
+) -> None:
+    """Show who uses a table, a definition, or those of a file."""
+    from rag_assets.systems.code_memory import agent_commands
+
+    if not (table or symbol or path):
+        raise typer.BadParameter("give one of: --table, --symbol, --path")
+    agent_commands.answer(
+        tenant,
+        lambda about: about.what_touches(table=table, symbol=symbol, path=path),
+        principals=principal or (),
+        as_json=json,
+    )
+
+
+@app.command("impact")
+def impact(
+    tenant: TenantArgument,
+    symbol: Annotated[
+        list[str] | None, typer.Option("--symbol", help="A definition; repeat for several.")
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option("--path", help="A file; repeat for several.")
+    ] = None,
+    principal: _As = None,
+    json: Json = False,
+) -> None:
+    """Show all that depends on definitions or files, step by step."""
+    from rag_assets.systems.code_memory import agent_commands
+
+    if not (symbol or path):
+        raise typer.BadParameter("give one of: --symbol, --path")
+    agent_commands.answer(
+        tenant,
+        lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
+        principals=principal or (),
+        as_json=json,
+    )
+
+
+@app.command("rules")
+def rules(
+    tenant: TenantArgument,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of a repository.")],
+    principal: _As = None,
+    json: Json = False,
+) -> None:
+    """Show the rules, decisions and known bugs that are about files."""
+    from rag_assets.systems.code_memory import agent_commands
+
+    agent_commands.answer(
+        tenant, lambda about: about.rules_for(paths), principals=principal or (), as_json=json
+    )

@@ -1,0 +1,65 @@
+"""The commands that answer as the tools of agents do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+from rag_assets.cli.commands.output import print_json, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.systems.code_memory.answers import CodeAnswers
+
+
+@with_session
+def answer(
+    session: Session,
+    tenant: str,
+    ask: Callable[[CodeAnswers], str],
+    *,
+    principals: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Print an answer about a tenant's repositories."""
+    _print(ask(_about(session, tenant, principals)), as_json=as_json)
+
+
+@with_session
+def search(
+    session: Session,
+    tenant: str,
+    question: str,
+    *,
+    source_types: Sequence[str],
+    path: str | None,
+    principals: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Print hits with their places."""
+    about = _about(session, tenant, principals)
+    request = SearchRequest.of(
+        query=question,
+        source_types=tuple(source_types),
+        filters={"paths": [path]} if path else None,
+        caller=about.caller,
+    )
+    with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
+        found = retriever.search(tenant, request)
+    _print(about.searched(found), as_json=as_json)
+
+
+def _about(session: Session, tenant: str, principals: Sequence[str]) -> CodeAnswers:
+    record = session.active(tenant)
+    reader = DocumentReader(session.catalog, session.store)
+    return CodeAnswers(
+        reader, session.embedders.tenant(record), Caller(principals=tuple(principals))
+    )
+
+
+def _print(text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"answer": text})
+    else:
+        say(text)

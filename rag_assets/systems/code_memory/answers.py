@@ -1,0 +1,275 @@
+"""What agents ask about a repository: who serves a route, touches a table, depends on a class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rag_assets.code.documents import read_markdown
+from rag_assets.code.places import type_of_place
+from rag_assets.code.relations import GLOB, TABLE
+from rag_assets.ingest.sources.globs import compile_globs
+from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.retrieval.clarification import clarification_of
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
+from rag_assets.retrieval.walk import (
+    MOST_STEPS,
+    Node,
+    NodeKey,
+    Relation,
+    View,
+    Walk,
+    Walker,
+    constructed,
+)
+from rag_assets.storage.catalog.relations import Direction, FoundDocument
+from rag_assets.systems.code_memory.outlines import (
+    Tree,
+    definitions,
+    grouped,
+    listed,
+    place,
+    within_limit,
+)
+from rag_assets.tenants.model import Tenant
+
+_CHAIN: Final = 4
+_MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
+_MOST_ROUTES: Final = 3
+_RULES: Final = ("cursor_rule", "claude_rule")
+_DOCUMENTS: Final = ("adr", "known_bug", "readme", "doc")
+_FILE: Final = "file"
+"""The type of documents of folders, whose place tells more."""
+_MOST_DOCUMENTS: Final = 200
+_EXCERPT: Final = 240
+_NOTHING: Final = "Nothing that you may read is called so."
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAnswers:
+    """Answers about the repositories of one tenant, in the name of one caller.
+
+    Attributes:
+        reader: reads documents, and has the catalog.
+        tenant: whose repositories.
+        caller: who asks.
+    """
+
+    reader: DocumentReader
+    tenant: Tenant
+    caller: Caller
+
+    @property
+    def _walker(self) -> Walker:
+        return Walker(self.reader.catalog, self.reader.policy)
+
+    @property
+    def _several(self) -> bool:
+        return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
+
+    def who_serves(self, route: str) -> str:
+        """The controller of a route, and what it validates, guards, uses, fires and touches."""
+        found = [one for one in self._nodes(route) if one.source_type == "route"]
+        if not found:
+            return self._unknown(route)
+        lines: list[str] = []
+        notes: list[str] = []
+        for node in found[:_MOST_ROUTES]:
+            walk = self._relations(node.name, direction="out", depth=_CHAIN)
+            lines += [*Tree(walk, several=self._several).lines(node.name), ""]
+            tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
+            lines += self._migrations(tables)
+            notes += _lacking(walk)
+        if len(found) > _MOST_ROUTES:
+            notes.append(f"{len(found) - _MOST_ROUTES} more routes are called so")
+        return within_limit(lines, notes=notes)
+
+    def what_touches(
+        self, *, table: str | None = None, symbol: str | None = None, path: str | None = None
+    ) -> str:
+        """Who reads, maps to or changes a table; who uses a definition, or those of a file."""
+        names = [TABLE + table.removeprefix(TABLE)] if table else []
+        names += [symbol] if symbol else []
+        names += [node.name for node in self._within(path)] if path else []
+        walks = [self._relations(name, direction="in", depth=1) for name in names]
+        relations = {one: None for walk in walks for one in walk.relations}
+        if not relations:
+            return self._unknown(table or symbol or path or "")
+        notes = [note for walk in walks for note in _lacking(walk)]
+        return within_limit(listed(relations, several=self._several), notes=notes)
+
+    def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
+        """All that depends on definitions, step by step, routes and tests first."""
+        names = [*symbols, *(node.name for path in paths for node in self._within(path))]
+        found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
+        notes: list[str] = []
+        begun: set[NodeKey] = set()
+        stated: list[Relation] = []
+        for name in names:
+            walk = self._relations(name, direction="in", depth=MOST_STEPS)
+            stated += walk.relations
+            notes += _lacking(walk)
+            ways = _ways(walk, {node.name for node in self._nodes(name)} | {name})
+            begun |= {(n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)}
+            for node in walk.nodes:
+                if node.name in ways:
+                    found.setdefault((node.repository, node.name), (node, ways[node.name]))
+        shown = [value for key, value in found.items() if key not in begun]
+        if not shown:
+            return self._unknown(", ".join([*symbols, *paths])) if not begun else "Nothing uses it."
+        return within_limit(
+            grouped(shown, stated, several=self._several), notes=list(dict.fromkeys(notes))
+        )
+
+    def outline(self, path: str) -> str:
+        """The definitions of a file with their lines."""
+        found = self._within(path)
+        return within_limit(definitions(found, several=True)) if found else self._unknown(path)
+
+    def rules_for(self, paths: Sequence[str]) -> str:
+        """The rules, decisions, known bugs and documents that are about files."""
+        view = self._walker.serving_view(self.tenant.id, self.caller)
+        if view is None:
+            return _NOTHING
+        about = {path.lstrip("/"): self._about(view, path) for path in paths}
+        globs: dict[str, list[str]] = {}
+        for edge in view.stated("applies_to"):
+            globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
+        lines: list[str] = []
+        held = [(one, _type_of(one)) for one in view.documents([*_RULES, *_DOCUMENTS, _FILE])]
+        wanted = [(one, kind) for one, kind in held if kind in {*_RULES, *_DOCUMENTS}]
+        for document, kind in wanted[:_MOST_DOCUMENTS]:
+            lines += self._rule(document, kind, about, globs.get(document.document_id, []))
+        return within_limit(lines) if lines else "No rule, decision or document names these files."
+
+    def searched(self, answer: SearchAnswer) -> str:
+        """Hits with their places and the beginning of their texts."""
+        if not answer.hits:
+            asked = answer.clarification
+            return asked.question if asked is not None else _NOTHING
+        lines = []
+        for hit in answer.hits:
+            where = place(hit.uri, hit.line_start, several=self._several)
+            changed = "  (file differs from the commit)" if _differs(hit.origin) else ""
+            lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
+            lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
+        return within_limit(lines)
+
+    def _rule(
+        self,
+        document: FoundDocument,
+        kind: str,
+        about: Mapping[str, frozenset[str]],
+        globs: Sequence[str],
+    ) -> Iterator[str]:
+        """A document that is about one of the files, with why; a rule with its text."""
+        is_rule = kind in _RULES
+        text = self.reader.read(self.tenant.id, self.caller, document.document_id).text
+        facts = read_markdown(text).facts
+        named = {str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions"}
+        for path, names in about.items():
+            if is_rule and (not globs or _matches(globs, path)):
+                why = ", ".join(globs) or "always"
+            elif hit := sorted(names & named):
+                why = f"names {hit[0]}"
+            else:
+                continue
+            where = place(document.uri, 1, several=self._several)
+            title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
+            yield f"{where}  {kind}  {title}  ({why}; for {path})"
+            if is_rule:
+                yield from (f"  {line}" for line in text.split("\n") if line.strip())
+            return
+
+    def _about(self, view: View, path: str) -> frozenset[str]:
+        """The names by which documents may speak of a file."""
+        nodes = view.within_any(self._uris(path))
+        shorts = {one.name.rpartition("\\")[2] for one in nodes}
+        methods = {name.replace("::", "@") for name in shorts}
+        own = {path.lstrip("/"), path.lstrip("/").rpartition("/")[2]}
+        return frozenset({one.name for one in nodes} | shorts | methods | own)
+
+    def _migrations(self, tables: Sequence[str]) -> Iterator[str]:
+        for name in tables:
+            walk = self._walker.relations(
+                self.tenant.id, self.caller, name, kinds=_MIGRATIONS, direction="in"
+            )
+            if walk.relations:
+                yield f"{name}"
+                yield from (f"  {line}" for line in listed(walk.relations, several=self._several))
+
+    def _relations(self, name: str, *, direction: Direction, depth: int) -> Walk:
+        return self._walker.relations(
+            self.tenant.id, self.caller, name, direction=direction, depth=depth
+        )
+
+    def _nodes(self, name: str) -> list[Node]:
+        return self._walker.symbols(self.tenant.id, self.caller, name=name)
+
+    def _within(self, path: str) -> list[Node]:
+        view = self._walker.serving_view(self.tenant.id, self.caller)
+        found = [] if view is None else view.within_any(self._uris(path))
+        uris = dict.fromkeys(one.uri for one in found)
+        return [
+            node
+            for uri in uris
+            for node in self._walker.symbols(self.tenant.id, self.caller, path=uri)
+        ]
+
+    def _uris(self, path: str) -> list[str]:
+        """The documents that a path may mean: as hits name it, or within a repository."""
+        bare = path.lstrip("/")
+        return [path, *(uri_of(source.name, bare) for source in self.tenant.sources)]
+
+    def _unknown(self, said: str) -> str:
+        view = self._walker.serving_view(self.tenant.id, self.caller)
+        if view is None or not said:
+            return _NOTHING
+        names = clarification_of(view, said).names
+        return f"{_NOTHING} Alike: {', '.join(names)}" if names else _NOTHING
+
+
+def _type_of(document: FoundDocument) -> str:
+    if document.source_type == _FILE:
+        return type_of_place(path_of(document.uri))
+    return document.source_type
+
+
+def _matches(globs: Sequence[str], path: str) -> bool:
+    folder, slash, name = path.rpartition("/")
+    rules = compile_globs(globs, ignore_case=False)
+    return bool(rules.decide((folder + slash).encode(), name.encode(), is_folder=False))
+
+
+def _differs(origin: Origin | None) -> bool:
+    return origin is not None and bool(origin.differs)
+
+
+def _lacking(walk: Walk) -> list[str]:
+    return [] if walk.complete else [f"this may lack something: {walk.why}"]
+
+
+def _ways(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
+    """Names from one that a walk began at to each node, by the fewest steps."""
+    ways: dict[str, tuple[str, ...]] = {
+        node.name: (node.name,) for node in walk.nodes if node.name in begun
+    }
+    frontier = list(ways)
+    using: dict[str, list[str]] = {}
+    for one in walk.relations:
+        using.setdefault(one.target, []).append(one.source)
+        # What is stated of a class is stated of those that use its methods.
+        owner, separator, _ = one.target.rpartition("::")
+        if separator:
+            using.setdefault(owner, []).append(one.source)
+    while frontier:
+        new = []
+        for name in frontier:
+            for user in (*using.get(name, ()), *using.get(constructed(name), ())):
+                if user not in ways:
+                    ways[user] = (*ways[name], user)
+                    new.append(user)
+        frontier = new
+    return ways

@@ -1,0 +1,174 @@
+"""Answers about code as text for agents: every line with its `path:line`, within a token limit.
+
+Texts of repositories are data: nothing in them may pass for the words of the tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from rag_assets.common.tokens import count_text
+from rag_assets.ingest.sources.derived import repository_of
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.contexts import neutralised
+from rag_assets.retrieval.walk import Node, Relation, Walk
+
+MOST_TOKENS: Final = 2_000
+_KEPT_FOR_THE_END: Final = 60
+_EVIDENCE: Final = 120
+_FILE: Final = "file:"
+
+
+def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
+    """As many whole lines as fit, how many are left out, and notes.
+
+    Args:
+        lines: most useful first.
+        notes: what the answer may lack.
+    """
+    ending = list(notes)
+    room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
+    shown: list[str] = []
+    left = 0
+    for line in lines:
+        safe = neutralised(line)
+        needed = count_text(safe) + 1
+        if left or needed > room:
+            left += 1
+            continue
+        shown.append(safe)
+        room -= needed
+    if left:
+        ending.insert(0, f"… and {left:,} more lines: ask for less")
+    return "\n".join([*shown, *ending])
+
+
+def place(uri: str | None, line: int | None, *, several: bool) -> str:
+    """`path:line` within the repository; with its name where there are several."""
+    if uri is None or repository_of(uri.partition("/")[0]) != uri.partition("/")[0]:
+        return ""  # What is derived has no lines of its own: those that state it are told.
+    path = uri if several else path_of(uri)
+    return path if line is None else f"{path}:{line}"
+
+
+def shown_name(name: str) -> str:
+    """A node's name as people say it."""
+    if name.startswith(_FILE):
+        return path_of(name.removeprefix(_FILE))
+    # A class without a name is called after its file, which stands beside it.
+    return (name.partition("#")[2] or name).removeprefix("route:")
+
+
+class Tree:
+    """The relations of a walk as an indented tree, each node opened once.
+
+    Args:
+        walk: that was made.
+        several: whether the tenant has several repositories.
+    """
+
+    def __init__(self, walk: Walk, *, several: bool) -> None:
+        self._nodes: Mapping[str, Node] = {node.name: node for node in walk.nodes}
+        self._several = several
+        self._from: dict[str, list[Relation]] = {}
+        for one in walk.relations:
+            self._from.setdefault(one.source, []).append(one)
+
+    def lines(self, root: str) -> Iterator[str]:
+        """The node, and below it what is stated of it, step by step."""
+        yield self._heading(root)
+        opened = {root}
+        waiting = [(one, 1) for one in reversed(self._ordered(root))]
+        while waiting:
+            relation, depth = waiting.pop()
+            yield "  " * depth + self._line(relation)
+            if relation.target not in opened:
+                opened.add(relation.target)
+                below = self._ordered(relation.target)
+                waiting += [(one, depth + 1) for one in reversed(below)]
+
+    def _ordered(self, name: str) -> list[Relation]:
+        order = {kind: number for number, kind in enumerate(_FIRST)}
+        return sorted(
+            self._from.get(name, ()),
+            key=lambda one: (order.get(one.kind, len(order)), one.uri, one.line_start),
+        )
+
+    def _heading(self, name: str) -> str:
+        node = self._nodes.get(name)
+        if node is None:
+            return shown_name(name)
+        where = place(node.uri, node.line_start, several=self._several)
+        return f"{node.source_type} {shown_name(name)}  {where}".rstrip()
+
+    def _line(self, one: Relation) -> str:
+        where = place(one.uri, one.line_start, several=self._several)
+        how = "" if one.how == "stated" else f" ({one.how})"
+        return f"{one.kind} {shown_name(one.target)}{how}  {where}"
+
+
+_FIRST: Final = (
+    *("routes_to", "guarded_by", "validates_with", "authorizes", "uses_model", "queries_table"),
+    *("maps_to", "fires", "dispatches", "listens_to", "responds_with", "calls"),
+)
+"""Relations in the order in which a tree tells them; the others follow."""
+
+
+def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
+    """Relations by kind: who states each, where, and with which words."""
+    by_kind: dict[str, list[Relation]] = {}
+    for one in relations:
+        by_kind.setdefault(one.kind, []).append(one)
+    for kind in sorted(by_kind, key=lambda kind: (_rank(kind), kind)):
+        yield f"{kind}:"
+        for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
+            where = place(one.uri, one.line_start, several=several)
+            evidence = one.evidence[:_EVIDENCE]
+            yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip()
+
+
+def _rank(kind: str) -> int:
+    return _CHANGING.index(kind) if kind in _CHANGING else len(_CHANGING)
+
+
+_CHANGING: Final = ("maps_to", "queries_table", "creates", "alters", "renames", "drops")
+
+
+def grouped(
+    found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
+) -> Iterator[str]:
+    """Nodes by type, those at the edge of a program first, each with what leads to it.
+
+    Args:
+        found: nodes with the names from which each was reached.
+        stated: relations; what has no lines of its own has those of one.
+        several: see place.
+    """
+    by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
+    defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
+    for node, path in found:
+        if not node.name.startswith(_FILE) or node.uri not in defining:
+            by_type.setdefault(node.source_type, []).append((node, path))
+    lines = {one.source: (one.uri, one.line_start) for one in stated}
+    for kind in sorted(by_type, key=lambda kind: (_edge_rank(kind), kind)):
+        yield f"{kind} ({len(by_type[kind])}):"
+        for node, path in by_type[kind]:
+            where = place(node.uri, node.line_start, several=several)
+            where = where or place(*lines.get(node.name, (None, None)), several=several)
+            through = " < ".join(shown_name(name) for name in reversed(path[1:-1]))
+            yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}"
+
+
+_EDGES: Final = ("route", "test", "api_endpoint", "job", "listener", "event", "controller_method")
+
+
+def _edge_rank(kind: str) -> int:
+    return _EDGES.index(kind) if kind in _EDGES else len(_EDGES)
+
+
+def definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
+    """The definitions of a file, in the order of its lines."""
+    for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
+        where = place(node.uri, node.line_start, several=several)
+        yield f"{where}-{node.line_end}  {node.source_type}  {node.name}"

@@ -1,0 +1,136 @@
+"""The MCP tools of code memory: read-only, for agents that work on a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from pydantic import Field
+
+from rag_assets.common.errors import InvalidRequest
+from rag_assets.mcp.knowledge import Knowledge, current_message
+from rag_assets.mcp.tools import Tool, ToolFunction
+from rag_assets.retrieval.model import SearchRequest
+from rag_assets.systems.code_memory.answers import CodeAnswers
+from rag_assets.tenants.model import Tenant
+
+_PROFILES = frozenset({"code-memory"})
+_MOST_HITS = 12
+_Name = Annotated[str, Field(min_length=1, max_length=1_000)]
+_Names = Annotated[list[_Name], Field(max_length=20)]
+
+
+async def _asked(knowledge: Knowledge, work: Callable[[CodeAnswers], str]) -> str:
+    message = current_message()
+
+    def answer() -> str:
+        record = knowledge.reader.catalog.tenants.get(message.tenant_id)
+        tenant = Tenant.from_config(record.config)
+        return work(CodeAnswers(knowledge.reader, tenant, message.caller))
+
+    return await knowledge.in_thread(answer)
+
+
+def _code_search(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def code_search(
+        query: Annotated[str, Field(min_length=1, max_length=4_000)],
+        source_types: _Names | None = None,
+        path: _Name | None = None,
+        top_k: Annotated[int, Field(ge=1, le=50)] = _MOST_HITS,
+    ) -> str:
+        message = current_message()
+        request = SearchRequest.of(
+            query=query,
+            source_types=tuple(source_types or ()),
+            filters={"paths": [path]} if path else None,
+            top_k=top_k,
+            caller=message.caller,
+        )
+        answer = await knowledge.search(message.tenant_id, request)
+        return await _asked(knowledge, lambda about: about.searched(answer))
+
+    return code_search
+
+
+def _who_serves(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def who_serves(route: _Name) -> str:
+        return await _asked(knowledge, lambda about: about.who_serves(route))
+
+    return who_serves
+
+
+def _what_touches(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def what_touches(
+        table: _Name | None = None, symbol: _Name | None = None, path: _Name | None = None
+    ) -> str:
+        _require_one(table=table, symbol=symbol, path=path)
+        return await _asked(
+            knowledge, lambda about: about.what_touches(table=table, symbol=symbol, path=path)
+        )
+
+    return what_touches
+
+
+def _impact_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def impact_of(symbols: _Names | None = None, paths: _Names | None = None) -> str:
+        _require_one(symbols=symbols, paths=paths)
+        return await _asked(
+            knowledge, lambda about: about.impact_of(symbols=symbols or (), paths=paths or ())
+        )
+
+    return impact_of
+
+
+def _outline(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def outline(path: _Name) -> str:
+        return await _asked(knowledge, lambda about: about.outline(path))
+
+    return outline
+
+
+def _rules_for(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def rules_for(paths: _Names) -> str:
+        return await _asked(knowledge, lambda about: about.rules_for(paths))
+
+    return rules_for
+
+
+def _require_one(**given: object) -> None:
+    """Refuse a question that names nothing.
+
+    Raises:
+        InvalidRequest: none of the arguments is given.
+    """
+    if not any(given.values()):
+        raise InvalidRequest("nothing is named", hint=f"give one of: {', '.join(given)}")
+
+
+def _tool(name: str, description: str, function: Callable[[Knowledge], ToolFunction]) -> Tool:
+    return Tool(name, description, function, profiles=_PROFILES, read_only=True)
+
+
+CODE_SEARCH = _tool(
+    "code_search",
+    "Search this repository: code, routes, tables, migrations, docs. Answers path:line.",
+    _code_search,
+)
+WHO_SERVES = _tool(
+    "who_serves",
+    "A route by name (invoices.store), path, or METHOD /path: its controller, requests, models,"
+    " tables, events.",
+    _who_serves,
+)
+WHAT_TOUCHES = _tool(
+    "what_touches",
+    "Who uses, reads, writes or migrates a table, a symbol (Class, Class@method), or a file.",
+    _what_touches,
+)
+IMPACT_OF = _tool(
+    "impact_of",
+    "All that depends on symbols or files, transitively: routes and tests first.",
+    _impact_of,
+)
+OUTLINE = _tool("outline", "The definitions of a file, with lines.", _outline)
+RULES_FOR = _tool(
+    "rules_for", "Rules, decisions and known bugs that are about files: before editing.", _rules_for
+)

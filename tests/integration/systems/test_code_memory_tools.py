@@ -1,0 +1,202 @@
+"""The tools of agents: what they answer about the example repository, and how much they say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assets.common.tokens import count_text
+from rag_assets.mcp.knowledge import Knowledge, MessageContext, message_context
+from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.code_memory.answers import CodeAnswers
+from rag_assets.systems.code_memory.outlines import MOST_TOKENS
+from rag_assets.systems.registry import installed_systems
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+TENANT = "agent-tools"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "laravel"
+MOST_OF_SCHEMAS = 1_500
+USERS = 2_500
+
+
+@pytest.fixture(scope="module")
+def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
+    root = shared_installation.home.parent / "sources" / TENANT
+    shutil.copytree(EXAMPLE, root)
+    hub = root / "app" / "Hub"
+    hub.mkdir()
+    (hub / "Hub.php").write_text(
+        "<?php\nnamespace App\\Hub;\nclass Hub { static function a() {} }\n"
+    )
+    uses = "\n".join(
+        f"    public function u{n}() {{ \\App\\Hub\\Hub::a(); }}" for n in range(USERS)
+    )
+    (hub / "Users.php").write_text(f"<?php\nnamespace App\\Hub;\nclass Users {{\n{uses}\n}}\n")
+    include = ["**/*.php", "**/*.md", "**/*.mdc", "**/*.sql", ".cursor/**/*.mdc", ".claude/**/*.md"]
+    shared_installation.add_tenant(
+        TENANT,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=TENANT,
+        sources=[{"name": "repo", "root": str(root), "include": include}],
+    )
+    driver.sync(TENANT)
+    session = driver.session
+    record = session.catalog.tenants.get(TENANT)
+    reader = DocumentReader(session.catalog, session.store)
+    return CodeAnswers(reader, session.embedders.tenant(record), Caller())
+
+
+def test_a_route_is_told_with_its_whole_chain(about: CodeAnswers) -> None:
+    told = about.who_serves("invoices.store")
+    lines = [line.strip() for line in told.split("\n")]
+    controller = "App\\Http\\Controllers\\InvoiceController::store"
+    assert f"routes_to {controller}  routes/web.php:39" in lines
+    for said in (
+        "validates_with App\\Http\\Requests\\StoreInvoiceRequest",
+        "uses_model App\\Models\\Invoice  app/Http/Controllers/InvoiceController.php:41",
+        "maps_to table:invoices (convention)  app/Models/Invoice.php:15",
+        "dispatches App\\Jobs\\RenderInvoicePdf",
+    ):
+        assert any(line.startswith(said) for line in lines), said
+    assert "2022_01_06_110000_create_invoices_table.php:11" in told
+    assert about.who_serves("POST /invoices").split("\n")[0] == told.split("\n")[0]
+
+
+def test_who_touches_a_table_a_class_or_a_file_is_told_with_lines(about: CodeAnswers) -> None:
+    table = about.what_touches(table="invoices")
+    assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in table
+    assert "app/Http/Controllers/ReportController.php:35" in table
+    users = about.what_touches(symbol="InvoiceNumbering")
+    assert "app/Http/Controllers/InvoiceController.php:41" in users
+    of_file = about.what_touches(path="app/Services/InvoiceNumbering.php")
+    assert "app/Http/Controllers/InvoiceController.php:41" in of_file
+
+
+def test_what_depends_on_a_class_is_told_through_calls_events_and_routes(
+    about: CodeAnswers,
+) -> None:
+    told = about.impact_of(symbols=["App\\Models\\Payment"])
+    heads = [line for line in told.split("\n") if line.endswith("):")]
+    assert heads[0].startswith("route (")
+    assert "DELETE /payments/{payment}" in told
+    assert "App\\Listeners\\SendReceipt" in told
+    assert about.impact_of(paths=["app/Models/Payment.php"]).count("route (") == 1
+
+
+def test_rules_are_those_whose_globs_hold_the_file(about: CodeAnswers) -> None:
+    controller = about.rules_for(["app/Http/Controllers/InvoiceController.php"])
+    assert ".cursor/rules/controllers.mdc:1  cursor_rule" in controller
+    assert ".claude/CLAUDE.md:1  claude_rule" in controller
+    model = about.rules_for(["app/Models/Invoice.php"])
+    assert ".cursor/rules/controllers.mdc" not in model
+    assert "adr" in about.rules_for(["app/Services/InvoiceNumbering.php"])
+
+
+def test_an_outline_has_the_lines_of_each_definition(about: CodeAnswers) -> None:
+    assert "app/Models/Invoice.php:28-31  model  App\\Models\\Invoice::lines" in about.outline(
+        "app/Models/Invoice.php"
+    ).replace("repo/", "")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda a: a.who_serves("invoices.stroe"),
+        lambda a: a.what_touches(table="invoicez"),
+        lambda a: a.impact_of(symbols=["InvoiceControler"]),
+        lambda a: a.outline("app/Models/Invoices.php"),
+    ],
+    ids=["serves", "touches", "impact", "outline"],
+)
+def test_an_unknown_name_is_answered_with_names_that_are_alike(
+    about: CodeAnswers, ask: Any
+) -> None:
+    told = ask(about)
+    assert told.startswith("Nothing that you may read is called so.")
+    assert "nvoice" in told.partition("Alike:")[2]
+
+
+def test_no_answer_is_longer_than_agents_bear(about: CodeAnswers) -> None:
+    answers = [
+        about.what_touches(symbol="App\\Hub\\Hub"),
+        about.impact_of(symbols=["App\\Hub\\Hub::a"]),
+        about.outline("app/Hub/Users.php"),
+        about.who_serves("invoices.store"),
+        about.rules_for(["app/Http/Controllers/InvoiceController.php"] * 20),
+    ]
+    assert all(count_text(one) <= MOST_TOKENS for one in answers)
+    assert "more lines" in answers[0]
+    assert "this may lack something" in answers[1]
+
+
+def test_nobody_is_told_of_what_they_may_not_read(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "agent-tools-closed"
+    root = shared_installation.home.parent / "sources" / tenant
+    shutil.copytree(EXAMPLE, root)
+    source = {"name": "repo", "root": str(root), "include": ["**/*.php"], "scope": "inner"}
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[source],
+    )
+    driver.sync(tenant)
+    session = driver.session
+    reader = DocumentReader(session.catalog, session.store)
+    config = session.embedders.tenant(session.catalog.tenants.get(tenant))
+    nobody = CodeAnswers(reader, config, Caller())
+    nothing = "Nothing that you may read is called so."
+    assert nobody.who_serves("invoices.store") == nothing
+    assert nobody.what_touches(table="invoices") == nothing
+    assert nobody.impact_of(paths=["app/Models/Invoice.php"]) == nothing
+    assert nobody.outline("app/Models/Invoice.php") == nothing
+    assert "adr" not in nobody.rules_for(["app/Models/Invoice.php"])
+
+
+@pytest.fixture
+def knowledge(about: CodeAnswers, driver: Driver) -> Knowledge:
+    session = driver.session
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    return Knowledge(retriever.search, about.reader)
+
+
+async def _listed(server: Any, tenant: str) -> list[Any]:
+    with message_context(MessageContext(tenant, Caller())):
+        return list(await server.list_tools())
+
+
+def test_tools_are_read_only_small_and_of_this_profile_alone(
+    knowledge: Knowledge, shared_installation: Installation, driver: Driver
+) -> None:
+    plain = "agent-tools-plain"
+    shared_installation.add_tenant(plain, **FAST, sources=[])
+    with driver.locked(plain):
+        pass
+    tools = [*DEFAULT_TOOLS, *installed_systems().load("tools").values()]
+    names = {"code_search", "who_serves", "what_touches", "impact_of", "outline", "rules_for"}
+    listed = {}
+    for tenant in (TENANT, plain):
+        server = build_server(knowledge, lambda _, t=tenant: MessageContext(t, Caller()), tools)
+        listed[tenant] = {tool.name: tool for tool in asyncio.run(_listed(server, tenant))}
+    assert names <= listed[TENANT].keys()
+    assert not names & listed[plain].keys()
+    own = [listed[TENANT][name] for name in names]
+    assert all(tool.annotations and tool.annotations.read_only_hint for tool in own)
+    schemas = json.dumps([tool.model_dump(mode="json", exclude_none=True) for tool in own])
+    assert count_text(schemas) <= MOST_OF_SCHEMAS
