@@ -386,10 +386,10 @@ def test_what_runs_did_to_files_is_read_by_who_may_read_them(
     )
     driver.sync(tenant)
     catalog = shared_installation.session().catalog
-    catalog.access.grant(catalog.tenants.get(tenant).ref, "finance", ["bo"])
+    catalog.access.grant(catalog.tenants.get(tenant).ref, "finance", ["group:bo"])
     change = {"kind": "file_updated", "summary": "Rates were changed."}
     events = [{**change, "id": name, "path": f"{name}.php"} for name in folders]
-    ann, bo = Door(client, tenant), Door(client, tenant, sub="bo", groups=["bo"])
+    ann, bo = Door(client, tenant), Door(client, tenant, groups=["bo"])
     assert ann("PUT", "vault/runs/r", json=ON).status_code == 200
     lines = "\n".join(map(json.dumps, events)).encode()
     assert ann("POST", "vault/runs/r/events", content=lines).json()["accepted"] == 2
