@@ -52,7 +52,7 @@ def read(text: str) -> CodeText:
     name = RUN + run
     cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
-    values = {"role": heading["kind"], "public": True, "called": [name.lower()]}
+    values = {"role": "run", "public": True, "called": [name.lower()]}
     facts = [Fact("declares", 0, heading.end(), name, values)]
     if heading["path"] is not None:
         changed = {"file": FILE + heading["path"], "run": name}

@@ -147,8 +147,7 @@ class _Spread:
         best = sorted(strong, key=lambda key: -self._scores[key])[:_WIDEST]
         if not best:
             return []
-        names = list(dict.fromkeys(name for _, name in best))
-        edges = self._view.edges(names, "both", _WEAK)
+        edges = self._view.edges_at(best, self._nodes, "both", _WEAK)
         known = self._view.ends(edges, self._nodes)
         ways = list(self._ways(edges, known, frozenset(best)))
         crowds = Counter((start, kind, way) for start, _, kind, way, _ in ways)

@@ -66,6 +66,7 @@ _UNIT_ROLES = {
     "route": "derived",
     "table": "derived",
     "operation": "operation",
+    "run": "derived",
 }
 
 
@@ -297,6 +298,32 @@ class View:
             for edge in edges
         ]
 
+    def edges_at(
+        self,
+        keys: Sequence[NodeKey],
+        nodes: Mapping[NodeKey, Node],
+        direction: Direction,
+        without: Collection[str] = (),
+    ) -> list[FoundEdge]:
+        """The edges that begin or end at nodes, or at the files that define them.
+
+        What is stated of a file (a run has changed it) is stated of the first of its definitions
+        among these.
+
+        Args:
+            keys: of the nodes, the most relevant first.
+            nodes: what is known of them.
+            direction, without: see edges.
+        """
+        first: dict[NodeKey, str] = {}
+        for key in keys:
+            node = nodes.get(key)
+            if node is not None and node.uri is not None:
+                first.setdefault((key[0], FILE + node.uri), key[1])
+        names = dict.fromkeys(name for _, name in (*keys, *first))
+        found = self.edges([*names], direction, without)
+        return [_of_definition(edge, first) for edge in found] if first else found
+
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
     ) -> dict[NodeKey, Node]:
@@ -383,8 +410,7 @@ class _Walking:
         )
 
     def _edges(self, nodes: Sequence[NodeKey], direction: Direction) -> list[FoundEdge]:
-        names = list(dict.fromkeys(name for _, name in nodes))
-        found = self._view.edges(names, direction)
+        found = self._view.edges_at(nodes, self._nodes, direction)
         if len(found) >= _MOST_EDGES:
             self._why = f"more than {_MOST_EDGES:,} relations at one step"
         wanted = set(nodes)
@@ -393,6 +419,15 @@ class _Walking:
             for edge in found
             if (edge.source, stated_of(edge)) in wanted or (edge.source, edge.target) in wanted
         ]
+
+
+def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
+    """An edge whose ends are definitions in place of their files."""
+    source = first.get((edge.source, stated_of(edge)), edge.stated_of)
+    target = first.get((edge.source, edge.target), edge.target)
+    if (source, target) == (edge.stated_of, edge.target):
+        return edge
+    return replace(edge, stated_of=source, target=target)
 
 
 def constructed(name: str) -> str:

@@ -16,6 +16,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
 from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.watch.hooked import hooked_folder
 from rag_assets.watch.marks import QUIET_SECONDS
 from rag_assets.watch.watcher import Watcher
 from tests.installation import FAST, Installation
@@ -194,3 +195,15 @@ def test_only_tenants_of_whose_changes_it_is_told_are_watched(
     root.mkdir()
     before = watched.count("team")
     watched.wait_for(lambda: "team" in watched.report.watched and watched.count("team") > before)
+
+
+def test_what_a_hook_of_git_tells_is_synced_at_once(watched: Watched) -> None:
+    folder = hooked_folder(watched.installation.home / ".local")
+    folder.mkdir(parents=True, exist_ok=True)
+    for _ in range(2):
+        before = watched.count("team")
+        (folder / "no-such-tenant").touch()
+        (folder / "team").touch()
+        watched.wait_for(lambda before=before: watched.count("team") > before)  # type: ignore[misc]
+        assert list(folder.iterdir()) == []
+    assert "no-such-tenant" not in watched.synced

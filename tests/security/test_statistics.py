@@ -39,7 +39,8 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "code_run_events": ("run_id", "external_id"),
     "document_index": ("error_message",),
     "document_kinds": ("kinds",),
-    "edges": ("stated_of", "target", "evidence"),
+    "edges": ("stated_of", "target", "evidence", "path"),
+    "derivations": ("unresolved",),
     "symbols": ("symbol", "short"),
     "documents": (
         *("path", "uri", "title", "said_title", "tags", "metadata", "error_message"),
@@ -105,6 +106,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "document_kinds": ("tenant", "document_id"),
     "edges": ("tenant", "chunk_set_key", "kind", "how"),
+    "derivations": ("tenant", "source", "fingerprint"),
     "symbols": ("tenant", "chunk_set_key", "role", "content_hash"),
     "embedder_probes": ("tenant", "embedder_id", "probes_key", "vectors", "distances"),
     "embedding_batches": (

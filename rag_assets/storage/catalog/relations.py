@@ -298,7 +298,8 @@ def _qualified(name: str, uri: str) -> str:
     if name.startswith(_NAMELESS):
         return f"{uri}#{name}"  # A class without a name is called after its line.
     if name.startswith(FILE):
-        return FILE + uri_of(unquote(uri.partition("/")[0]), name.removeprefix(FILE))
+        repository = repository_of(unquote(uri.partition("/")[0]))
+        return FILE + uri_of(repository, name.removeprefix(FILE))
     return named_by(name, path_of(uri))
 
 

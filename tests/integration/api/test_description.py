@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis import Case
+from schemathesis import Case, SerializationContext
 from schemathesis.generation import GenerationMode
 
 from rag_assets.common.times import boundary_of
 from tests.integration.api.conftest import Api
+
+
+@schemathesis.serializer("application/x-ndjson")
+def _lines(_: SerializationContext, value: object) -> bytes:
+    return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
+from rag_assets.common.errors import InvalidRequest, UnknownRun
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.events import Event
+from rag_assets.systems.code_memory.service import CodeMemory
 from rag_assets.systems.registry import installed_systems
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -181,6 +184,16 @@ def test_events_become_documents_that_say_which_run_changed_what(
         ("changed_by", f"file:{CONTROLLER}", "run:seven"),
         ("changed_by", "file:app/Models/Invoice.php", "run:seven"),
     ]
+    asked = door.retrieve("What did previous runs change about InvoiceController?", "seven").json()
+    assert asked["debug"]["strategy"] == "walk"
+    paths = [one["path"] for one in asked["chunks"]]
+    assert "repo.runs/file_change/seven/e1" in paths
+    told_by = door("GET", "shop/relations", params={"name": "InvoiceController"}).json()
+    [changed] = [one for one in told_by["edges"] if one["kind"] == "changed_by"]
+    name = "App\\Http\\Controllers\\InvoiceController"
+    assert (changed["source"], changed["target"]) == (name, "run:seven")
+    assert changed["path"] == "repo.runs/file_change/seven/e1"
+
     indexed = journal(shared_installation, "rag_chunk_indexed", 5)
     told = {event.payload["uri"]: event.payload for event in indexed}
     assert told["repo.runs/file_change/seven/e1"]["chunks"] == [0]
@@ -326,3 +339,65 @@ def test_one_file_is_indexed_again_or_taken_out(
     assert found["chunks"] == []
     empty = admin("POST", "shop/invalidate", json={"paths": []})
     assert [one["field"] for one in empty.json()["errors"]] == ["paths"]
+
+
+def test_a_program_asks_the_same_without_http(
+    door: Door, driver: Driver, shared_installation: Installation
+) -> None:
+    door.run("silent", metadata_json={"rag_enabled": False})
+    driver.sync(TENANT)
+    session = shared_installation.session()
+
+    async def ask() -> None:
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+        memory = CodeMemory(session.catalog, session.settings, retriever, TENANT)
+        try:
+            found = await memory.retrieve("show an invoice", {"top_k": 1, "min_score": -1})
+            assert len(found.chunks) == 1
+            assert (await memory.retrieve("x", run="silent")).notice == "RAG is OFF for this run"
+            with pytest.raises(InvalidRequest, match="top_k"):
+                await memory.retrieve("x", {"top_k": 0})
+            with pytest.raises(UnknownRun):
+                await memory.retrieve("x", run="nobody")
+            assert memory.index_file(CONTROLLER).documents == 1
+            assert memory.reindex().documents > 1
+            assert memory.invalidate("no/such.php").documents == 0
+        finally:
+            await retriever.close()
+
+    asyncio.run(ask())
+
+
+def test_what_runs_did_to_files_is_read_by_who_may_read_them(
+    client: TestClient, driver: Driver, shared_installation: Installation
+) -> None:
+    tenant = f"{TENANT}-scoped"
+    folders = {name: shared_installation.home.parent / "sources" / name for name in ("hid", "pub")}
+    for name, folder in folders.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.php").write_text(f"<?php\nclass {name.title()} {{}}\n")
+    sources = [
+        {"name": name, "root": str(folder), "include": ["**/*.php"]}
+        | ({"scope": "finance"} if name == "hid" else {})
+        for name, folder in folders.items()
+    ]
+    shared_installation.add_tenant(
+        tenant, **FAST, profile="code-memory", organization="acme", project="vault", sources=sources
+    )
+    driver.sync(tenant)
+    catalog = shared_installation.session().catalog
+    catalog.access.grant(catalog.tenants.get(tenant).ref, "finance", ["group:bo"])
+    change = {"kind": "file_updated", "summary": "Rates were changed."}
+    events = [{**change, "id": name, "path": f"{name}.php"} for name in folders]
+    ann, bo = Door(client, tenant), Door(client, tenant, groups=["bo"])
+    assert ann("PUT", "vault/runs/r", json=ON).status_code == 200
+    lines = "\n".join(map(json.dumps, events)).encode()
+    assert ann("POST", "vault/runs/r/events", content=lines).json()["accepted"] == 2
+    driver.sync(tenant)
+    body = {"query": "rates changed", "run": "r", "options": {"source_types": ["file_change"]}}
+    seen = {
+        door: {one["path"] for one in door("POST", "vault/retrieve", json=body).json()["chunks"]}
+        for door in (ann, bo)
+    }
+    assert seen[ann] == {"pub.runs/file_change/r/pub"}
+    assert seen[bo] == {"pub.runs/file_change/r/pub", "hid.runs/file_change/r/hid"}

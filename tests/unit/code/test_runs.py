@@ -21,7 +21,7 @@ def test_a_change_states_that_a_run_changed_a_file() -> None:
     assert (edge.kind, edge.source, edge.target) == ("changed_by", f"file:{path}", "run:run-7")
     assert edge.how == "stated"
     [symbol] = found.symbols
-    assert (symbol.name, symbol.short, symbol.role) == ("run:run-7", "run:run-7", "file_updated")
+    assert (symbol.name, symbol.short, symbol.role) == ("run:run-7", "run:run-7", "run")
 
 
 def test_a_summary_defines_its_run_and_states_no_change() -> None:
