@@ -17,7 +17,8 @@ the text spells them, and qualified by the path of each document that has the te
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.names import keys_of, route_keys
@@ -34,9 +35,15 @@ _PYTHON: Final = (".py", ".pyi")
 _JAVASCRIPT: Final = (
     *(".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"),
 )
-_ROOTS: Final = ("src/", "lib/")
+_SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
+"""Folders that names may begin below although the file that has them lies beside them."""
+
+_STANDARD: Final = sys.stdlib_module_names
 _ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
-_BEFORE: Final = ("./", "../", "../../", "../../../", "../../../../", "@/", "~/", "")
+_LEVELS: Final = 5
+"""Folders above its own that a relative name may begin at."""
+
+_BEFORE: Final = ("./", *("../" * level for level in range(1, _LEVELS + 1)), "@/", "~/", "")
 _LONGEST: Final = 6
 """Parts of a name that spellings of it may have."""
 
@@ -67,7 +74,8 @@ def named_by(spelling: str, path: str) -> str:
         return _absolute(spelling, path)
     if style == "javascript" and spelling.startswith("."):
         module, _, name = spelling.partition("#")
-        return f"{stem(posixpath.normpath(posixpath.join(posixpath.dirname(path), module)))}#{name}"
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
+        return "" if place.startswith("..") else f"{stem(place)}#{name}"
     return spelling
 
 
@@ -79,13 +87,45 @@ def depends_on_place(name: str) -> bool:
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
 
 
-def means(name: str, defined: str) -> bool:
-    """Whether a name from some root is that of a definition."""
-    if "#" in name:
+def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
+    """The one of some definitions that a name from some root means in a file; None for none.
+
+    Its root is a folder above the file, or a folder of sources beside it; the nearest counts.
+
+    Args:
+        name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with what people say.
+        path: of the file that has the name.
+        defined: qualified names of definitions that are called alike.
+    """
+    if name.startswith(CALLED):
+        found = list(defined)
+        return found[0] if len(found) == 1 else None
+    mark = "/" if "#" in name else "."
+    if mark == ".":
+        if name.partition(".")[0] in _STANDARD:
+            return None
+    else:
         for alias in _ALIASES:
             name = name.removeprefix(alias)
-        return defined == name or defined.endswith(f"/{name}")
-    return defined == name or defined.endswith(f".{name}")
+    roots = {
+        one.removesuffix(name).rstrip(mark).replace(mark, "/"): one
+        for one in defined
+        if one == name or one.endswith(mark + name)
+    }
+    near = [root for root in roots if _is_near(root, path)]
+    return roots[max(near, key=len)] if near else None
+
+
+def _is_near(root: str, path: str) -> bool:
+    above, _, last = root.rpartition("/")
+    within = not root or path.startswith(f"{root}/")
+    beside = last in _SOURCE_FOLDERS and (not above or path.startswith(f"{above}/"))
+    return within or beside
+
+
+def ends(defined: str, name: str) -> bool:
+    """Whether the name of a definition ends with what somebody calls it."""
+    return defined == name or defined.endswith((f".{name}", f"/{name}"))
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
@@ -121,16 +161,13 @@ def local_names(name: str) -> Iterator[str]:
 
 def stem(path: str) -> str:
     """A module of JavaScript without what need not be written of it."""
-    for suffix in _JAVASCRIPT:
-        path = path.removesuffix(suffix)
-    return path.removesuffix("/index")
+    suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
+    return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
 def _module(path: str) -> str:
-    for root in _ROOTS:
-        path = path.removeprefix(root)
-    for suffix in _PYTHON:
-        path = path.removesuffix(suffix)
+    suffix = next((one for one in _PYTHON if path.endswith(one)), "")
+    path = path.removesuffix(suffix)
     return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
 
 
@@ -139,15 +176,19 @@ def _absolute(spelling: str, path: str) -> str:
     levels = len(spelling) - len(name)
     package = _module(path).split(".")
     is_package = path.rpartition("/")[2].startswith("__init__.")
-    kept = package[: len(package) - levels + is_package]
-    return ".".join([*filter(None, kept), name])
+    kept = len(package) - levels + is_package
+    if kept < 0:
+        return ""  # It leaves the repository.
+    return ".".join([*filter(None, package[:kept]), name])
 
 
 def _python(name: str) -> Iterator[str]:
     parts = name.split(".")
     for at in range(max(0, len(parts) - _LONGEST), len(parts)):
         rest = ".".join(parts[at:])
-        yield from (f"{'.' * level}{rest}" for level in range(4) if level or at < len(parts) - 1)
+        yield from (
+            f"{'.' * level}{rest}" for level in range(_LEVELS + 1) if level or at < len(parts) - 1
+        )
         yield OWN + rest
 
 
@@ -155,6 +196,6 @@ def _javascript(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
     yield OWN + local
     parts = module.split("/")
-    for at in range(max(0, len(parts) - _LONGEST), len(parts)):
+    for at in range(max(0, len(parts) - _LONGEST), len(parts) + 1):
         rest = "/".join(parts[at:])
-        yield from (f"{before}{rest}#{local}" for before in _BEFORE)
+        yield from (f"{before}{rest}#{local}" for before in _BEFORE if before or rest)

@@ -378,7 +378,7 @@ def _from_module(module: str, name: str) -> str:
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
-    place = stem(module)
+    place = stem(module) if module.strip(".") else f"{module}/"
     is_component = module.endswith((".vue", ".svelte"))
     own = name if name != "default" or is_component else place.rpartition("/")[2]
     return f"{place}#{own}"

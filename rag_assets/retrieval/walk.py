@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from rag_assets.code.kinds import source_type_of
 from rag_assets.code.names import keys_of
-from rag_assets.code.naming import CALLED, depends_on_place, means
+from rag_assets.code.naming import CALLED, depends_on_place, ends, meant
 from rag_assets.code.places import is_test, type_of_place
 from rag_assets.code.relations import (
     CONFIG,
@@ -241,7 +241,8 @@ class View:
             return exactly
         shorts = [short_name(wanted), *keys_of(name)]
         called = self._permitted(self.query.called(self.readable, shorts))
-        return list(dict.fromkeys([*exactly, *called]))
+        precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
+        return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Definitions by their qualified names."""
@@ -276,8 +277,8 @@ class View:
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """The edges with what their targets mean, where only one definition may be meant."""
-        ends = {end for edge in edges for end in (edge.target, edge.stated_of)}
-        open_names = {name for name in ends if depends_on_place(name)}
+        named = {end for edge in edges for end in (edge.target, edge.stated_of)}
+        open_names = {name for name in named if depends_on_place(name)}
         shorts = {name: _short_of(name) for name in open_names}
         if not shorts:
             return list(edges)
@@ -286,14 +287,17 @@ class View:
         for one in called:
             by_short.setdefault((one.source, one.short), set()).add(one.name)
 
-        def meant(name: str, source: str) -> str:
-            return _only(name, by_short.get((source, shorts[name]), ())) if name in shorts else name
+        def resolved(name: str, edge: FoundEdge) -> str:
+            if name not in shorts:
+                return name
+            alike = by_short.get((edge.source, shorts[name]), set())
+            return meant(name, path_of(edge.uri), alike) or name
 
         return [
             replace(
                 edge,
-                target=meant(edge.target, edge.source),
-                stated_of=meant(edge.stated_of, edge.source),
+                target=resolved(edge.target, edge),
+                stated_of=resolved(edge.stated_of, edge),
             )
             for edge in edges
         ]
@@ -321,8 +325,15 @@ class View:
             if node is not None and node.uri is not None:
                 first.setdefault((key[0], FILE + node.uri), key[1])
         names = dict.fromkeys(name for _, name in (*keys, *first))
-        found = self.edges([*names], direction, without)
-        return [_of_definition(edge, first) for edge in found] if first else found
+        wanted = set(keys)
+        return [
+            _of_definition(edge, first)
+            for edge in self.edges([*names], direction, without)
+            # What a file imports is no matter of its definitions.
+            if edge.stated_of
+            or (edge.source, edge.target) in wanted
+            or (edge.source, stated_of(edge)) in wanted
+        ]
 
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
@@ -423,7 +434,7 @@ class _Walking:
 
 def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
     """An edge whose ends are definitions in place of their files."""
-    source = first.get((edge.source, stated_of(edge)), edge.stated_of)
+    source = first.get((edge.source, edge.stated_of), edge.stated_of)
     target = first.get((edge.source, edge.target), edge.target)
     if (source, target) == (edge.stated_of, edge.target):
         return edge
@@ -443,13 +454,6 @@ def stated_of(edge: FoundEdge) -> str:
 
 def _short_of(name: str) -> str:
     return name.removeprefix(CALLED) if name.startswith(CALLED) else short_name(name)
-
-
-def _only(name: str, defined: Collection[str]) -> str:
-    """The one definition that a name means; the name itself where there is none, or several."""
-    called = name.startswith(CALLED)
-    meant = [one for one in defined if called or means(name, one)]
-    return meant[0] if len(meant) == 1 else name
 
 
 def _file_node(name: str, repository: str) -> Node:

@@ -15,7 +15,7 @@ from rag_assets.code.naming import (
     defined_name,
     depends_on_place,
     local_names,
-    means,
+    meant,
     named_by,
     spellings,
 )
@@ -27,7 +27,7 @@ from rag_assets.code.relations import relations_of, short_name
     ("spelling", "path", "name"),
     [
         (":Bill.total", "billing/models.py", "billing.models.Bill.total"),
-        (":Bill", "src/billing/models/__init__.py", "billing.models.Bill"),
+        (":Bill", "src/billing/models/__init__.py", "src.billing.models.Bill"),
         (".models.Bill", "billing/views.py", "billing.models.Bill"),
         (".models.Bill", "billing/__init__.py", "billing.models.Bill"),
         ("..core.Base", "shop/billing/views.py", "shop.core.Base"),
@@ -45,25 +45,54 @@ def test_a_spelling_means_what_its_place_makes_of_it(spelling: str, path: str, n
 
 
 @pytest.mark.parametrize(
-    ("name", "defined", "same"),
+    ("name", "path", "defined", "wanted"),
     [
-        ("billing.models.Bill", "backend.billing.models.Bill", True),
-        ("models.Bill", "billing.othermodels.Bill", False),
-        ("@/lib/money#format", "resources/js/lib/money#format", True),
-        ("@/lib/money#format", "resources/js/lib/honeymoney#format", False),
-        ("~/money#a", "money#a", True),
+        ("billing.models.Bill", "backend/x.py", ["backend.billing.models.Bill"], 0),
+        ("billing.models.Bill", "other/x.py", ["backend.billing.models.Bill"], None),
+        ("billing.models.Bill", "tests/x.py", ["src.billing.models.Bill"], 0),
+        ("models.Bill", "billing/x.py", ["billing.othermodels.Bill"], None),
+        ("app.A", "one/x.py", ["two.app.A", "one.app.A"], 1),
+        ("app.A", "one/deep/x.py", ["one.app.A", "one.deep.app.A", "app.A"], 1),
+        ("os.getcwd", "tools/x.py", ["tools.os.getcwd"], None),
+        ("requests.get", "x.py", ["vendor.requests.get"], None),
+        ("@/lib/money#format", "web/src/pages/a.ts", ["web/src/lib/money#format"], 0),
+        ("@/lib/money#format", "web/tests/a.ts", ["web/src/lib/money#format"], 0),
+        ("@/lib/money#format", "web/src/a.ts", ["web/src/lib/honeymoney#format"], None),
+        ("called:bill.total", "docs/a.md", ["a.Bill.total"], 0),
+        ("called:bill.total", "docs/a.md", ["a.Bill.total", "b.Bill.total"], None),
     ],
 )
-def test_a_name_from_some_root_means_what_ends_so(name: str, defined: str, same: bool) -> None:
+def test_a_name_from_some_root_means_what_lies_below_the_nearest(
+    name: str, path: str, defined: list[str], wanted: int | None
+) -> None:
     assert depends_on_place(name)
-    assert means(name, defined) is same
+    assert meant(name, path, defined) == (None if wanted is None else defined[wanted])
+
+
+@pytest.mark.parametrize(
+    ("spelling", "path"),
+    [("...d.E", "a.py"), ("....d.E", "x/y/a.py"), ("../../x#f", "a.ts")],
+)
+def test_what_leaves_the_repository_means_nothing(spelling: str, path: str) -> None:
+    assert not named_by(spelling, path)
+
+
+def test_files_of_several_roots_have_names_of_their_own() -> None:
+    paths = ["src/a.py", "lib/a.py", "a.py", "src/a.ts", "a.ts", "src/a.js.ts"]
+    assert len({defined_name("I", path) for path in paths}) == len(paths)
+
+
+def test_a_folder_is_named_by_its_dots() -> None:
+    name = defined_name("f", "src/lib/index.ts")
+    assert named_by("./#f", "src/lib/x.ts") == name == named_by("../#f", "src/lib/deep/x.ts")
+    assert {"./#f", "../#f"} <= set(spellings(name, "f"))
 
 
 PARTS = st.lists(st.sampled_from(["shop", "core", "api", "models"]), min_size=1, max_size=4)
 LOCAL = st.sampled_from(["Bill", "Bill.total", "helper"])
 
 
-@given(at=PARTS, near=PARTS, local=LOCAL, level=st.integers(1, 3))
+@given(at=PARTS, near=PARTS, local=LOCAL, level=st.integers(1, 5))
 def test_every_spelling_that_means_a_name_finds_it(
     at: list[str], near: list[str], local: str, level: int
 ) -> None:
