@@ -43,7 +43,7 @@ READERS: Mapping[str, str] = MappingProxyType(
 """What reads texts of a media type, as "module:function" below rag_assets.code."""
 
 READING_VERSION = 2
-"""Increased whenever the same text would give other units or facts."""
+"""Increased whenever the same text would give other units, facts or relations."""
 
 
 def read_code(text: str, media_type: str) -> CodeText:

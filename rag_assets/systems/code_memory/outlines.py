@@ -83,7 +83,7 @@ class Tree:
         while waiting:
             relation, depth = waiting.pop()
             yield "  " * depth + self._line(relation)
-            if relation.target not in opened:
+            if relation.target not in opened and not relation.target.startswith(_FILE):
                 opened.add(relation.target)
                 below = self._ordered(relation.target)
                 waiting += [(one, depth + 1) for one in reversed(below)]
