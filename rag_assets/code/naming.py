@@ -149,6 +149,13 @@ def spellings(name: str, short: str) -> Iterator[str]:
         yield from _python(name)
 
 
+def own_spellings(name: str) -> Iterator[str]:
+    """The spellings by which the file of a definition states something of it."""
+    yield name
+    if depends_on_place(name):
+        yield from (OWN + local for local in local_names(name) if local != name)
+
+
 def local_names(name: str) -> Iterator[str]:
     """The names that a definition may have in its own file."""
     yield name

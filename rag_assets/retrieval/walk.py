@@ -275,6 +275,16 @@ class View:
         found = self.query.edges(self.readable, nodes, direction, _MOST_EDGES, without)
         return self._resolved(self._permitted(found))
 
+    def edges_of_files(
+        self, nodes: Sequence[str], without: Collection[str] = ()
+    ) -> list[FoundEdge]:
+        """What files state outside of their definitions, of those among nodes."""
+        uris = [name.removeprefix(FILE) for name in nodes if name.startswith(FILE)]
+        if not uris:
+            return []
+        found = self.query.of_files(self.readable, uris, _MOST_EDGES, without)
+        return self._resolved(self._permitted(found))
+
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """The edges with what their targets mean, where only one definition may be meant."""
         named = {end for edge in edges for end in (edge.target, edge.stated_of)}
@@ -325,15 +335,10 @@ class View:
             if node is not None and node.uri is not None:
                 first.setdefault((key[0], FILE + node.uri), key[1])
         names = dict.fromkeys(name for _, name in (*keys, *first))
-        wanted = set(keys)
-        return [
-            _of_definition(edge, first)
-            for edge in self.edges([*names], direction, without)
-            # What a file imports is no matter of its definitions.
-            if edge.stated_of
-            or (edge.source, edge.target) in wanted
-            or (edge.source, stated_of(edge)) in wanted
-        ]
+        found = self.edges([*names], direction, without)
+        if direction != "in":
+            found += self.edges_of_files([name for _, name in keys], without)
+        return [_of_definition(edge, first) for edge in found]
 
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})

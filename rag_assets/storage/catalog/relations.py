@@ -9,7 +9,13 @@ from urllib.parse import unquote
 
 from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, or_
 
-from rag_assets.code.naming import defined_name, local_names, named_by, spellings
+from rag_assets.code.naming import (
+    defined_name,
+    local_names,
+    named_by,
+    own_spellings,
+    spellings,
+)
 from rag_assets.code.relations import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of, uri_of
@@ -145,33 +151,39 @@ class RelationQuery:
             limit: the most to return.
             without: kinds that are left out.
         """
-        ends = {
-            "out": (edges.c.stated_of,),
-            "in": (edges.c.target,),
-            "both": (edges.c.stated_of, edges.c.target),
-        }[direction]
-        files = [name.removeprefix(FILE) for name in nodes if name.startswith(FILE)]
-        of_files = and_(edges.c.stated_of == "", among(documents.c.uri, files))
-        own = (of_files,) if files and direction != "in" else ()
+        either: list[ColumnElement[bool]] = []
+        if direction != "in":
+            either.append(among(edges.c.stated_of, _all(_own_spellings, nodes)))
+        if direction != "out":
+            either.append(among(edges.c.target, _all(_spellings, nodes)))
+        return self._edges(readable, or_(*either), limit, without)
+
+    def of_files(
+        self, readable: Readable, uris: Sequence[str], limit: int, without: Collection[str] = ()
+    ) -> list[FoundEdge]:
+        """The edges that documents state outside of their definitions; arguments as of edges."""
+        own = and_(edges.c.stated_of == "", among(documents.c.uri, uris))
+        return self._edges(readable, own, limit, without)
+
+    def stated(self, readable: Readable, kind: str, limit: int) -> list[FoundEdge]:
+        """The edges of a kind, whatever they name."""
+        return self._edges(readable, edges.c.kind == kind, limit)
+
+    def _edges(
+        self,
+        readable: Readable,
+        wanted: ColumnElement[bool],
+        limit: int,
+        without: Collection[str] = (),
+    ) -> list[FoundEdge]:
         query = (
             _of_readable(readable, edges, *_EDGE_COLUMNS)
-            .where(or_(*(among(end, _all(_spellings, nodes)) for end in ends), *own))
+            .where(wanted)
             .order_by(documents.c.uri, edges.c.position)
             .limit(limit)
         )
         if without:
             query = query.where(edges.c.kind.not_in(sorted(without)))
-        with self._database.begin() as connection:
-            return [_found_edge(*row) for row in connection.execute(query)]
-
-    def stated(self, readable: Readable, kind: str, limit: int) -> list[FoundEdge]:
-        """The edges of a kind, whatever they name."""
-        query = (
-            _of_readable(readable, edges, *_EDGE_COLUMNS)
-            .where(edges.c.kind == kind)
-            .order_by(documents.c.uri, edges.c.position)
-            .limit(limit)
-        )
         with self._database.begin() as connection:
             return [_found_edge(*row) for row in connection.execute(query)]
 
@@ -316,6 +328,14 @@ def _spellings(name: str) -> Iterator[str]:
         yield name.rpartition("#")[2]
     else:
         yield from spellings(name, short_name(name))
+
+
+def _own_spellings(name: str) -> Iterator[str]:
+    """The names under which documents state something of a node."""
+    if name.startswith(FILE):
+        yield FILE + path_of(name.removeprefix(FILE))
+    else:
+        yield from own_spellings(name) if not _is_nameless(name) else _local_names(name)
 
 
 def _local_names(name: str) -> Iterator[str]:
