@@ -16,7 +16,9 @@ from types import MappingProxyType
 from typing import Final
 
 from rag_assets.code.relations import MEMBER
-from rag_assets.retrieval.walk import MOST_NODES, Node, NodeKey, View, relation_of
+from rag_assets.retrieval.code_nodes import Node, NodeKey, relation_of
+from rag_assets.retrieval.code_view import View
+from rag_assets.retrieval.walk import MOST_NODES
 from rag_assets.storage.catalog.relations import FoundEdge
 
 _OUT, _IN = 0, 1

@@ -14,12 +14,14 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from rag_assets.retrieval.asked_names import asked_names
+from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
+from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, related
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.walk import Node, NodeKey, View, Walker, node_of
+from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.index.model import SYMBOL, StoredEntry
 
 _SEEDS: Final = 8

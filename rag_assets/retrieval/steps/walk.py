@@ -9,11 +9,13 @@ from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.retrieval.asked_names import AskedNames, asked_names
+from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
+from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, related
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.walk import USUAL_STEPS, Node, NodeKey, View, Walker, node_of
+from rag_assets.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.tenants.model import Tenant
 
 _NAMED = 2

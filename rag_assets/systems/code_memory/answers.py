@@ -12,18 +12,11 @@ from rag_assets.code.relations import GLOB, TABLE
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.retrieval.clarification import clarification_of
+from rag_assets.retrieval.code_nodes import Node, NodeKey, Relation, constructed
+from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
-from rag_assets.retrieval.walk import (
-    MOST_STEPS,
-    Node,
-    NodeKey,
-    Relation,
-    View,
-    Walk,
-    Walker,
-    constructed,
-)
+from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
 from rag_assets.storage.catalog.relations import Direction, FoundDocument
 from rag_assets.systems.code_memory.outlines import (
     Tree,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.retrieval.code_nodes import Node, Relation
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.walk import Node, Relation, Walker
+from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.relations import Direction
 
 

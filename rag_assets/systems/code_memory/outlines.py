@@ -11,8 +11,9 @@ from typing import Final
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.code_nodes import Node, Relation
 from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.walk import Node, Relation, Walk
+from rag_assets.retrieval.walk import Walk
 
 MOST_TOKENS: Final = 2_000
 _KEPT_FOR_THE_END: Final = 60

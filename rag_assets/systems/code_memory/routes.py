@@ -22,7 +22,8 @@ from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Identity
 from rag_assets.api.problems import documented
-from rag_assets.retrieval.walk import MOST_STEPS, Node, Relation, Walk, Walker
+from rag_assets.retrieval.code_nodes import Node, Relation
+from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
 from rag_assets.systems.code_memory.projects import tenant_of
 
 _REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)

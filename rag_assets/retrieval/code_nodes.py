@@ -1,0 +1,163 @@
+"""Nodes and relations of repositories, as people call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rag_assets.code.kinds import source_type_of
+from rag_assets.code.places import is_test, type_of_place
+from rag_assets.code.relations import (
+    CONFIG,
+    ENDPOINT,
+    FILE,
+    MIDDLEWARE,
+    NAMED,
+    PACKAGE,
+    TABLE,
+    UNNAMED,
+)
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.storage.catalog.relations import FoundEdge, FoundSymbol
+
+PREFIXES = {
+    TABLE: "table",
+    CONFIG: "config",
+    PACKAGE: "package",
+    MIDDLEWARE: "middleware",
+    ENDPOINT: "api_endpoint",
+}
+"""What a node is that is no definition, by the beginning of its name."""
+
+_OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
+_OF_TESTS = frozenset({"imports", "calls", "makes", "touches", "takes"})
+_UNIT_ROLES = {
+    "method": "method",
+    "function": "function",
+    "route": "derived",
+    "table": "derived",
+    "operation": "operation",
+    "run": "derived",
+}
+NodeKey: TypeAlias = tuple[str, str]
+"""Of a node: its repository and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A definition, or something else that edges name.
+
+    Attributes:
+        name: qualified; with a prefix for what is no definition: `table:invoices`.
+        source_type: what it is; "code" where nothing more is known.
+        repository: the source that it is in: names mean something within theirs only.
+        uri: of the document that defines it; None for what is no definition.
+        line_start, line_end: there.
+        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
+        document_id, symbol: of its entry: the document, and the name that its own text gives it.
+    """
+
+    name: str
+    source_type: str
+    repository: str
+    uri: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+    content_hash: str | None = None
+    document_id: str | None = None
+    symbol: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An edge, as people call it, with its evidence.
+
+    Attributes:
+        kind: of the relation.
+        source, target: names of nodes of one repository.
+        how: stated; by convention; or inferred.
+        confidence: 0 to 1.
+        uri, line_start, line_end: where the evidence is.
+        evidence: its text, at most 200 characters.
+    """
+
+    kind: str
+    source: str
+    target: str
+    how: str
+    confidence: float
+    uri: str
+    line_start: int
+    line_end: int
+    evidence: str
+
+
+def stated_of(edge: FoundEdge) -> str:
+    """The node that an edge is stated of: a file, where it is none of its definitions."""
+    return edge.stated_of or FILE + edge.uri
+
+
+def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
+    """An edge between nodes that are known, as people call it; None for any other."""
+    source = stated_of(edge)
+    target = known.get((edge.source, edge.target))
+    if target is None or (edge.source, source) not in known or source == edge.target:
+        return None
+    kind = _kind_of(edge, target)
+    if kind in UNNAMED:
+        return None
+    return Relation(
+        kind,
+        source,
+        edge.target,
+        edge.how,
+        edge.confidence,
+        edge.uri,
+        edge.line_start,
+        edge.line_end,
+        edge.evidence,
+    )
+
+
+def _kind_of(edge: FoundEdge, target: Node) -> str:
+    """What people call an edge."""
+    path = path_of(edge.uri)
+    if edge.kind == "documents":
+        return _OF_PLACES.get(type_of_place(path), edge.kind)
+    inner = target.uri is not None and is_test(path_of(target.uri))
+    if edge.kind in _OF_TESTS and is_test(path) and not inner:
+        return "tests"
+    return NAMED.get((edge.kind, target.source_type), edge.kind)
+
+
+def node_of(one: FoundSymbol) -> Node:
+    """The node of a definition."""
+    role = _UNIT_ROLES.get(one.role, "class")
+    # A class without a name has that of its document before its own.
+    own = one.name.removeprefix(f"{one.uri}#")
+    kind = source_type_of(role, own, one.kinds, one.document_type)
+    lines = one.line_start, one.line_end
+    return Node(
+        *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
+        document_id=one.document_id,
+        symbol=one.local_name,
+    )
+
+
+def other_node(name: str, repository: str) -> Node:
+    """A node that is no definition, by the prefix of its name."""
+    kind = next(kind for prefix, kind in PREFIXES.items() if name.startswith(prefix))
+    return Node(name, kind, repository)
+
+
+def file_node(name: str, repository: str) -> Node:
+    """The node of a file."""
+    uri = name.removeprefix(FILE)
+    return Node(name, type_of_place(path_of(uri)), repository, uri)
+
+
+def constructed(name: str) -> str:
+    """The class of a constructor; "" for any other name."""
+    owner, separator, method = name.rpartition("::")
+    return owner if separator and method == "__construct" else ""

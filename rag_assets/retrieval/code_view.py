@@ -1,0 +1,201 @@
+"""What a caller may read of the relations of a tenant: definitions, edges, files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from rag_assets.code.names import keys_of
+from rag_assets.code.naming import CALLED, depends_on_place, ends, meant
+from rag_assets.code.relations import FILE, short_name
+from rag_assets.ingest.sources.derived import repository_of
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.access import AccessPolicy
+from rag_assets.retrieval.code_nodes import (
+    PREFIXES,
+    Node,
+    NodeKey,
+    file_node,
+    node_of,
+    other_node,
+)
+from rag_assets.retrieval.model import Caller
+from rag_assets.storage.catalog.relations import (
+    Direction,
+    FoundDocument,
+    FoundEdge,
+    FoundSymbol,
+    Readable,
+    RelationQuery,
+)
+
+MOST_EDGES = 2_000
+"""Edges that are read for one step."""
+
+_Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundSymbol)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a caller may read of the relations of a tenant."""
+
+    query: RelationQuery
+    policy: AccessPolicy
+    caller: Caller
+    readable: Readable
+
+    def named(self, name: str) -> list[FoundSymbol]:
+        """Definitions by a qualified name, or by what people call them."""
+        wanted = name.lstrip("\\").replace("@", "::")
+        exactly = self.defined([name]) or self.defined([wanted])
+        if name.startswith(tuple(PREFIXES)):
+            return exactly or self._permitted(self.query.called(self.readable, keys_of(name)))
+        # Only what is qualified, or named after its file, cannot mean anything else.
+        if exactly and any(mark in name for mark in "\\#."):
+            return exactly
+        shorts = [short_name(wanted), *keys_of(name)]
+        called = self._permitted(self.query.called(self.readable, shorts))
+        precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
+        return list(dict.fromkeys([*exactly, *(precise or called)]))
+
+    def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """Definitions by their qualified names."""
+        return self._permitted(self.query.named(self.readable, names)) if names else []
+
+    def within(self, uri: str) -> list[FoundSymbol]:
+        """The definitions of a document."""
+        return self._permitted(self.query.within(self.readable, [uri]))
+
+    def stated(self, kind: str) -> list[FoundEdge]:
+        """The edges of a kind, whatever they name."""
+        return self._permitted(self.query.stated(self.readable, kind, MOST_EDGES))
+
+    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """The documents of these types."""
+        return self._permitted(self.query.documents(self.readable, source_types))
+
+    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Some definitions whose names hold one of these parts."""
+        return self._permitted(self.query.like(self.readable, parts, limit))
+
+    def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions of documents."""
+        return self._permitted(self.query.within(self.readable, uris)) if uris else []
+
+    def edges(
+        self, nodes: Sequence[str], direction: Direction, without: Collection[str] = ()
+    ) -> list[FoundEdge]:
+        """The edges that begin or end at nodes, those of some kinds left out."""
+        found = self.query.edges(self.readable, nodes, direction, MOST_EDGES, without)
+        return self._resolved(self._permitted(found))
+
+    def edges_of_files(
+        self, nodes: Sequence[str], without: Collection[str] = ()
+    ) -> list[FoundEdge]:
+        """What files state outside of their definitions, of those among nodes."""
+        uris = [name.removeprefix(FILE) for name in nodes if name.startswith(FILE)]
+        if not uris:
+            return []
+        found = self.query.of_files(self.readable, uris, MOST_EDGES, without)
+        return self._resolved(self._permitted(found))
+
+    def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """The edges with what their targets mean, where only one definition may be meant."""
+        named = {end for edge in edges for end in (edge.target, edge.stated_of)}
+        open_names = {name for name in named if depends_on_place(name)}
+        shorts = {name: _short_of(name) for name in open_names}
+        if not shorts:
+            return list(edges)
+        called = self._permitted(self.query.called(self.readable, [*set(shorts.values())]))
+        by_short: dict[tuple[str, str], set[str]] = {}
+        for one in called:
+            by_short.setdefault((one.source, one.short), set()).add(one.name)
+
+        def resolved(name: str, edge: FoundEdge) -> str:
+            if name not in shorts:
+                return name
+            alike = by_short.get((edge.source, shorts[name]), set())
+            return meant(name, path_of(edge.uri), alike) or name
+
+        return [
+            replace(
+                edge,
+                target=resolved(edge.target, edge),
+                stated_of=resolved(edge.stated_of, edge),
+            )
+            for edge in edges
+        ]
+
+    def edges_at(
+        self,
+        keys: Sequence[NodeKey],
+        nodes: Mapping[NodeKey, Node],
+        direction: Direction,
+        without: Collection[str] = (),
+    ) -> list[FoundEdge]:
+        """The edges that begin or end at nodes, or at the files that define them.
+
+        What is stated of a file (a run has changed it) is stated of the first of its definitions
+        among these.
+
+        Args:
+            keys: of the nodes, the most relevant first.
+            nodes: what is known of them.
+            direction, without: see edges.
+        """
+        first: dict[NodeKey, str] = {}
+        for key in keys:
+            node = nodes.get(key)
+            if node is not None and node.uri is not None:
+                first.setdefault((key[0], FILE + node.uri), key[1])
+        names = dict.fromkeys(name for _, name in (*keys, *first))
+        found = self.edges([*names], direction, without)
+        if direction != "in":
+            found += self.edges_of_files([name for _, name in keys], without)
+        return [_of_definition(edge, first) for edge in found]
+
+    def ends(
+        self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
+    ) -> dict[NodeKey, Node]:
+        """The nodes at the ends of edges; names of other repositories are none.
+
+        Args:
+            edges: whose ends.
+            known: nodes that were met before, and are not looked up again.
+        """
+        ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
+        others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
+        names = sorted({end[1] for end in ends if end[1] and end not in known})
+        met = {end: known[end] for end in ends if end in known}
+        met |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
+        for edge in edges:
+            if not edge.stated_of:
+                name = FILE + edge.uri
+                met[edge.source, name] = file_node(name, edge.source)
+        for file in self.files([name for source, name in ends if (source, name) not in met]):
+            met[file.repository, file.name] = file
+        return {end: other_node(end[1], end[0]) for end in others} | met
+
+    def files(self, names: Sequence[str]) -> list[Node]:
+        """The nodes of files, of those that there are: `file:` and a document's uri."""
+        uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
+        found = self._permitted(self.query.at(self.readable, uris)) if uris else []
+        return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
+
+    def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
+        return [one for one in found if self.policy.permits(self.caller, one)]
+
+
+def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
+    """An edge whose ends are definitions in place of their files."""
+    source = first.get((edge.source, edge.stated_of), edge.stated_of)
+    target = first.get((edge.source, edge.target), edge.target)
+    if (source, target) == (edge.stated_of, edge.target):
+        return edge
+    return replace(edge, stated_of=source, target=target)
+
+
+def _short_of(name: str) -> str:
+    return name.removeprefix(CALLED) if name.startswith(CALLED) else short_name(name)
