@@ -9,10 +9,11 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import RELATIONS
 from rag_assets.assets.metadata_values import table
-from rag_assets.assets.stage_context import GROUP, OWNERS
+from rag_assets.assets.stage_context import OWNERS
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 
+GROUP = "code"
 _MOST_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
 

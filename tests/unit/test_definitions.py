@@ -20,7 +20,7 @@ ASSETS = {
     "search_index": "knowledge",
     "embedding_cost": "cost",
     "generations": "builds",
-    "relations": "knowledge",
+    "relations": "code",
     "retention": "retention",
     "retrieval_quality": "quality",
 }

@@ -10,7 +10,7 @@ from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.frameworks.laravel.models import Model, models_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
-from rag_assets.code.frameworks.laravel.tables import Table, tables_of
+from rag_assets.code.frameworks.laravel.tables import Table, Tables, tables_of
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.names import route_keys, table_keys
 from rag_assets.code.relations import ENDPOINT, FILE, MIDDLEWARE, TABLE, How, endpoint_of
@@ -33,8 +33,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     documents = [
         *map(_route, routes.routes),
         *(_table(one, by_table.get(name, ())) for name, one in tables.tables.items()),
-        # A table that no migration of the repository makes is still one that models name.
-        *(_unmade(name, by_table[name]) for name in sorted(by_table.keys() - tables.tables.keys())),
+        *_unmade_tables(tables, by_table),
     ]
     unresolved = [
         *(_told(one.reason, one.evidence.path, one.evidence.fact) for one in routes.unresolved),
@@ -133,6 +132,19 @@ def _table(table: Table, models: Sequence[Model]) -> DerivedDocument:
         *map(_maps, models),
     ]
     return _document(table.name, table_lines(table, [model.name for model in models]), stated)
+
+
+def _unmade_tables(
+    tables: Tables, by_table: Mapping[str, Sequence[Model]]
+) -> Iterator[DerivedDocument]:
+    """Tables that models name and no migration makes: stated ones, or all where there is none.
+
+    A class without a table among migrations is a base of models more often than one of them.
+    """
+    for name in sorted(by_table.keys() - tables.tables.keys()):
+        models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
+        if models:
+            yield _unmade(name, models)
 
 
 def _unmade(name: str, models: Sequence[Model]) -> DerivedDocument:

@@ -111,10 +111,14 @@ class _World:
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self.classes: dict[str, Evidence] = {}
+        # Classes without a parent state nothing of models, but are no class of a framework.
+        self.declared: set[str] = set()
         self._relations: dict[str, list[Evidence]] = {}
         for file in files:
             for fact in file.facts:
-                if fact.kind == "eloquent_class":
+                if fact.kind == "declares":
+                    self.declared.add(fact.symbol)
+                elif fact.kind == "eloquent_class":
                     self.classes.setdefault(fact.values["class"], Evidence(file.path, fact))
                 elif fact.kind == "relation":
                     held = self._relations.setdefault(fact.values["class"], [])
@@ -135,7 +139,7 @@ class _World:
             return False
         last = self.lineage(name)[-1]
         base = class_basename(last)
-        if last in self.classes:
+        if last in self.classes or last in self.declared:
             return False
         return base in _BASES | _PIVOTS or last == _AUTH_USER or "\\Models\\" in last
 

@@ -10,6 +10,7 @@ from rag_assets.code.frameworks.laravel.models import Model, Relation, models_of
 from rag_assets.code.frameworks.laravel.models_reader import model_facts
 from rag_assets.code.languages.tree import SyntaxTree
 from rag_assets.code.model import FileFacts
+from rag_assets.code.reading import read_code
 from tests.unit.code.frameworks.laravel.schema_truth import EXAMPLE, models_by_laravel
 
 PREFIXES = {"App\\": "app/", "Modules\\Banking\\": "modules/Banking/src/"}
@@ -134,3 +135,18 @@ def test_a_trait_relates_the_class_that_uses_it() -> None:
         {"foreignKey": "parent_id", "ownerKey": "id"},
     )
     assert relation.evidence.path == "app/Tree.php"
+
+
+def test_an_heir_of_an_own_class_without_a_parent_is_no_model() -> None:
+    texts = {
+        "app/Models/Labels/Label.php": "<?php\nnamespace App\\Models\\Labels;\n"
+        "abstract class Label {}\n",
+        "app/Models/Labels/Tape.php": "<?php\nnamespace App\\Models\\Labels;\n"
+        "class Tape extends Label {}\n",
+        "app/Models/Item.php": "<?php\nnamespace App\\Models;\n"
+        "class Item extends \\Vendor\\Models\\Item {}\n",
+    }
+    files = [
+        FileFacts(path, "php", read_code(text, "text/x-php").facts) for path, text in texts.items()
+    ]
+    assert set(models_of(files)) == {"App\\Models\\Item"}
