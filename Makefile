@@ -17,7 +17,7 @@ READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
 .PHONY: setup demo test php browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
-	bench-serving bench-guidelines up down lint format lock lock-rivals audit sbom docs clean
+	bench-serving bench-guidelines bench-code up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -82,6 +82,9 @@ bench-rivals: setup
 bench-serving: setup
 	@$(BIN)/python -m benchmarks.serving
 	@$(BIN)/python -m docs.tools.pages
+
+bench-code: setup
+	@$(BIN)/python -m benchmarks.code_memory
 
 bench-guidelines: setup
 	@$(BIN)/python -m benchmarks.guidelines

@@ -1,0 +1,207 @@
+"""What code memory costs: a first sync, a sync of nothing, a commit, walks and questions.
+
+    python -m benchmarks.code_memory [--repository PATH] [--copies N]
+
+By default the example application, with the shipped model. Questions are asked twice, with the
+steps of code memory and with those of every other profile, in turns: their ratio is what the walk
+costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pygit2
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import Servers, benchmark_servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.retrieval.steps.plan import StepLists
+from rag_assets.retrieval.walk import USUAL_STEPS, Walker
+
+WORK = PROJECT / ".local" / "benchmark-code-memory"
+TENANT = "code"
+ROUNDS = 40
+EDITED = 10
+NAMED = (
+    "What controller serves route invoices.store and which model and table does it touch?",
+    "Which migrations created or altered table invoices?",
+    "What does PaymentController@store dispatch?",
+)
+PLAIN = (
+    "who is told when a payment arrives",
+    "how do invoices get their numbers",
+    "what happens when a customer does not pay in time",
+    "where are exchange rates taken from",
+)
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    options = _options()
+    before = machine()
+    with benchmark_servers(WORK) as servers:
+        root = prepare(servers, WORK / "home", options.repository, options.copies)
+        runs = {"cold": synced(), "noop": synced()}
+        commit(root)
+        runs["commit of 10 files"] = synced()
+        with Session() as session:
+            counts = counted(session)
+            walks = timed(lambda name: walked(session, name), ["invoices.store", "table:invoices"])
+            asked = asyncio.run(questions(session))
+    result = {
+        "benchmark": "code-memory",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        **counts,
+        "seconds": runs,
+        "walk of depth 5 in ms": walks,
+        "questions": asked,
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(json.dumps(result, indent=1))
+    print(save("code-memory", result))
+
+
+def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path:
+    """Make an installation with one tenant, whose repository holds so many copies of a folder."""
+    shutil.rmtree(home, ignore_errors=True)
+    root = home / "repository"
+    for number in range(copies):
+        # Only the first has names of its own; the others are texts that were met before.
+        shutil.copytree(repository, root / (f"copy{number}" if number else "."), dirs_exist_ok=True)
+    pygit2.init_repository(str(root), initial_head="main")
+    committed(root)
+    tenant = {
+        "id": TENANT,
+        "profile": "code-memory",
+        "organization": "benchmark",
+        "project": TENANT,
+        "embedder": {"provider": "local"},
+        "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    os.environ |= {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database("code_memory"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+    return root
+
+
+def synced() -> float:
+    """Seconds that a sync takes, without the start of its interpreter."""
+    command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout)["seconds"])
+
+
+def commit(root: Path) -> None:
+    """Change some files by a comment each, and commit them."""
+    edited = sorted(root.glob("app/**/*.php"))[:EDITED] or sorted(root.rglob("*.*"))[:EDITED]
+    for path in edited:
+        path.write_text(path.read_text() + "\n// edited\n")
+    committed(root)
+
+
+def committed(root: Path) -> None:
+    """Commit everything."""
+    repository = pygit2.Repository(str(root))
+    who = pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)
+    repository.index.add_all()
+    repository.index.write()
+    parents = [] if repository.head_is_unborn else [repository.head.target]
+    tree = repository.index.write_tree()
+    repository.create_commit("HEAD", who, who, "benchmark", tree, parents)
+
+
+def counted(session: Session) -> dict[str, int]:
+    """How much there is."""
+    serving = session.catalog.generations.serving(TENANT)
+    number = serving.number if serving is not None else 0
+    relations = session.catalog.relation_counts.of(TENANT, number)
+    return {
+        "documents": sum(1 for _ in session.catalog.documents.all(TENANT)),
+        "symbols": session.catalog.relation_counts.symbols(TENANT, number),
+        "edges": sum(one.edges for one in relations),
+    }
+
+
+def walked(session: Session, name: str) -> None:
+    """Walk from a name, as deep as a question does."""
+    walker = Walker(session.catalog)
+    walker.relations(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
+
+
+def timed(work: Callable[[str], None], names: Sequence[str]) -> dict[str, float]:
+    """Milliseconds of work on names, in turns."""
+    spent = []
+    for turn in range(ROUNDS):
+        started = time.perf_counter()
+        work(names[turn % len(names)])
+        spent.append(1_000 * (time.perf_counter() - started))
+    return percentiles(spent)
+
+
+async def questions(session: Session) -> dict[str, Any]:
+    """Questions with and without the walk, in turns."""
+    given = (session.catalog, session.store, session.embedders)
+    walking = AsyncRetriever(*given, journaled=False)
+    plain = AsyncRetriever(*given, steps=StepLists(), journaled=False)
+    spent: dict[str, list[float]] = {"named": [], "walk and search": [], "search alone": []}
+    walks: list[float] = []
+    try:
+        for turn in range(ROUNDS):
+            named, about = NAMED[turn % len(NAMED)], PLAIN[turn % len(PLAIN)]
+            spent["named"].append(await seconds_of(walking, named))
+            spent["walk and search"].append(await seconds_of(walking, about, walks))
+            spent["search alone"].append(await seconds_of(plain, about))
+    finally:
+        await walking.close()
+        await plain.close()
+    found: dict[str, Any] = {name: percentiles(values[3:]) for name, values in spent.items()}
+    ratio = found["walk and search"]["p50"] / found["search alone"]["p50"]
+    return {**found, "walk within a search": percentiles(walks[3:]), "ratio": round(ratio, 2)}
+
+
+async def seconds_of(
+    retriever: AsyncRetriever, query: str, walks: list[float] | None = None
+) -> float:
+    """Milliseconds of a question."""
+    started = time.perf_counter()
+    answer = await retriever.search(TENANT, SearchRequest(query=query))
+    if walks is not None and answer.debug is not None:
+        walks.append(answer.debug.latency_ms.get("walk", 0.0))
+    return 1_000 * (time.perf_counter() - started)
+
+
+def percentiles(spent: Sequence[float]) -> dict[str, float]:
+    """The median, and what 95 % stay below."""
+    ordered = sorted(spent)
+    last = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
+    return {"p50": round(statistics.median(ordered), 1), "p95": round(last, 1)}
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repository", type=Path, default=PROJECT / "examples" / "laravel")
+    parser.add_argument("--copies", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
