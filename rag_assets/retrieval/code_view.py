@@ -125,6 +125,8 @@ class View:
                 target=resolved(edge.target, edge),
                 stated_of=resolved(edge.stated_of, edge),
             )
+            if edge.target in shorts or edge.stated_of in shorts
+            else edge
             for edge in edges
         ]
 

@@ -24,8 +24,8 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.index.model import SYMBOL, StoredEntry
 
-_SEEDS: Final = 8
-_DEPTH: Final = 3
+_SEEDS: Final = 6
+_DEPTH: Final = 2
 _LATER: Final = 10
 """Rank by which the relevance of what a search found is halved."""
 

@@ -7,14 +7,28 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote
 
-from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, or_
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    FromClause,
+    Row,
+    Select,
+    Text,
+    and_,
+    cast,
+    func,
+    or_,
+    select,
+)
 
 from rag_assets.code.naming import (
+    OWN,
     defined_name,
     local_names,
     named_by,
     own_spellings,
     spellings,
+    style_of,
 )
 from rag_assets.code.relations import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
@@ -110,6 +124,8 @@ _EDGE_COLUMNS: tuple[ColumnElement[Any], ...] = (
     documents.c.access_scope,
 )
 _NAMELESS = "class@"
+_RELATIVE = (_NAMELESS, FILE, OWN, ".")
+"""Beginnings of names whose meaning depends on where the file lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +167,15 @@ class RelationQuery:
             limit: the most to return.
             without: kinds that are left out.
         """
-        either: list[ColumnElement[bool]] = []
+        found: dict[FoundEdge, None] = {}
+        # One end each: no index serves either of two columns.
         if direction != "in":
-            either.append(among(edges.c.stated_of, _all(_own_spellings, nodes)))
+            wanted = _one_of(edges.c.stated_of, _all(_own_spellings, nodes))
+            found |= dict.fromkeys(self._edges(readable, wanted, limit, without))
         if direction != "out":
-            either.append(among(edges.c.target, _all(_spellings, nodes)))
-        return self._edges(readable, or_(*either), limit, without)
+            wanted = _one_of(edges.c.target, _all(_spellings, nodes))
+            found |= dict.fromkeys(self._edges(readable, wanted, limit, without))
+        return list(found)[:limit]
 
     def of_files(
         self, readable: Readable, uris: Sequence[str], limit: int, without: Collection[str] = ()
@@ -190,12 +209,12 @@ class RelationQuery:
     def named(self, readable: Readable, names: Sequence[str]) -> list[FoundSymbol]:
         """The definitions with these qualified names."""
         wanted = frozenset(names)
-        found = self._symbols(readable, among(symbols.c.symbol, _all(_local_names, wanted)))
+        found = self._symbols(readable, _one_of(symbols.c.symbol, _all(_local_names, wanted)))
         return [one for one in found if one.name in wanted]
 
     def called(self, readable: Readable, shorts: Sequence[str]) -> list[FoundSymbol]:
         """The definitions that people call by these names; see short_name."""
-        return self._symbols(readable, among(symbols.c.short, shorts))
+        return self._symbols(readable, _one_of(symbols.c.short, shorts))
 
     def like(self, readable: Readable, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Some definitions whose names, as people call them, hold one of these parts."""
@@ -255,6 +274,16 @@ class RelationQuery:
             return [_found(row) for row in connection.execute(query)]
 
 
+def _one_of(column: ColumnElement[str], values: Collection[str]) -> ColumnElement[bool]:
+    """The condition that a column has one of many values.
+
+    Rows are joined with the values: Postgres looks through an array that is a parameter of a
+    prepared statement from its beginning for each row.
+    """
+    given = cast(list(values), ARRAY(Text))
+    return column.in_(select(func.unnest(given)))
+
+
 def _of_readable(
     readable: Readable, table: FromClause, *columns: ColumnElement[Any]
 ) -> Select[Any]:
@@ -307,6 +336,8 @@ def _all(spelled: Callable[[str], Iterator[str]], names: Collection[str]) -> lis
 
 def _qualified(name: str, uri: str) -> str:
     """What a name in a document means in its repository."""
+    if not name.startswith(_RELATIVE):
+        return name  # Nearly all are: nothing of the uri need be read.
     if name.startswith(_NAMELESS):
         return f"{uri}#{name}"  # A class without a name is called after its line.
     if name.startswith(FILE):
@@ -317,7 +348,9 @@ def _qualified(name: str, uri: str) -> str:
 
 def _defined(name: str, uri: str) -> str:
     """The name in its repository of what a document defines."""
-    return f"{uri}#{name}" if name.startswith(_NAMELESS) else defined_name(name, path_of(uri))
+    if name.startswith(_NAMELESS):
+        return f"{uri}#{name}"
+    return name if style_of(uri) == "none" else defined_name(name, path_of(uri))
 
 
 def _spellings(name: str) -> Iterator[str]:
