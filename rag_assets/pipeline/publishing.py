@@ -37,6 +37,8 @@ from rag_assets.storage.index.model import Entry
 _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500
 _MANY_DOCUMENTS = 500
+_MANY_FILES = 100
+"""Of source code: each has many definitions and relations, which are joined with each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     if mark is not None:
         keep_mark(ctx, mark)
     upserted, replaced = _publish(work.context, work, due)
-    if len(due) >= _MANY_DOCUMENTS:
+    if len(due) >= (_MANY_FILES if ctx.tenant.reads_code else _MANY_DOCUMENTS):
         ctx.catalog.index.refresh_statistics()
     # A run for the build beside it may be the first after one that died before it published.
     wanted = active_builds(ctx).wanted if work.beside else ActiveBuild(work.context, generation)

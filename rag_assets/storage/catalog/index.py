@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.catalog.index_rows import (
@@ -47,8 +48,9 @@ class IndexTable:
         self._database = database
 
     def refresh_statistics(self) -> None:
-        """Have Postgres count documents and their versions anew; see Database."""
-        self._database.refresh_statistics(documents, document_index)
+        """Have Postgres count documents, their versions and relations anew; see Database."""
+        of_code = (document_kinds, symbols, edges)
+        self._database.refresh_statistics(documents, document_index, *of_code)
 
     def pending(
         self,
