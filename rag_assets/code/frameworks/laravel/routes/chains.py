@@ -14,7 +14,12 @@ from rag_assets.code.frameworks.laravel.routes import (
 )
 from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
-from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
+from rag_assets.code.frameworks.laravel.routes.frames import (
+    MOST_CALLS,
+    Arguments,
+    Frame,
+    Registrar,
+)
 from rag_assets.code.frameworks.laravel.routes.loaders import LOADERS
 from rag_assets.code.frameworks.laravel.routes.marks import FACADES, ROUTE_TYPE, ROUTER_TYPES
 from rag_assets.code.frameworks.laravel.routes.resources import Pending
@@ -50,6 +55,9 @@ def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
         frame: what is known.
     """
     calls = node["calls"]
+    if len(calls) > MOST_CALLS:
+        machine.miss("a chain of too many calls", frame)
+        return Unknown("a long chain")
     if node["root"] is not None:
         value = evaluate(machine, node["root"], frame)
     else:

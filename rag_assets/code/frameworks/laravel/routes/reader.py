@@ -30,7 +30,6 @@ from rag_assets.code.frameworks.laravel.routes.expressions import Expressions, J
 from rag_assets.code.frameworks.laravel.routes.marks import Marks, is_provider
 from rag_assets.code.frameworks.laravel.routes.settings import settings_of
 from rag_assets.code.frameworks.laravel.routes.targets import targets_of
-from rag_assets.code.languages.php.calls import MEMBER_CALLS
 from rag_assets.code.languages.php.classes import CLASS_ROLES, ClassLike, Method
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.model import Fact
@@ -173,7 +172,7 @@ class _Reader:
         first = chain.calls[0].name.lower()
         if chain.root == "$this":
             return len(chain.calls) == 1 and first not in _OF_PROVIDERS
-        return not chain.root and (first == "app" or held.type in MEMBER_CALLS)
+        return not chain.root
 
     def _within_marked(self, node: Node) -> bool:
         around = node.parent

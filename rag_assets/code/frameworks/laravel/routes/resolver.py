@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from rag_assets.code.frameworks.laravel.routes.drafts import Context
-from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame
+from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Exhausted, Frame
 from rag_assets.code.frameworks.laravel.routes.machine import Machine
 from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Routes, Unresolved
@@ -81,10 +81,13 @@ def _booted(machine: Machine, name: str) -> None:
 
 
 def _run(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
+    machine.begin()
     try:
         run()
     except RecursionError:
         machine.unresolved.append(Unresolved("what lies too deep", evidence))
+    except Exhausted:
+        machine.unresolved.append(Unresolved("more statements than are run", evidence))
 
 
 def _frame(path: str) -> Frame:
