@@ -18,6 +18,7 @@ from rag_assets.code.frameworks.laravel.routes.frames import (
     Exhausted,
     Frame,
 )
+from rag_assets.code.frameworks.laravel.routes.guards import Guards
 from rag_assets.code.frameworks.laravel.routes.marks import ROUTER_TYPES
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Unresolved
 from rag_assets.code.frameworks.laravel.routes.program import Function, Program
@@ -54,6 +55,7 @@ class Machine:
         program: the repository.
         router: has the routes.
         naming: of resources.
+        guards: aliases and groups of middleware.
         macros: of the router, of routes and of registrars, by name.
         deferred: closures that a provider gave to `routes()`, with the statement.
         unresolved: what could not be told.
@@ -67,6 +69,7 @@ class Machine:
         self.program = program
         self.router = Router(_is_class(program), program.version)
         self.naming = Naming()
+        self.guards = Guards()
         self.macros: dict[tuple[str, str], Closure] = {}
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []

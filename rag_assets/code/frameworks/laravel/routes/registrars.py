@@ -9,7 +9,7 @@ from rag_assets.code.frameworks.laravel.routes import stated
 from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
 from rag_assets.code.frameworks.laravel.routes.groups import Attributes, joined, listed_of
-from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, RESOURCES, VERBS
+from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, GUARDING, RESOURCES, VERBS
 from rag_assets.code.frameworks.laravel.routes.packages import ON_ROUTER
 from rag_assets.code.frameworks.laravel.routes.resources import (
     API_RESOURCE,
@@ -47,8 +47,7 @@ _ATTRIBUTES: Final = (
 )
 _STEPS_OF_ROUTE: Final = 20
 _SILENT: Final = frozenset(
-    {"bind", "model", "aliasmiddleware", "middlewaregroup", "getroutes", "pushmiddlewaretogroup"}
-    | {"prependmiddlewaretogroup", "substituteimplicitbindingsusing", "mixin"}
+    {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin"}
 )
 
 
@@ -286,7 +285,12 @@ def _patterns(machine: Machine, given: Arguments) -> None:
     machine.router.patterns |= {str(key): value for key, value in found.items()}
 
 
+def _guarding(name: str) -> Callable[[Machine, Arguments], None]:
+    return lambda machine, given: machine.guards.of_router(name, given)
+
+
 _SETTINGS: Final[Mapping[str, Callable[[Machine, Arguments], None]]] = {
+    **{name: _guarding(name) for name in GUARDING},
     "resourceverbs": _verbs,
     "resourceparameters": _parameters,
     "singularresourceparameters": _singular,
