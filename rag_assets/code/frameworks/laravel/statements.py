@@ -49,10 +49,22 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
             for kind, values in _of_property(source, held):
                 yield _fact(source, kind, held.node, one.name, values)
     names = _Symbols(source)
+    for chain in _chains(source):
+        symbol = names.around(chain.node)
+        for position, call in enumerate(chain.calls):
+            for kind, values in _of_call(source, chain, call, first=position == 0):
+                yield _fact(source, kind, call.node, symbol, values)
+
+
+def _chains(source: PhpSource) -> Iterator[Chain]:
+    """The chains of calls in order, each once: its calls are nodes within each other."""
+    known: set[int] = set()
     for node in descendants(source.tree.root):
         if node.type in CALLS and node.type != "object_creation_expression":
-            for kind, values in _of_call(source, node):
-                yield _fact(source, kind, node, names.around(node), values)
+            chain = None if node.id in known else source.chain(node)
+            if chain is not None:
+                known.update(call.node.id for call in chain.calls)
+                yield chain
 
 
 def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Values]]:
@@ -84,27 +96,28 @@ def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
                 yield "uses_middleware", {"name": _class_of(name), "alias": alias}
 
 
-def _of_call(source: PhpSource, node: Node) -> Iterator[tuple[str, _Values]]:
-    chain = source.chain(node)
-    if chain is None or chain.node is not node:
-        return
-    call = chain.calls[-1]
-    name = call.name.lower()
-    if chain.static and len(chain.calls) == 1:
-        owner = source.class_name(chain.root, node)
-        facade = owner.removeprefix(_FACADES) if owner.startswith(_FACADES) else owner
-        read = _BY_FACADE.get(facade)
-        if read is not None:
-            yield from read(source, call)
-        elif name in _OF_CLASS:
-            yield "dispatches", {"name": owner}
-        elif name == "observe":
-            for observer in _classes(source, call.argument(0)):
-                yield "observes", {"model": owner, "observer": observer}
-    elif not chain.root and len(chain.calls) == 1:
+def _of_call(
+    source: PhpSource, chain: Chain, call: Call, *, first: bool
+) -> Iterator[tuple[str, _Values]]:
+    if chain.static and first:
+        yield from _of_static(source, chain, call)
+    elif not chain.root and first:
         yield from _of_function(source, call)
     elif not chain.static:
         yield from _of_member(source, chain, call)
+
+
+def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
+    owner, name = source.class_name(chain.root, call.node), call.name.lower()
+    facade = owner.removeprefix(_FACADES) if owner.startswith(_FACADES) else owner
+    read = _BY_FACADE.get(facade)
+    if read is not None:
+        yield from read(source, call)
+    elif name in _OF_CLASS:
+        yield "dispatches", {"name": owner}
+    elif name == "observe":
+        for observer in _classes(source, call.argument(0)):
+            yield "observes", {"model": owner, "observer": observer}
 
 
 def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:

@@ -11,6 +11,7 @@ from rag_assets.code.frameworks.laravel.inflection import plural, singular, snak
 from rag_assets.code.frameworks.laravel.routes.groups import joined
 from rag_assets.code.frameworks.laravel.routes.program import ROOT
 from rag_assets.code.frameworks.laravel.routes.values import (
+    LONGEST,
     Unknown,
     Value,
     array,
@@ -36,7 +37,7 @@ def called(name: str, arguments: _Arguments) -> Value:
         return Unknown(f"{name}()")
     try:
         return function(arguments)
-    except (IndexError, AttributeError, TypeError, ValueError):
+    except (IndexError, AttributeError, TypeError, ValueError, OverflowError):
         return Unknown(f"{name}()")
 
 
@@ -103,6 +104,16 @@ def _replaced(arguments: _Arguments) -> Value:
     return text.replace(old, new)
 
 
+def _counted(arguments: _Arguments) -> Value:
+    """`range` of whole numbers, up or down."""
+    first, last = int(arguments[0]), int(arguments[1])
+    if abs(last - first) >= LONGEST:
+        return Unknown("a long range")
+    way = 1 if last >= first else -1
+    step = abs(int(arguments[2])) if len(arguments) > 2 else 1  # noqa: PLR2004
+    return array(range(first, last + way, way * max(step, 1)))
+
+
 _FUNCTIONS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "sprintf": _printed,
     "array_merge": _merged,
@@ -123,7 +134,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "array_keys": lambda given: array(given[0].keys()),
     "array_filter": lambda given: {k: v for k, v in given[0].items() if v},
     "explode": lambda given: array(str(given[1]).split(str(given[0]))),
-    "range": lambda given: array(range(int(given[0]), min(int(given[1]), int(given[0]) + 999) + 1)),
+    "range": _counted,
     "array_is_list": lambda given: is_list(given[0]),
     "collect": lambda given: given[0],
 }

@@ -14,7 +14,13 @@ from rag_assets.code.frameworks.laravel.routes import (
 )
 from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
-from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
+from rag_assets.code.frameworks.laravel.routes.frames import (
+    MOST_CALLS,
+    Arguments,
+    Frame,
+    Registrar,
+)
+from rag_assets.code.frameworks.laravel.routes.guards import Configuration
 from rag_assets.code.frameworks.laravel.routes.loaders import LOADERS
 from rag_assets.code.frameworks.laravel.routes.marks import FACADES, ROUTE_TYPE, ROUTER_TYPES
 from rag_assets.code.frameworks.laravel.routes.resources import Pending
@@ -50,6 +56,9 @@ def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
         frame: what is known.
     """
     calls = node["calls"]
+    if len(calls) > MOST_CALLS:
+        machine.miss("a chain of too many calls", frame)
+        return Unknown("a long chain")
     if node["root"] is not None:
         value = evaluate(machine, node["root"], frame)
     else:
@@ -95,6 +104,13 @@ def _of_pending(
     _machine: Machine, value: Pending, name: str, given: Arguments, _frame: Frame
 ) -> Value:
     return amendments.of_resource(value, name, given)
+
+
+def _of_configuration(
+    _machine: Machine, value: Configuration, name: str, given: Arguments, _frame: Frame
+) -> Value:
+    value.call(name, given)
+    return value
 
 
 def _of_router(machine: Machine, _value: Value, name: str, given: Arguments, frame: Frame) -> Value:
@@ -227,6 +243,7 @@ _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Va
     Registrar: registrars.of_registrar,
     Draft: amendments.of_route,
     Pending: _of_pending,
+    Configuration: _of_configuration,
     dict: _of_array,
     Closure: _of_closure,
     Instance: _of_instance,

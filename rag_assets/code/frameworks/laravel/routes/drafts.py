@@ -19,10 +19,16 @@ from rag_assets.code.frameworks.laravel.routes.model import (
     Parameter,
     Route,
 )
-from rag_assets.code.frameworks.laravel.routes.values import Closure, Unknown, Value, text_of
+from rag_assets.code.frameworks.laravel.routes.values import (
+    Closure,
+    Unknown,
+    Value,
+    few,
+    text_of,
+)
 
 _FIELD: Final = re.compile(r"\{(\w+):(\w+)(\??)\}")
-_NAMED: Final = re.compile(r"\{([^}]*)\}")
+_NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class Draft:
 
     def middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
         """Add middleware, or middleware that is taken out."""
-        self.action[key] = [*listed_of(self.action.get(key)), *names]
+        self.action[key] = few([*listed_of(self.action.get(key)), *names])
 
     def where(self, wheres: Mapping[Any, Value]) -> None:
         """Set regular expressions of parameters."""

@@ -17,6 +17,7 @@ from rag_assets.code.frameworks.laravel.routes.values import (
     Instance,
     Unknown,
     Value,
+    bounded,
     key_of,
     listed,
     text_of,
@@ -43,6 +44,9 @@ class Machine(Protocol):
     def assumed_since(self, mark: int) -> tuple[str, ...]:
         """What was noted since a mark."""
 
+    def spend(self, steps: int) -> None:
+        """Count steps, of which a run has so many."""
+
     def mark(self) -> int:
         """How much was noted up to now."""
 
@@ -55,10 +59,11 @@ def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
         node: the expression as JSON.
         frame: what is known.
     """
+    machine.spend(1)
     if not isinstance(node, dict):
-        return node
+        return bounded(node)
     read = _READERS.get(node["of"])
-    return Unknown("syntax") if read is None else read(machine, node, frame)
+    return Unknown("syntax") if read is None else bounded(read(machine, node, frame))
 
 
 def _array(machine: Machine, node: Json, frame: Frame) -> Value:
@@ -66,7 +71,9 @@ def _array(machine: Machine, node: Json, frame: Frame) -> Value:
     following = 0
     for key, held in node["items"]:
         if isinstance(held, dict) and held.get("of") == "spread":
-            for value in listed(evaluate(machine, held["value"], frame)):
+            unpacked = listed(evaluate(machine, held["value"], frame))
+            machine.spend(len(unpacked))
+            for value in unpacked:
                 found[following] = value
                 following += 1
             continue
@@ -151,10 +158,11 @@ def _not(machine: Machine, node: Json, frame: Frame) -> Value:
     return Unknown("a condition") if truth is None else not truth
 
 
-def _closure(_machine: Machine, node: Json, frame: Frame) -> Value:
+def _closure(machine: Machine, node: Json, frame: Frame) -> Value:
     if not node["block"]:
         return Closure(None)
     # Variables are those at this moment, as PHP binds them.
+    machine.spend(len(frame.variables) // 10)
     body = Body(frame.path, frame.symbol, node["block"])
     return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
 

@@ -51,7 +51,8 @@ _DEEPEST = 40
 
 _NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _RUN = frozenset(
-    {"group", "routes", "macro", "withrouting", "each", "booted", "loadroutesusing", "when"}
+    {"withmiddleware"}
+    | {"group", "routes", "macro", "withrouting", "each", "booted", "loadroutesusing", "when"}
     | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
 )
 """Calls whose closures may make routes; those of others are left alone, as actions are."""

@@ -13,8 +13,18 @@ from rag_assets.code.frameworks.laravel.routes.values import Value
 DEEPEST: Final = 40
 """Levels of bodies within bodies: groups, files, functions."""
 
-MOST_STATEMENTS: Final = 100_000
-"""Statements that are run for one repository; loops count each turn."""
+MOST_STEPS: Final = 2_000_000
+"""Expressions that are evaluated for one repository; loops count each turn."""
+
+MOST_STEPS_OF_ONE: Final = 500_000
+"""Expressions that are evaluated for one provider."""
+
+MOST_CALLS: Final = 500
+"""Calls of one chain."""
+
+
+class Exhausted(Exception):
+    """Says that more was to be run than is run."""
 
 
 @dataclass(slots=True)

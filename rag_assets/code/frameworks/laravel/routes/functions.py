@@ -55,7 +55,10 @@ def called(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value
     if lower in FOLDERS:
         return path_below(machine, FOLDERS[lower], given, frame)
     known = _FUNCTIONS.get(lower)
-    return builtins.called(lower, given.given) if known is None else known(machine, given, frame)
+    if known is not None:
+        return known(machine, given, frame)
+    machine.spend(sum(len(one) for one in given.all if isinstance(one, str | dict)) // 10)
+    return builtins.called(lower, given.given)
 
 
 def path_below(machine: Machine, folder: str, given: Arguments, frame: Frame) -> Value:
@@ -79,6 +82,7 @@ def setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
     name = given.at(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
+    machine.spend(machine.program.settings_in(name))
     found = machine.program.setting(name, frame.path)
     if found is None:
         return Unknown(f"config('{name}')")
@@ -120,6 +124,7 @@ def _environment(machine: Machine, given: Arguments, _frame: Frame) -> Value:
 
 
 def _glob(machine: Machine, given: Arguments, frame: Frame) -> Value:
+    machine.spend(len(machine.program.paths))
     pattern = given.at(0)
     if not isinstance(pattern, str):
         return Unknown("glob()")
@@ -128,6 +133,7 @@ def _glob(machine: Machine, given: Arguments, frame: Frame) -> Value:
 
 def _module(machine: Machine, given: Arguments, _frame: Frame) -> Value:
     """The path of a file in a module: `module_path('Blog', '/routes/web.php')`."""
+    machine.spend(len(machine.program.paths))
     name, below = text_of(given.at(0)), text_of(given.at(1, default=""))
     wanted = f"{name}/{(below or '').lstrip('/')}".lower()
     found = [one for one in machine.program.paths if f"/{one.lower()}".endswith(f"/{wanted}")]

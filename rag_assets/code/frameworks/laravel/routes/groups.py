@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from rag_assets.code.frameworks.laravel.routes.values import Unknown, Value, listed, text_of
+from rag_assets.code.frameworks.laravel.routes.values import (
+    Unknown,
+    Value,
+    bounded,
+    few,
+    listed,
+    text_of,
+)
 
 Attributes: TypeAlias = dict[str, Value]
 
@@ -22,7 +29,10 @@ def joined(*parts: Value) -> str | Unknown:
         if isinstance(part, Unknown) or text is None:
             why = why or (part.why if isinstance(part, Unknown) else "no text")
         found.append(text or "")
-    return Unknown(why, "".join(found)) if why else "".join(found)
+    text = bounded("".join(found))
+    if isinstance(text, Unknown):
+        return text
+    return Unknown(why, text) if why else str(text)
 
 
 def trimmed(value: Value, characters: str = "/") -> str | Unknown:
@@ -51,7 +61,7 @@ def merged(new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool)
     inner["where"] = {**_keyed(old.get("where")), **_keyed(new.get("where"))}
     found = {**outer, **inner}
     for name in _LISTS:
-        found[name] = [*listed_of(outer.get(name)), *listed_of(inner.get(name))]
+        found[name] = few([*listed_of(outer.get(name)), *listed_of(inner.get(name))])
     return found
 
 

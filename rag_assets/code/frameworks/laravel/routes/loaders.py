@@ -6,10 +6,11 @@ import posixpath
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from rag_assets.code.frameworks.laravel.routes import registrars
+from rag_assets.code.frameworks.laravel.routes import packages, registrars
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame
+from rag_assets.code.frameworks.laravel.routes.guards import Configuration
 from rag_assets.code.frameworks.laravel.routes.program import ROOT
-from rag_assets.code.frameworks.laravel.routes.values import Closure, listed, text_of
+from rag_assets.code.frameworks.laravel.routes.values import Closure, Value, listed, text_of
 
 if TYPE_CHECKING:
     from rag_assets.code.frameworks.laravel.routes.machine import Machine
@@ -34,6 +35,16 @@ def _package(machine: Machine, given: Arguments, frame: Frame) -> None:
                 machine.load(f"{ROOT}{folder}/routes/{text_of(name)}.php", frame, stated=True)
 
 
+def _channels(machine: Machine, path: Value, frame: Frame) -> None:
+    """A file of channels brings the routes that authorize who listens to them."""
+    if isinstance(path, str) and machine.program.file_of(path, frame.path) is not None:
+        packages.broadcasting(machine, "routes", Arguments(()), frame)
+
+
+def _broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
+    packages.broadcasting(machine, "routes", Arguments(given.given[1:]), frame)
+
+
 def _configured(machine: Machine, given: Arguments, frame: Frame) -> None:
     """`withRouting`, as Laravel 11 and later have it."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
@@ -41,6 +52,7 @@ def _configured(machine: Machine, given: Arguments, frame: Frame) -> None:
     with machine.within(frame):
         if told["using"] is not None:
             machine.call(told["using"], Arguments(()), frame)
+            _channels(machine, told["channels"], frame)
             return
         prefix = "api" if told["apiPrefix"] is None else told["apiPrefix"]
         for path in listed(told["api"]):
@@ -51,6 +63,14 @@ def _configured(machine: Machine, given: Arguments, frame: Frame) -> None:
         for path in listed(told["web"]):
             registrars.group(machine, {"middleware": ["web"]}, path, frame)
         machine.call(told["then"], Arguments(()), frame)
+        _channels(machine, told["channels"], frame)
+
+
+def _guarded(machine: Machine, given: Arguments, frame: Frame) -> None:
+    """`withMiddleware`, as Laravel 11 and later have it."""
+    configuration = Configuration()
+    machine.call(given.at(0, "callback"), Arguments((configuration,)), frame)
+    configuration.applied_to(machine.guards)
 
 
 LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
@@ -60,5 +80,7 @@ LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
     "hasroute": _package,
     "hasroutes": _package,
     "withrouting": _configured,
+    "withbroadcasting": _broadcasting,
+    "withmiddleware": _guarded,
 }
 """By their names in lower case."""

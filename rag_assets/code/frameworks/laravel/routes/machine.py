@@ -12,10 +12,13 @@ from rag_assets.code.frameworks.laravel.routes.drafts import Context
 from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
 from rag_assets.code.frameworks.laravel.routes.frames import (
     DEEPEST,
-    MOST_STATEMENTS,
+    MOST_STEPS,
+    MOST_STEPS_OF_ONE,
     Arguments,
+    Exhausted,
     Frame,
 )
+from rag_assets.code.frameworks.laravel.routes.guards import Guards
 from rag_assets.code.frameworks.laravel.routes.marks import ROUTER_TYPES
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Unresolved
 from rag_assets.code.frameworks.laravel.routes.program import Function, Program
@@ -37,6 +40,10 @@ def _is_class(program: Program) -> Callable[[str], bool]:
     return lambda name: "\\" in name or name in program.classes
 
 
+_STEPS_OF_RESOURCE = 100
+_ASSUMED = 20
+"""Assumptions that are kept of one value."""
+
 _GOES_ON = object()
 """What a body gives that no `return` ends."""
 
@@ -48,6 +55,7 @@ class Machine:
         program: the repository.
         router: has the routes.
         naming: of resources.
+        guards: aliases and groups of middleware.
         macros: of the router, of routes and of registrars, by name.
         deferred: closures that a provider gave to `routes()`, with the statement.
         unresolved: what could not be told.
@@ -61,13 +69,15 @@ class Machine:
         self.program = program
         self.router = Router(_is_class(program), program.version)
         self.naming = Naming()
+        self.guards = Guards()
         self.macros: dict[tuple[str, str], Closure] = {}
         self.deferred: list[tuple[Closure, Evidence]] = []
         self.unresolved: list[Unresolved] = []
         self.loaded: set[str] = set()
         self._loading: list[str] = []
         self._assumed: list[str] = []
-        self._left = MOST_STATEMENTS
+        self._left = MOST_STEPS
+        self._left_of_one = MOST_STEPS_OF_ONE
 
     def function(self, function: Function, this: Value, given: Arguments, frame: Frame) -> Value:
         """Run a function or a method, and give what it returns."""
@@ -89,6 +99,7 @@ class Machine:
         """Run a closure, and give what it returns."""
         if closure.body is None:
             return Unknown("a function")
+        self.spend(len(closure.variables) // 10)
         inner = Frame(
             path=closure.body.path,
             symbol=closure.body.symbol,
@@ -119,6 +130,7 @@ class Machine:
             return Unknown("a file")
         if found in self._loading:
             return Unknown("a file that loads itself")
+        self.spend(len(frame.variables) // 10)
         variables = {**frame.variables, "router": ROUTER}
         inner = Frame(found, "", frame.this, variables, frame.context, frame.depth + 1)
         self.loaded.add(found)
@@ -127,6 +139,21 @@ class Machine:
             return self._returned(Body(found, "", 0), inner)
         finally:
             self._loading.pop()
+
+    def begin(self) -> None:
+        """Begin with another provider."""
+        self._left_of_one = MOST_STEPS_OF_ONE
+
+    def spend(self, steps: int) -> None:
+        """Count steps.
+
+        Raises:
+            Exhausted: there are no more of them.
+        """
+        self._left -= steps
+        self._left_of_one -= steps
+        if min(self._left, self._left_of_one) < 0:
+            raise Exhausted
 
     def chain(self, node: Mapping[str, Any], frame: Frame) -> Value:
         """The value of a chain of calls."""
@@ -151,11 +178,11 @@ class Machine:
 
     def assumed_since(self, mark: int) -> tuple[str, ...]:
         """What was noted since a mark."""
-        return tuple(self._assumed[mark:])
+        return tuple(dict.fromkeys(self._assumed[mark:]))[:_ASSUMED]
 
     def context(self, frame: Frame) -> Context:
         """What surrounds the statement that runs, with what it assumes."""
-        missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))
+        missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_ASSUMED]
         return replace(frame.context, missing=missing)
 
     @contextmanager
@@ -177,6 +204,7 @@ class Machine:
             what = ", ".join(computed) if isinstance(value.name, str) else "the name"
             self.miss(f"a resource of which {what} is computed", frame)
         else:
+            self.spend(_STEPS_OF_RESOURCE)
             Registrar(self.router, self.naming).register(value, self.context(frame))
 
     def _bind(
@@ -206,10 +234,7 @@ class Machine:
         frame.depth += 1
         try:
             for fact in self.program.body(body):
-                if self._left <= 0:
-                    self.miss("more statements than are run", frame)
-                    break
-                self._left -= 1
+                self.spend(10 + len(outer.evidence))
                 evidence = (*outer.evidence, Evidence(frame.path, fact))
                 frame.context = replace(frame.context, evidence=evidence)
                 self._assumed = []
@@ -269,6 +294,7 @@ class Machine:
 
     def _branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
         """Run a branch; what it sets is not known afterwards, unless it is sure to run."""
+        self.spend(len(frame.variables) // 10)
         before = dict(frame.variables)
         value = self._body(body, frame)
         if not sure:

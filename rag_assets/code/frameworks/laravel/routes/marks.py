@@ -41,6 +41,11 @@ CONSTRAINTS: Final = frozenset(
     {"wherealpha", "wherealphanumeric", "wherenumber", "whereuuid", "whereulid", "wherein"}
 )
 DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentredirect", "view"})
+GUARDING: Final = frozenset(
+    {"aliasmiddleware", "middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
+)
+"""What a router is asked to name middleware, in lower case."""
+
 ROUTING: Final = (
     VERBS
     | RESOURCES
@@ -49,10 +54,19 @@ ROUTING: Final = (
     | CONSTRAINTS
     | DIRECT
     | {"group", "macro", "addroute"}
+    | GUARDING
 )
 """What a router is asked to make routes, in lower case."""
 
-_LOADERS = frozenset({"loadroutesfrom", "withrouting", "loadroutesusing", "hasroute", "hasroutes"})
+_LOADERS = frozenset(
+    {"loadroutesfrom", "withrouting", "loadroutesusing", "hasroute", "hasroutes"}
+    | {"withmiddleware", "withbroadcasting"}
+)
+_CONFIGURES = frozenset(
+    {"alias", "web", "api", "group", "appendtogroup", "prependtogroup", "removefromgroup"}
+    | {"replaceingroup", "statefulapi", "throttleapi", "authenticatesessions"}
+)
+_CONFIGURATION = "Illuminate\\Foundation\\Configuration\\Middleware"
 _ROUTERS = frozenset(
     {"$router", "$route", "$r", "$this->router", "$app->router", "$this->app->router"}
     | {"$app['router']", "$this->app['router']", "app('router')", "app()->router"}
@@ -73,8 +87,6 @@ _OTHERS = frozenset(
         "dispatch",
         "bind",
         "model",
-        "middlewaregroup",
-        "aliasmiddleware",
     }
     | {"uses", "currentroutenamed", "getroutesbyname", "hasmacro", "matched", "substitutebindings"}
 )
@@ -82,6 +94,7 @@ _OTHERS = frozenset(
 
 _LONGEST = 40
 _WORDS: Final = (
+    "withMiddleware",
     *("Route::", "Route;", "outer", "outes", "Provider", "macro", "$r->", "$route->", "Route as"),
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
@@ -101,6 +114,7 @@ class Marks:
     def __init__(self, source: PhpSource) -> None:
         self._source = source
         self._routers: set[str] = set()
+        self._configurations: set[str] = set()
         self._starts: list[int] = []
         self._macro_ends = 0
         if not any(word in source.text for word in _WORDS):
@@ -111,7 +125,8 @@ class Marks:
         self._starts.sort()
 
     def __bool__(self) -> bool:
-        return bool(self._starts) or any(map(is_provider, self._source.classes))
+        classes = self._source.classes
+        return bool(self._starts) or any(is_provider(one) or is_kernel(one) for one in classes)
 
     def within(self, node: Node) -> bool:
         """Whether such a place is within a node."""
@@ -131,8 +146,11 @@ class Marks:
     def _typed(self, parameter: Node) -> None:
         """A parameter whose type is a router is one throughout the file."""
         written = self._source.tree.of(parameter.child_by_field_name("type")).lstrip("?")
-        if written and self._source.class_name(written, parameter) in ROUTER_TYPES:
+        named = self._source.class_name(written, parameter) if written else ""
+        if named in ROUTER_TYPES:
             self._routers.add(self._source.tree.of(parameter.child_by_field_name("name")))
+        elif named == _CONFIGURATION:
+            self._configurations.add(self._source.tree.of(parameter.child_by_field_name("name")))
 
     def _static(self, node: Node) -> bool:
         name = self._source.tree.of(node.child_by_field_name("name")).lower()
@@ -153,6 +171,8 @@ class Marks:
         name = tree.of(node.child_by_field_name("name")).lower()
         if name in _LOADERS:
             return True
+        if name in _CONFIGURES and self._configurations:
+            return tree.of(node.child_by_field_name("object")) in self._configurations
         if name not in ROUTING and name != "routes":
             return False
         held = node.child_by_field_name("object")
@@ -164,6 +184,11 @@ class Marks:
         if written == "$this":  # which is the router in the body of its macro
             return node.start_byte < self._macro_ends
         return written.replace('"', "'") in _ROUTERS or written in self._routers
+
+
+def is_kernel(one: ClassLike) -> bool:
+    """Whether a class extends what looks like a kernel, which names middleware."""
+    return any(parent.endswith("Kernel") for parent in one.parents)
 
 
 def is_provider(one: ClassLike) -> bool:

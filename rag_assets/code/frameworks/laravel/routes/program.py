@@ -16,6 +16,7 @@ ROOT: Final = "/@/"
 
 _FRAMEWORK: Final = "laravel/framework"
 _VERSION: Final = re.compile(r"\d{1,3}")
+_MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
@@ -76,6 +77,7 @@ class Program:
         self.functions: dict[str, Function] = {}
         self.paths: set[str] = set()
         self.version: int | None = None
+        self._lineages: dict[str, list[str]] = {}
         self._bodies: dict[Body, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
@@ -105,17 +107,20 @@ class Program:
 
     def lineage(self, name: str) -> list[str]:
         """A class, its traits and parents, nearest first; ancestors may form a circle."""
-        found: list[str] = []
+        known = self._lineages.get(name)
+        if known is not None:
+            return known
+        found: dict[str, None] = {}
         todo = [name]
-        while todo:
+        while todo and len(found) < _MOST_ANCESTORS:
             at = todo.pop()
             if at in found:
                 continue
-            found.append(at)
+            found[at] = None
             held = self.classes.get(at)
             if held is not None:
                 todo += [*held.parents, *reversed(held.traits)]
-        return found
+        return self._lineages.setdefault(name, list(found))
 
     def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
         """A method of a class or of what it inherits; None where it makes no routes.
@@ -143,6 +148,10 @@ class Program:
             if held is not None and name in held.members:
                 return held.path, held.members[name]
         return None
+
+    def settings_in(self, name: str) -> int:
+        """How many settings there are among which one of this name is looked for."""
+        return sum(len(one[1]) for one in self._settings.get(name.partition(".")[0], ())) // 10
 
     def setting(self, name: str, near: str) -> tuple[str, Any] | None:
         """The file that states a setting and its value there; None if none does.
@@ -185,9 +194,8 @@ class Program:
     def matching(self, pattern: str, near: str) -> list[str]:
         """The paths that a pattern of `glob` finds, in order."""
         for place in self._places(pattern, near):
-            parts = [re.escape(part) for part in re.split(r"\*", place)]
-            told = re.compile("[^/]*".join(parts))
-            found = sorted(path for path in self.paths if told.fullmatch(path))
+            parts = place.split("/")
+            found = sorted(path for path in self.paths if _matches(path.split("/"), parts))
             if found:
                 return found
         return []
@@ -259,6 +267,26 @@ def is_test(path: str) -> bool:
 
 def _normal(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
+
+
+def _matches(folders: Sequence[str], patterns: Sequence[str]) -> bool:
+    return len(folders) == len(patterns) and all(map(_matches_name, folders, patterns))
+
+
+def _matches_name(name: str, pattern: str) -> bool:
+    """Whether a name is as a pattern with stars says; each star takes as little as it can."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        found = name.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(name) - at >= len(rest[-1]) and name.endswith(rest[-1])
 
 
 def _states(values: Mapping[str, Any], key: str) -> bool:

@@ -23,14 +23,13 @@ file; others are bodies of closures and of statements, numbered within the file.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, ClassVar
 
 from rag_assets.code.frameworks.laravel.routes.expressions import Expressions, Json
-from rag_assets.code.frameworks.laravel.routes.marks import Marks, is_provider
+from rag_assets.code.frameworks.laravel.routes.marks import Marks, is_kernel, is_provider
 from rag_assets.code.frameworks.laravel.routes.settings import settings_of
 from rag_assets.code.frameworks.laravel.routes.targets import targets_of
-from rag_assets.code.languages.php.calls import MEMBER_CALLS
 from rag_assets.code.languages.php.classes import CLASS_ROLES, ClassLike, Method
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.model import Fact
@@ -39,6 +38,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
+_MIDDLEWARE = frozenset({"middlewareGroups", "routeMiddleware", "middlewareAliases"})
+"""Properties of kernels that name middleware."""
+
+_LONGEST_OF_KERNEL = 8_000
 _LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
 """Properties of providers that say nothing of routes."""
 
@@ -47,6 +50,10 @@ _OF_PROVIDERS = frozenset(
     | {"registerpolicies", "commands", "loadjsontranslationsfrom", "loadviewcomponentsas"}
 )
 _BRANCHES = frozenset({"if_statement", "else_if_clause", "else_clause"})
+_VALUES = frozenset(
+    {"array_creation_expression", "string", "encapsed_string", "binary_expression"}
+    | {"class_constant_access_expression", "member_access_expression"}
+)
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition", "namespace_definition"})
 _PAIR = 2
 _LONGEST = 500
@@ -91,7 +98,9 @@ class _Reader:
     def facts(self) -> Iterator[Fact]:
         """The facts of statements that may have to do with routes, and of functions around them."""
         for one in self._source.classes:
-            if is_provider(one) or self._marks.within(one.node):
+            if is_kernel(one):
+                yield from self._members(one, _MIDDLEWARE, _LONGEST_OF_KERNEL)
+            elif is_provider(one) or self._marks.within(one.node):
                 yield from self._of_class(one)
         for name, function in self._source.functions:
             if function.body is not None and self._marks.within(function.body):
@@ -110,9 +119,14 @@ class _Reader:
             for fact in self._of_function(f"{one.name}::{method.name}", method)
         ]
         yield from found
+        names = {held.name for held in one.properties} - _LISTED
+        yield from self._members(one, names, _LONGEST)
+
+    def _members(self, one: ClassLike, names: Set[str], longest: int) -> Iterator[Fact]:
+        """The properties of a class, those that are short."""
         self._symbol = one.name
         for held in one.properties:
-            if held.value is None or held.name in _LISTED or not _is_short(held.value):
+            if held.value is None or held.name not in names or _size(held.value) > longest:
                 continue
             value = self._expressions.read(held.value, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":
@@ -164,16 +178,20 @@ class _Reader:
             return False
         if held.type in {"assignment_expression", "augmented_assignment_expression"}:
             return self._within_marked(node)
+        if held.type in _VALUES:
+            return node.type == "return_statement" and _size(held) <= _LONGEST
+        return self._calls_on(held)
+
+    def _calls_on(self, held: Node) -> bool:
         chain = self._source.chain(held)
         if chain is None:
             return False
         if chain.static:
             owner = self._source.class_name(chain.root, held)
             return not owner.startswith("Illuminate\\")
-        first = chain.calls[0].name.lower()
         if chain.root == "$this":
-            return len(chain.calls) == 1 and first not in _OF_PROVIDERS
-        return not chain.root and (first == "app" or held.type in MEMBER_CALLS)
+            return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS
+        return not chain.root
 
     def _within_marked(self, node: Node) -> bool:
         around = node.parent
@@ -268,8 +286,8 @@ class _Reader:
         return start, start + len(tree.text[start : tree.start(body)].rstrip())
 
 
-def _is_short(node: Node) -> bool:
-    return node.end_byte - node.start_byte <= _LONGEST
+def _size(node: Node) -> int:
+    return node.end_byte - node.start_byte
 
 
 def _body(node: Node) -> Node | None:

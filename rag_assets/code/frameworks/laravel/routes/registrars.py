@@ -9,7 +9,7 @@ from rag_assets.code.frameworks.laravel.routes import stated
 from rag_assets.code.frameworks.laravel.routes.drafts import Draft
 from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame, Registrar
 from rag_assets.code.frameworks.laravel.routes.groups import Attributes, joined, listed_of
-from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, RESOURCES, VERBS
+from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, GUARDING, RESOURCES, VERBS
 from rag_assets.code.frameworks.laravel.routes.packages import ON_ROUTER
 from rag_assets.code.frameworks.laravel.routes.resources import (
     API_RESOURCE,
@@ -25,6 +25,7 @@ from rag_assets.code.frameworks.laravel.routes.values import (
     Unknown,
     Value,
     array,
+    few,
     is_list,
     listed,
     text_of,
@@ -44,9 +45,9 @@ _ATTRIBUTES: Final = (
     | {"namespace", "prefix", "scopebindings", "withoutscopedbindings", "withoutmiddleware"}
     | CONSTRAINTS - {"setwheres"}
 )
+_STEPS_OF_ROUTE: Final = 20
 _SILENT: Final = frozenset(
-    {"bind", "model", "aliasmiddleware", "middlewaregroup", "getroutes", "pushmiddlewaretogroup"}
-    | {"prependmiddlewaretogroup", "substituteimplicitbindingsusing", "mixin"}
+    {"bind", "model", "getroutes", "substituteimplicitbindingsusing", "mixin"}
 )
 
 
@@ -159,6 +160,7 @@ def _route(
         missing = "the methods are computed" if _any_unknown(stated_methods) else ""
         methods = tuple(one for one in stated_methods if isinstance(one, str))
         position = 1
+    machine.spend(_STEPS_OF_ROUTE)
     action = given.at(position + 1, "action")
     chosen = _compiled(action, attributes) if attributes else action
     context = machine.context(frame)
@@ -252,11 +254,11 @@ def _attribute(held: Attributes, name: str, given: Arguments) -> Attributes:
     if name in CONSTRAINTS:
         return {"where": {**keyed(held.get("where")), **stated.wheres(name, given)}}
     if name == "can":
-        return {"can": [*listed_of(held.get("can")), stated.ability(given)]}
+        return {"can": few([*listed_of(held.get("can")), stated.ability(given)])}
     if name == "middleware":
         return {key: stated.names(given)}
     if name == "withoutmiddleware":
-        return {key: [*listed_of(held.get(key)), *listed(given.at(0))]}
+        return {key: few([*listed_of(held.get(key)), *listed(given.at(0))])}
     return {key: given.all[0] if given.all else True}
 
 
@@ -283,7 +285,12 @@ def _patterns(machine: Machine, given: Arguments) -> None:
     machine.router.patterns |= {str(key): value for key, value in found.items()}
 
 
+def _guarding(name: str) -> Callable[[Machine, Arguments], None]:
+    return lambda machine, given: machine.guards.of_router(name, given)
+
+
 _SETTINGS: Final[Mapping[str, Callable[[Machine, Arguments], None]]] = {
+    **{name: _guarding(name) for name in GUARDING},
     "resourceverbs": _verbs,
     "resourceparameters": _parameters,
     "singularresourceparameters": _singular,

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from rag_assets.code.frameworks.laravel.routes.drafts import Context
-from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Frame
+from rag_assets.code.frameworks.laravel.routes.evaluation import evaluate
+from rag_assets.code.frameworks.laravel.routes.frames import Arguments, Exhausted, Frame
 from rag_assets.code.frameworks.laravel.routes.machine import Machine
 from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Routes, Unresolved
@@ -14,6 +15,7 @@ from rag_assets.code.frameworks.laravel.routes.program import ROOT, Program, is_
 from rag_assets.code.frameworks.laravel.routes.values import Body, Instance, Value
 from rag_assets.code.model import Fact, FileFacts
 
+KERNEL = "Illuminate\\Foundation\\Http\\Kernel"
 _ROUTES = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"
 _MAKES = VERBS | RESOURCES | DIRECT | {"group"}
 
@@ -27,8 +29,21 @@ def routes_of(files: Iterable[FileFacts]) -> Routes:
     Args:
         files: of it.
     """
+    machine = run_of(files)
+    return _result(machine)
+
+
+def run_of(files: Iterable[FileFacts]) -> Machine:
+    """A run of all that makes routes of a repository.
+
+    Args:
+        files: of it.
+    """
     program = Program(files)
     machine = Machine(program)
+    for name in program.classes:
+        if KERNEL in program.lineage(name):
+            _kernel(machine, name)
     providers = list(_providers(program))
     for name in providers:
         _enter(machine, name, ("register", "configurePackage"))
@@ -40,7 +55,21 @@ def routes_of(files: Iterable[FileFacts]) -> Routes:
         if path.endswith("bootstrap/app.php") and not is_test(path):
             first = Evidence(path, program.body(Body(path, "", 0))[0])
             _run(machine, partial(machine.load, ROOT + path, _frame(path), stated=False), first)
-    return _result(machine)
+    return machine
+
+
+def _kernel(machine: Machine, name: str) -> None:
+    """The middleware that a kernel names."""
+    fact = Fact("declares", 0, 0)
+
+    def read() -> Value:
+        told = []
+        for one in ("middlewareGroups", "routeMiddleware", "middlewareAliases"):
+            held = machine.program.member(name, one)
+            told.append(None if held is None else evaluate(machine, held[1], _frame(held[0])))
+        machine.guards.of_kernel(*told)
+
+    _run(machine, read, Evidence(machine.program.classes[name].path, fact))
 
 
 def _providers(program: Program) -> Iterator[str]:
@@ -81,10 +110,13 @@ def _booted(machine: Machine, name: str) -> None:
 
 
 def _run(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
+    machine.begin()
     try:
         run()
     except RecursionError:
         machine.unresolved.append(Unresolved("what lies too deep", evidence))
+    except Exhausted:
+        machine.unresolved.append(Unresolved("more statements than are run", evidence))
 
 
 def _frame(path: str) -> Frame:

@@ -5,6 +5,8 @@ An array is a dict: its keys are strings and whole numbers, as in PHP.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -76,6 +78,26 @@ class Closure:
 Value: TypeAlias = Any
 
 
+LONGEST: Final = 2_000
+"""Characters of a text, and elements of an array, that are kept; what is longer is unknown."""
+
+_MANY: Final = 100
+_LARGEST: Final = 1 << 63
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def bounded(value: Value) -> Value:
+    """A value, if it is not too large to be kept."""
+    if isinstance(value, str | dict) and len(value) > LONGEST:
+        return Unknown("a long text" if isinstance(value, str) else "a long array")
+    return value
+
+
+def few(values: Iterable[Value]) -> list[Value]:
+    """The first of many values: no route has as many middleware as are kept."""
+    return [value for value, _ in zip(values, range(_MANY), strict=False)]
+
+
 def array(values: Iterable[Value]) -> dict[str | int, Value]:
     """An array of values without keys."""
     return dict(enumerate(values))
@@ -98,10 +120,9 @@ def key_of(value: Value) -> str | int | None:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):
-        canonical = value.lstrip("-").isdigit() and str(int(value)) == value
-        return int(value) if canonical else value
+        return int(value) if _WHOLE.fullmatch(value) else value
     if isinstance(value, int | float):
-        return int(value)
+        return int(value) if math.isfinite(value) else 0
     return "" if value is None else None
 
 
@@ -111,6 +132,10 @@ def text_of(value: Value) -> str | None:
         return ""
     if value is True:
         return "1"
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return None
     return str(value) if isinstance(value, str | int | float) else None
 
 

@@ -1,0 +1,30 @@
+"""The classes that the names of middleware stand for in a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from rag_assets.code.frameworks.laravel.routes.guards import Configuration
+from rag_assets.code.frameworks.laravel.routes.resolver import run_of
+from rag_assets.code.model import FileFacts
+
+_WITHOUT_KERNEL: Final = 11
+"""Since this version, the framework itself names its middleware."""
+
+
+def middleware_of(files: Iterable[FileFacts]) -> Mapping[str, tuple[str, ...]]:
+    """The classes of each alias and each group of middleware, in order.
+
+    Kernels state them, or `withMiddleware`, or calls on the router by providers. Parameters are
+    left out: `throttle:api` in a group is the class that `throttle` stands for. A name that only
+    a package explains is not here.
+
+    Args:
+        files: of a repository.
+    """
+    machine = run_of(files)
+    late = (machine.program.version or 0) >= _WITHOUT_KERNEL
+    if late and not machine.guards.aliases:
+        Configuration().applied_to(machine.guards)
+    return machine.guards.classes()
