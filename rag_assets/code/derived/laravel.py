@@ -8,6 +8,7 @@ from typing import TypeAlias
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.frameworks.laravel.models import Model, models_of
+from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
 from rag_assets.code.frameworks.laravel.tables import Table, Tables, tables_of
@@ -25,13 +26,13 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     """The routes and tables of a repository of Laravel."""
     php = [one for one in files if one.language in {"php", "sql"}]
     routes, tables = routes_of(php), tables_of(php)
-    models = models_of(php)
+    models, guards = models_of(php), middleware_of(php)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
             by_table.setdefault(model.table, []).append(model)
     documents = [
-        *map(_route, routes.routes),
+        *(_route(one, guards) for one in routes.routes),
         *(_table(one, by_table.get(name, ())) for name, one in tables.tables.items()),
         *_unmade_tables(tables, by_table),
     ]
@@ -46,7 +47,7 @@ def _told(reason: str, path: str, fact: Fact) -> str:
     return f"{path}:{fact.line_start} {reason}"
 
 
-def _route(route: Route) -> DerivedDocument:
+def _route(route: Route, guards: Mapping[str, Sequence[str]]) -> DerivedDocument:
     methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
     path = "/" + route.uri.lstrip("/")
@@ -64,7 +65,9 @@ def _route(route: Route) -> DerivedDocument:
         *_line("incomplete", "; ".join(route.missing)),
     )
     called = route_keys(route.methods, path, route.name)
-    return DerivedDocument("route", ROUTE + name, called, lines, tuple(_of_route(route, path)))
+    return DerivedDocument(
+        "route", ROUTE + name, called, lines, tuple(_of_route(route, path, guards))
+    )
 
 
 def _action(route: Route) -> str:
@@ -88,7 +91,7 @@ def _parameters(route: Route) -> Iterator[str]:
         yield f"{one.name} ({', '.join(more)})" if more else one.name
 
 
-def _of_route(route: Route, path: str) -> Iterator[Statement]:
+def _of_route(route: Route, path: str, guards: Mapping[str, Sequence[str]]) -> Iterator[Statement]:
     if not route.evidence:
         return
     *groups, last = route.evidence
@@ -101,6 +104,10 @@ def _of_route(route: Route, path: str) -> Iterator[Statement]:
         guard = one.partition(":")[0]
         held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
         yield _stated("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
+        for name in guards.get(guard, ()):
+            # A group names classes and other names, with what they are given after a colon.
+            bare = name.partition(":")[0]
+            yield _stated("guarded_by", bare if "\\" in bare else MIDDLEWARE + bare, held)
     for method in route.methods:
         if method != "HEAD" and not route.fallback:
             yield _stated("serves", ENDPOINT + endpoint_of(method, path), last)
