@@ -67,6 +67,8 @@ class Program:
         paths: of all files.
         version: of the framework that its manifest asks for, the first number; None if it is not
             known.
+        providers: classes that applications list as providers, in order, by their folder.
+        registered: what looks like the class of a provider in statements of classes.
 
     Args:
         files: of the repository: those of PHP, and its manifest.
@@ -77,6 +79,8 @@ class Program:
         self.functions: dict[str, Function] = {}
         self.paths: set[str] = set()
         self.version: int | None = None
+        self.providers: dict[str, dict[str, None]] = {}
+        self.registered: set[str] = set()
         self._lineages: dict[str, list[str]] = {}
         self._bodies: dict[Body, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
@@ -151,7 +155,8 @@ class Program:
 
     def settings_in(self, name: str) -> int:
         """How many settings there are among which one of this name is looked for."""
-        return sum(len(one[1]) for one in self._settings.get(name.partition(".")[0], ())) // 10
+        files = name.split(".")[:-1]
+        return sum(len(one[1]) for file in files for one in self._settings.get(file, ())) // 10
 
     def setting(self, name: str, near: str) -> tuple[str, Any] | None:
         """The file that states a setting and its value there; None if none does.
@@ -162,11 +167,15 @@ class Program:
             name: dotted, the file's name first.
             near: path of the file that asks; the nearest folder with settings counts.
         """
-        file, _, key = name.partition(".")
-        stated = [one for one in self._settings.get(file, ()) if _states(one[1], key)]
-        if not stated:
+        path, values, key = "", None, name
+        # A package's settings have its name before that of their file.
+        while values is None and "." in key:
+            file, _, key = key.partition(".")
+            stated = [one for one in self._settings.get(file, ()) if _states(one[1], key)]
+            if stated:
+                path, values = max(stated, key=lambda one: _shared(one[0], near))
+        if values is None:
             return None
-        path, values = max(stated, key=lambda one: _shared(one[0], near))
         if key in values:
             return path, values[key]
         below = [one[len(key) + 1 :] for one in values if one.startswith(f"{key}.")]
@@ -220,6 +229,10 @@ class Program:
                 self._constants.setdefault((fact.symbol, fact.values["name"]), fact.values["value"])
             elif fact.kind == "configuration":
                 name = posixpath.basename(one.path).removesuffix(".php")
+                if name in {"app", "providers"}:
+                    root = posixpath.dirname(posixpath.dirname(one.path))
+                    listed = self.providers.setdefault(f"{root}/" if root else "", {})
+                    listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
                 self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
             else:
                 self._of_class(one.path, fact)
@@ -244,6 +257,8 @@ class Program:
 
     def _statement(self, path: str, fact: Fact) -> None:
         values = fact.values
+        if fact.symbol:
+            self.registered.update(_providers_in(values))
         owner, _, name = fact.symbol.partition("::")
         held = self.classes.get(owner)
         if values["op"] == "member":
@@ -287,6 +302,19 @@ def _matches_name(name: str, pattern: str) -> bool:
             return False
         at = found + len(part)
     return len(name) - at >= len(rest[-1]) and name.endswith(rest[-1])
+
+
+def _providers_in(value: Any) -> Iterator[str]:
+    """What looks like the class of a provider, wherever it is in a statement."""
+    todo: list[Any] = [value]
+    while todo:
+        at = todo.pop()
+        if isinstance(at, str) and at.endswith("Provider"):
+            yield at
+        elif isinstance(at, Mapping):
+            todo += at.values()
+        elif isinstance(at, list):
+            todo += at
 
 
 def _states(values: Mapping[str, Any], key: str) -> bool:

@@ -191,7 +191,8 @@ class _Reader:
             return not owner.startswith("Illuminate\\")
         if chain.root == "$this":
             return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS
-        return not chain.root
+        registers = chain.calls[0].name.lower() == "register"
+        return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 
     def _within_marked(self, node: Node) -> bool:
         around = node.parent

@@ -12,6 +12,7 @@ from rag_assets.code.frameworks.laravel.routes.machine import Machine
 from rag_assets.code.frameworks.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Routes, Unresolved
 from rag_assets.code.frameworks.laravel.routes.program import ROOT, Program, is_test
+from rag_assets.code.frameworks.laravel.routes.providers import providers_of
 from rag_assets.code.frameworks.laravel.routes.values import Body, Instance, Value
 from rag_assets.code.model import Fact, FileFacts
 
@@ -44,7 +45,7 @@ def run_of(files: Iterable[FileFacts]) -> Machine:
     for name in program.classes:
         if KERNEL in program.lineage(name):
             _kernel(machine, name)
-    providers = list(_providers(program))
+    providers = list(providers_of(program))
     for name in providers:
         _enter(machine, name, ("register", "configurePackage"))
     for name in providers:
@@ -70,24 +71,6 @@ def _kernel(machine: Machine, name: str) -> None:
         machine.guards.of_kernel(*told)
 
     _run(machine, read, Evidence(machine.program.classes[name].path, fact))
-
-
-def _providers(program: Program) -> Iterator[str]:
-    """Providers that have something to run, those of the application first."""
-    found = [
-        (not one.path.startswith("app/"), one.path, name)
-        for name, one in program.classes.items()
-        if not one.abstract and not is_test(one.path) and _is_provider(program, name)
-    ]
-    yield from (name for _, _, name in sorted(found))
-
-
-def _is_provider(program: Program, name: str) -> bool:
-    *own, last = program.lineage(name)
-    return bool(own) and any(
-        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
-        for one in (*own, last)
-    )
 
 
 def _enter(machine: Machine, name: str, methods: Iterable[str]) -> None:

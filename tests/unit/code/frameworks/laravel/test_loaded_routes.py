@@ -10,6 +10,7 @@ from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.frameworks.laravel.routes.model import Route, Routes
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
 from rag_assets.code.model import FileFacts
+from tests.cost import assert_linear
 
 WEB = "<?php use Illuminate\\Support\\Facades\\Route;\n"
 ONE = WEB + "Route::get('one', 'C@one')->name('one');"
@@ -273,3 +274,71 @@ def test_files_of_no_routes_have_no_facts_of_them() -> None:
     }"""
     kinds = {fact.kind for fact in read(text).facts}
     assert kinds.isdisjoint({"routing", "routes_to", "configuration"})
+
+
+def test_providers_run_in_the_order_in_which_they_are_listed() -> None:
+    def adds(uri: str) -> str:
+        return f"public function boot() {{ Route::get('{uri}', 'C@{uri}'); }}"
+
+    files = {
+        "app/A.php": provider(adds("a"), name="AProvider", space="App"),
+        "app/B.php": provider(adds("b"), name="BProvider", space="App"),
+        "modules/C.php": provider(adds("c"), name="CProvider", space="Mod"),
+        "bootstrap/providers.php": """<?php return [
+            Mod\\CProvider::class, App\\BProvider::class, App\\AProvider::class,
+        ];""",
+    }
+    assert [route.uri for route in routes(files).routes] == ["c", "b", "a"]
+    files["config/app.php"] = """<?php use Illuminate\\Support\\ServiceProvider;
+        return ['name' => env('NAME'), 'providers' => ServiceProvider::defaultProviders()->merge([
+            App\\BProvider::class, App\\AProvider::class, Mod\\CProvider::class,
+        ])->toArray()];"""
+    del files["bootstrap/providers.php"]
+    assert [route.uri for route in routes(files).routes] == ["b", "a", "c"]
+
+
+def test_a_provider_that_the_application_does_not_list_does_not_run() -> None:
+    files = {
+        "app/A.php": provider(
+            """public function register() { $this->app->register(NamedProvider::class); }
+            public function boot() { Route::get('a', 'C@a'); }""",
+            name="AProvider",
+            space="App",
+        ),
+        "app/B.php": provider(
+            "public function boot() { Route::get('b', 'C@b'); }", name="BProvider", space="App"
+        ),
+        "app/Named.php": provider(
+            "public function boot() { Route::get('n', 'C@n'); }", name="NamedProvider", space="App"
+        ),
+        "packages/C.php": provider("public function boot() { Route::get('c', 'C@c'); }"),
+    }
+    assert [route.uri for route in routes(files).routes] == ["a", "b", "n", "c"]
+    files["bootstrap/providers.php"] = "<?php return [App\\AProvider::class];"
+    assert [route.uri for route in routes(files).routes] == ["a", "n", "c"]
+
+
+def test_settings_of_a_package_have_its_name_before_their_file() -> None:
+    body = """public function boot() {
+        Route::prefix(config('blog.panel.route'))->group(fn () => Route::get('one', 'C@one'));
+    }"""
+    files = {
+        "src/A.php": provider(body),
+        "config/panel.php": "<?php return ['route' => env('BLOG_ROUTE', 'panel')];",
+    }
+    assert [route.uri for route in routes(files).routes] == ["panel/one"]
+
+
+@pytest.mark.slow
+def test_resolving_takes_linear_time() -> None:
+    def work(size: int) -> None:
+        groups = "".join(
+            f"Route::prefix('p{i}')->middleware(['web', 'auth'])->group(function () {{"
+            f"  Route::resource('r{i}', 'R{i}Controller'); Route::get('x', 'C@x'); }});"
+            for i in range(size)
+        )
+        body = "public function boot() { require base_path('routes/web.php'); }"
+        found = routes({"app/A.php": provider(body), "routes/web.php": WEB + groups})
+        assert len(found.routes) == 8 * size
+
+    assert_linear(work, 40)
