@@ -25,8 +25,9 @@ _INVOKED = "__invoke"
 def derive(files: Sequence[FileFacts]) -> Derivation:
     """The routes and tables of a repository of Laravel."""
     php = [one for one in files if one.language in {"php", "sql"}]
-    routes, tables = routes_of(php), tables_of(php)
-    models, guards = models_of(php), middleware_of(php)
+    # The manifest tells the version, by which its router differs.
+    routes, tables = routes_of(files), tables_of(php)
+    models, guards = models_of(php), middleware_of(files)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
