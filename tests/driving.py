@@ -33,6 +33,7 @@ from rag_assets.storage.catalog.lock import Holder
 from tests.installation import Installation
 
 _MOST_RUNS = 50
+_LOCK_SECONDS = 30.0
 
 
 def tenant_named_after(request: pytest.FixtureRequest) -> str:
@@ -73,7 +74,9 @@ class Driver:
         reconcile_tenants(catalog, self.session.settings)
         record = catalog.tenants.get(tenant_id)
         tenant = self.session.embedders.tenant(record)
-        with catalog.lock.hold(tenant_id, Holder.here("a test")) as held:
+        holder = Holder.here("a test")
+        # The lock of a process that was killed is freed when the database notices.
+        with catalog.lock.hold(tenant_id, holder, wait_seconds=_LOCK_SECONDS) as held:
             yield TenantContext(
                 tenant=tenant,
                 ref=record.ref,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from importlib import import_module
+from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +19,15 @@ PARSE_SECONDS: Final = 10.0
 
 _SLICE: Final = 1 << 16
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
+
+
+@dataclass(slots=True)
+class _Alike:
+    """The nodes of a type, with their places in the order of the text, and where they begin."""
+
+    positions: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
 
 
 class SyntaxTree:
@@ -66,6 +77,48 @@ class SyntaxTree:
     def of(self, node: Node | None) -> str:
         """The text of a node; "" of none."""
         return "" if node is None else self.text[self.start(node) : self.end(node)]
+
+    def nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
+        """The nodes of these types, outer ones before inner ones, in the order of the text.
+
+        Args:
+            types: of the grammar's nodes.
+            within: where to look, that node included; the whole tree without one.
+        """
+        found: list[tuple[int, Node]] = []
+        for one in types & self._by_type.keys():
+            alike = self._by_type[one]
+            if within is None:
+                found += zip(alike.positions, alike.nodes, strict=True)
+                continue
+            first = bisect_left(alike.starts, within.start_byte)
+            last = bisect_left(alike.starts, within.end_byte, first)
+            end = within.end_byte
+            found += (
+                (position, node)
+                for position, node in zip(
+                    alike.positions[first:last], alike.nodes[first:last], strict=True
+                )
+                if node.end_byte <= end
+            )
+        found.sort(key=itemgetter(0))
+        return [node for _, node in found]
+
+    @cached_property
+    def _by_type(self) -> dict[str, _Alike]:
+        """The named nodes by type: many readers ask for some, and walking the tree is slow."""
+        found: dict[str, _Alike] = {}
+        todo = [self.root]
+        position = 0
+        while todo:
+            node = todo.pop()
+            alike = found.get(node.type) or found.setdefault(node.type, _Alike())
+            alike.positions.append(position)
+            alike.starts.append(node.start_byte)
+            alike.nodes.append(node)
+            position += 1
+            todo.extend(reversed(node.named_children))
+        return found
 
 
 def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:

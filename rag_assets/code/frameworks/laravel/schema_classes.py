@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.code.frameworks.laravel.schema_php import PhpReader, Scope
-from rag_assets.code.languages.tree import descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -65,9 +64,8 @@ def php_classes(reader: PhpReader) -> Iterator[PhpClass]:
     Args:
         reader: of the file.
     """
-    for node in descendants(reader.tree.root):
-        if node.type in _CLASSES:
-            yield _read(reader, node)
+    for node in reader.tree.nodes(_CLASSES):
+        yield _read(reader, node)
 
 
 def _read(reader: PhpReader, node: Node) -> PhpClass:

@@ -39,6 +39,7 @@ _KERNEL = {
     "middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases", "middlewarePriority",
 }  # fmt: skip
 _BINDINGS = frozenset({"bindings", "singletons"})
+_CALLS = CALLS - {"object_creation_expression"}
 _Values = Mapping[str, Any]
 
 
@@ -59,12 +60,11 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
 def _chains(source: PhpSource) -> Iterator[Chain]:
     """The chains of calls in order, each once: its calls are nodes within each other."""
     known: set[int] = set()
-    for node in descendants(source.tree.root):
-        if node.type in CALLS and node.type != "object_creation_expression":
-            chain = None if node.id in known else source.chain(node)
-            if chain is not None:
-                known.update(call.node.id for call in chain.calls)
-                yield chain
+    for node in source.tree.nodes(_CALLS):
+        chain = None if node.id in known else source.chain(node)
+        if chain is not None:
+            known.update(call.node.id for call in chain.calls)
+            yield chain
 
 
 def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Values]]:

@@ -15,17 +15,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.code.languages.php.calls import MEMBER_CALLS
+from rag_assets.code.languages.php.calls import CALLS, CLOSURES, MEMBER_CALLS
 from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
 from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.source import PhpSource
-from rag_assets.code.languages.tree import descendants
 from rag_assets.code.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_CLOSURES = frozenset({"anonymous_function", "arrow_function"})
+_ASSIGNING = CLOSURES | {"assignment_expression"}
 _NAMED = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 
 
@@ -105,11 +104,11 @@ def _types(source: PhpSource, method: Method, around: ClassLike | None) -> dict[
     if method.body is None:
         return types
     assigned: dict[str, set[str]] = {}
-    for node in descendants(method.body):
-        if node.type in _CLOSURES:
+    for node in source.tree.nodes(_ASSIGNING, method.body):
+        if node.type in CLOSURES:
             for parameter in parameters_of(source.tree, node, source.scope_at(node)):
                 assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
-        elif node.type == "assignment_expression":
+        else:
             name = source.tree.of(node.child_by_field_name("left"))
             assigned.setdefault(name, set()).add(_created(source, node))
     # A name that stands for several things stands for none that is known.
@@ -136,7 +135,12 @@ def _calls(
     source: PhpSource, body: _Body, into: frozenset[str] = frozenset({"anonymous_class"})
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
-    for node in descendants(body.node, into=into):
+    inner_end = -1
+    for node in source.tree.nodes(CALLS | into, body.node):
+        if node.start_byte < inner_end:
+            continue
+        if node.type in into:
+            inner_end = node.end_byte
         stated = _called(source, node, body.types)
         if stated is not None and stated not in seen:
             seen.add(stated)

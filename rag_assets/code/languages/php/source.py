@@ -17,11 +17,13 @@ from rag_assets.code.languages.php.classes import (
 )
 from rag_assets.code.languages.php.names import Scope, scopes_of
 from rag_assets.code.languages.php.values import COMPUTED, Constants, Value, value_of
-from rag_assets.code.languages.tree import SyntaxTree, descendants
+from rag_assets.code.languages.tree import SyntaxTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_CLASSES = frozenset(CLASS_ROLES)
+_FUNCTIONS = frozenset({"function_definition"})
 _RELATIVE = frozenset({"self", "static"})
 
 
@@ -54,9 +56,7 @@ class PhpSource:
     def classes(self) -> tuple[ClassLike, ...]:
         """All classes, interfaces, traits and enums, in order."""
         return tuple(
-            class_of(self.tree, node, self.scope_at(node))
-            for node in descendants(self.tree.root)
-            if node.type in CLASS_ROLES
+            class_of(self.tree, node, self.scope_at(node)) for node in self.tree.nodes(_CLASSES)
         )
 
     @cached_property
@@ -68,8 +68,7 @@ class PhpSource:
         """All functions outside of classes, by their fully qualified names."""
         return tuple(
             (self.scope_at(node).within(found.name), found)
-            for node in descendants(self.tree.root)
-            if node.type == "function_definition"
+            for node in self.tree.nodes(_FUNCTIONS)
             for found in (method_of(self.tree, node, self.scope_at(node)),)
         )
 

@@ -10,7 +10,7 @@ from rag_assets.code.languages.php.calls import MEMBER_CALLS, Chain
 from rag_assets.code.languages.php.classes import CLASS_ROLES, ClassLike, Method
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.values import elements
-from rag_assets.code.languages.tree import descendants, is_comment
+from rag_assets.code.languages.tree import is_comment
 from rag_assets.code.languages.units import covering
 from rag_assets.code.model import Role, Unit
 
@@ -135,10 +135,8 @@ def _is_relation(source: PhpSource, method: Method) -> bool:
     """Whether a method returns what a call of a relation on `$this` begins."""
     if method.body is None or method.static or method.parameters:
         return False
-    for node in descendants(method.body):
-        if node.type in MEMBER_CALLS and source.tree.of(node.child_by_field_name("object")) == (
-            "$this"
-        ):
+    for node in source.tree.nodes(MEMBER_CALLS, method.body):
+        if source.tree.of(node.child_by_field_name("object")) == "$this":
             called = source.tree.of(node.child_by_field_name("name")).lower()
             if called in _RELATIONS:
                 return True
@@ -215,8 +213,7 @@ def _signature(source: PhpSource, node: Node) -> str:
 
 
 def _cuts(source: PhpSource, node: Node) -> tuple[int, ...]:
-    ends = (n for n in descendants(node) if n.type in _STATEMENTS)
-    return tuple(sorted({source.tree.end(end) for end in ends}))
+    return tuple(sorted({source.tree.end(n) for n in source.tree.nodes(_STATEMENTS, node)}))
 
 
 def _outermost(units: Iterable[Unit]) -> list[Unit]:

@@ -9,7 +9,6 @@ from rag_assets.code.frameworks.laravel.routes.expressions import LOADS
 from rag_assets.code.languages.php.calls import MEMBER_CALLS
 from rag_assets.code.languages.php.classes import ClassLike
 from rag_assets.code.languages.php.source import PhpSource
-from rag_assets.code.languages.tree import descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -101,6 +100,7 @@ _WORDS: Final = (
 )
 """One of these is in every text that has such a place; most texts have none."""
 
+_TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
@@ -119,10 +119,9 @@ class Marks:
         self._macro_ends = 0
         if not any(word in source.text for word in _WORDS):
             return
-        for node in descendants(source.tree.root):
-            if self._tells(node):
-                self._starts.append(node.start_byte)
-        self._starts.sort()
+        self._starts = [
+            node.start_byte for node in source.tree.nodes(_TELLING) if self._tells(node)
+        ]
 
     def __bool__(self) -> bool:
         classes = self._source.classes
@@ -141,7 +140,7 @@ class Marks:
             return False
         if node.type == "scoped_call_expression":
             return self._static(node)
-        return node.type in MEMBER_CALLS and self._member(node)
+        return self._member(node)
 
     def _typed(self, parameter: Node) -> None:
         """A parameter whose type is a router is one throughout the file."""
