@@ -8,7 +8,7 @@ from typing import Final
 
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.model import Clarification
-from rag_assets.storage.catalog.relations import FoundSymbol
+from rag_assets.storage.catalog.found_relations import FoundSymbol
 
 _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
 _MOST_WORDS: Final = 12

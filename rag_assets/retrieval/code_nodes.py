@@ -19,7 +19,7 @@ from rag_assets.code.relations import (
     UNNAMED,
 )
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.storage.catalog.relations import FoundEdge, FoundSymbol
+from rag_assets.storage.catalog.found_relations import FoundEdge, FoundSymbol
 
 PREFIXES = {
     TABLE: "table",

@@ -22,14 +22,14 @@ from rag_assets.retrieval.code_nodes import (
     other_node,
 )
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.relations import (
+from rag_assets.storage.catalog.found_relations import (
     Direction,
     FoundDocument,
     FoundEdge,
     FoundSymbol,
     Readable,
-    RelationQuery,
 )
+from rag_assets.storage.catalog.relations import RelationQuery
 
 MOST_EDGES = 2_000
 """Edges that are read for one step."""
@@ -49,7 +49,8 @@ class View:
     def named(self, name: str) -> list[FoundSymbol]:
         """Definitions by a qualified name, or by what people call them."""
         wanted = name.lstrip("\\").replace("@", "::")
-        exactly = self.defined([name]) or self.defined([wanted])
+        defined = self.defined([*dict.fromkeys([name, wanted])])
+        exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
             return exactly or self._permitted(self.query.called(self.readable, keys_of(name)))
         # Only what is qualified, or named after its file, cannot mean anything else.
@@ -85,20 +86,29 @@ class View:
         return self._permitted(self.query.within(self.readable, uris)) if uris else []
 
     def edges(
-        self, nodes: Sequence[str], direction: Direction, without: Collection[str] = ()
+        self,
+        nodes: Sequence[str],
+        direction: Direction,
+        *,
+        files: Sequence[str] = (),
+        without: Collection[str] = (),
     ) -> list[FoundEdge]:
-        """The edges that begin or end at nodes, those of some kinds left out."""
-        found = self.query.edges(self.readable, nodes, direction, MOST_EDGES, without)
-        return self._resolved(self._permitted(found))
+        """The edges that begin or end at nodes.
 
-    def edges_of_files(
-        self, nodes: Sequence[str], without: Collection[str] = ()
-    ) -> list[FoundEdge]:
-        """What files state outside of their definitions, of those among nodes."""
-        uris = [name.removeprefix(FILE) for name in nodes if name.startswith(FILE)]
-        if not uris:
-            return []
-        found = self.query.of_files(self.readable, uris, MOST_EDGES, without)
+        Args:
+            nodes, direction, without: see RelationQuery.edges.
+            files: of which, unless others' edges alone are asked for, what they state outside of
+                their definitions is read too.
+        """
+        uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
+        found = self.query.edges(
+            self.readable,
+            nodes,
+            direction,
+            MOST_EDGES,
+            files=uris if direction != "in" else (),
+            without=without,
+        )
         return self._resolved(self._permitted(found))
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
@@ -153,9 +163,8 @@ class View:
             if node is not None and node.uri is not None:
                 first.setdefault((key[0], FILE + node.uri), key[1])
         names = dict.fromkeys(name for _, name in (*keys, *first))
-        found = self.edges([*names], direction, without)
-        if direction != "in":
-            found += self.edges_of_files([name for _, name in keys], without)
+        files = [name for _, name in keys]
+        found = self.edges([*names], direction, files=files, without=without)
         return [_of_definition(edge, first) for edge in found]
 
     def ends(

@@ -13,15 +13,16 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from rag_assets.code.relations import MEMBER
-from rag_assets.retrieval.code_nodes import Node, NodeKey, relation_of
+from rag_assets.retrieval.code_nodes import Node, NodeKey, relation_of, stated_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.walk import MOST_NODES
-from rag_assets.storage.catalog.relations import FoundEdge
+from rag_assets.storage.catalog.found_relations import FoundEdge
 
 _OUT, _IN = 0, 1
+_Crowds: TypeAlias = Counter[tuple[NodeKey, str, int]]
 _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
     {
         "routes_to": (1.0, 0.8),
@@ -59,6 +60,9 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
     }
 )
 """Shares of relevance that flow from what is stated of to what it names, and back."""
+
+_HIGHEST: Final = 1.0, 0.95
+"""No relation has a higher share, in either direction."""
 
 _OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
 """Relations that documents state, which define nothing themselves."""
@@ -129,6 +133,16 @@ def flow(
     return spread.found(frozenset(wanted))
 
 
+def _starts(edge: FoundEdge) -> tuple[tuple[NodeKey, int], tuple[NodeKey, int]]:
+    return ((edge.source, stated_of(edge)), _OUT), ((edge.source, edge.target), _IN)
+
+
+def _crowds(edges: Sequence[FoundEdge], frontier: frozenset[NodeKey]) -> _Crowds:
+    """How many edges of a kind there are at each node in each direction."""
+    ends = ((start, edge.kind, way) for edge in edges for start, way in _starts(edge))
+    return Counter(end for end in ends if end[0] in frontier)
+
+
 class _Spread:
     """Relevance of nodes, from step to step."""
 
@@ -150,12 +164,12 @@ class _Spread:
         if not best:
             return []
         edges = self._view.edges_at(best, self._nodes, "both", _WEAK)
-        known = self._view.ends(edges, self._nodes)
+        crowds = _crowds(edges, frozenset(best))
+        known = self._view.ends(self._relevant(edges, crowds), self._nodes)
         ways = list(self._ways(edges, known, frozenset(best)))
-        crowds = Counter((start, kind, way) for start, _, kind, way, _ in ways)
         new: dict[NodeKey, float] = {}
         for start, end, kind, way, edge in ways:
-            share = _WEIGHTS.get(kind, _OTHER)[way] / (1 + math.log2(crowds[start, kind, way]))
+            share = _WEIGHTS.get(kind, _OTHER)[way] / (1 + math.log2(crowds[start, edge.kind, way]))
             score = self._scores[start] * share * edge.confidence
             if kind in _OF_DOCUMENTS:
                 held = edge.document_id
@@ -173,6 +187,22 @@ class _Spread:
             self._scores[key] = new[key]
             self._nodes[key] = known[key]
         return kept
+
+    def _relevant(self, edges: Sequence[FoundEdge], crowds: _Crowds) -> list[FoundEdge]:
+        """The edges along which enough may flow: what the others lead to need not be looked up."""
+
+        def most(edge: FoundEdge) -> float:
+            return max(
+                self._scores.get(start, 0.0) * _HIGHEST[way] / (1 + math.log2(count))
+                for start, way in _starts(edge)
+                if (count := crowds[start, edge.kind, way])
+            )
+
+        return [
+            edge
+            for edge in edges
+            if edge.kind in _OF_DOCUMENTS or most(edge) * edge.confidence >= _LEAST
+        ]
 
     def found(self, wanted: frozenset[str]) -> Flow:
         """What was reached, most relevant first."""

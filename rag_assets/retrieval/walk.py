@@ -25,7 +25,7 @@ from rag_assets.retrieval.code_view import MOST_EDGES, View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.relations import Direction, FoundEdge, Readable
+from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, Readable
 
 MOST_STEPS = 8
 USUAL_STEPS = 5

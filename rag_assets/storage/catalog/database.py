@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
+import psycopg
+from psycopg import Cursor
 from psycopg.errors import LockNotAvailable
 from sqlalchemy import (
     ARRAY,
@@ -69,6 +71,7 @@ class Database:
             hide_parameters=True,
             connect_args=connect_arguments(),
         )
+        self._each_alone = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         _ping_when_idle(self._engine)
 
     @contextmanager
@@ -81,6 +84,25 @@ class Database:
         try:
             with self._engine.begin() as connection:
                 yield connection
+        except (OperationalError, InterfaceError) as error:
+            raise unavailable(error) from None
+
+    @contextmanager
+    def driver(self) -> Iterator[Cursor[Any]]:
+        """A cursor of the driver itself, of which each statement is a transaction of its own.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        try:
+            with self._each_alone.connect() as connection:
+                held = connection.connection.driver_connection
+                try:
+                    with cast("psycopg.Connection[Any]", held).cursor() as cursor:
+                        yield cursor
+                except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                    connection.invalidate()
+                    raise unavailable(error) from None
         except (OperationalError, InterfaceError) as error:
             raise unavailable(error) from None
 

@@ -44,6 +44,28 @@ class Statement:
         return cls(str(compiled).encode(), dict(compiled.params))
 
 
+class BlockingRunner:
+    """Runs statements in the thread that asks; each sees what was committed when it began.
+
+    Args:
+        database: where the catalog is, and whose connections are used.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
+        """Run a statement and return its rows as tuples.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        values = {**statement.constants, **parameters}
+        with self._database.driver() as cursor:
+            cursor.execute(statement.sql, values, prepare=True)
+            return cursor.fetchall()
+
+
 class StatementRunner:
     """Runs statements in one event loop; connections are kept.
 

@@ -17,7 +17,7 @@ from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
 from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
-from rag_assets.storage.catalog.relations import Direction, FoundDocument
+from rag_assets.storage.catalog.found_relations import Direction, FoundDocument
 from rag_assets.systems.code_memory.outlines import (
     Tree,
     definitions,

@@ -9,7 +9,7 @@ from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.retrieval.code_nodes import Node, Relation
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.walk import Walker
-from rag_assets.storage.catalog.relations import Direction
+from rag_assets.storage.catalog.found_relations import Direction
 
 
 @with_session

@@ -1,0 +1,97 @@
+"""What is found of the relations of repositories: definitions, edges, documents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Direction: TypeAlias = Literal["out", "in", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The versions that a caller may read.
+
+    Attributes:
+        generation: that answers.
+        principals: of the caller.
+    """
+
+    tenant_id: str
+    generation: int
+    principals: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSymbol:
+    """A definition in a document that the caller may read.
+
+    Attributes:
+        name: qualified.
+        role, public, line_start, line_end, content_hash: see rag_assets.code.relations.Symbol.
+        document_id, uri, access_scope: of the document.
+        source: its repository.
+        document_type: the document's source type.
+        kinds: what the definitions of the document are.
+        local_name: as its own text gives it.
+        short: the key that it was found by, of those that people call it by.
+    """
+
+    name: str
+    role: str
+    public: bool
+    line_start: int
+    line_end: int
+    content_hash: str | None
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    document_type: str
+    kinds: Mapping[str, str] = field(hash=False)
+    local_name: str = ""
+    short: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEdge:
+    """An edge with its evidence, in a document that the caller may read.
+
+    Attributes:
+        kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
+            rag_assets.code.relations.Edge.
+        path: of the file that has the evidence, where it is not the document's.
+        document_id, uri, source, access_scope: as of a symbol, but for uri, which is that of the
+            file that has the evidence.
+    """
+
+    kind: str
+    stated_of: str
+    target: str
+    how: str
+    confidence: float
+    line_start: int
+    line_end: int
+    evidence: str
+    path: str | None
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document that the caller may read.
+
+    Attributes:
+        source: its repository.
+        source_type: what its place tells.
+    """
+
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    source_type: str
