@@ -193,9 +193,12 @@ class _Spread:
 
         def most(edge: FoundEdge) -> float:
             return max(
-                self._scores.get(start, 0.0) * _HIGHEST[way] / (1 + math.log2(count))
-                for start, way in _starts(edge)
-                if (count := crowds[start, edge.kind, way])
+                (
+                    self._scores.get(start, 0.0) * _HIGHEST[way] / (1 + math.log2(count))
+                    for start, way in _starts(edge)
+                    if (count := crowds[start, edge.kind, way])
+                ),
+                default=0.0,
             )
 
         return [
