@@ -64,30 +64,59 @@ def derive_documents(ctx: TenantContext) -> Derived:
     if serving is None or pending_count(ctx):
         return Derived()
     due = _due(ctx.catalog, ctx.tenant, serving.number)
-    if not due:
-        return Derived()
+    changed = documents = 0
+    for one in _worked_out(ctx, serving.number, due):
+        ctx.guard()
+        changed += ctx.catalog.derivations.record(ctx.ref, one)
+        documents += len(one.records)
+    return Derived(changed, documents)
+
+
+def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
+    """What follows from the sources of which the records are up to date, worked out again."""
+    configs = _configs(ctx.tenant)
+    serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
+    if serving is None:
+        return []
+    due = _due(ctx.catalog, ctx.tenant, serving.number)
+    recorded = ctx.catalog.derivations.recorded(ctx.ref.id)
+    done = {of: key for of, key in recorded.items() if of in configs and of not in due}
+    return _worked_out(ctx, serving.number, done)
+
+
+def _worked_out(
+    ctx: TenantContext, generation: int, fingerprints: Mapping[str, str]
+) -> list[DerivedRecords]:
+    """All that follows from some sources.
+
+    Args:
+        ctx: of the tenant.
+        generation: whose files are read.
+        fingerprints: of the files, by source.
+    """
+    if not fingerprints:
+        return []
+    configs = _configs(ctx.tenant)
     indexed = sorted(
-        (d for d in ctx.catalog.kinds.indexed(ctx.ref.id, serving.number) if d.source in due),
+        (d for d in ctx.catalog.kinds.indexed(ctx.ref.id, generation) if d.source in fingerprints),
         key=_repository,
     )
-    records: dict[str, list[PushedRecord]] = {source: [] for source in due}
-    unresolved: dict[str, list[str]] = {source: [] for source in due}
+    records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
+    unresolved: dict[str, list[str]] = {source: [] for source in fingerprints}
     for (source, scope), group in groupby(indexed, key=_repository):
         found = derived_documents(list(files_of(ctx, list(group)).values()))
         records[source] += _records(ctx, configs[source], scope, found.documents)
         unresolved[source] += found.unresolved
-    changed = 0
-    for source, fingerprint in due.items():
-        ctx.guard()
-        what = DerivedRecords(
+    return [
+        DerivedRecords(
             source,
             configs[source].name,
             fingerprint,
             tuple(records[source]),
             tuple(unresolved[source][:_MOST_UNRESOLVED]),
         )
-        changed += ctx.catalog.derivations.record(ctx.ref, what)
-    return Derived(changed, sum(map(len, records.values())))
+        for source, fingerprint in fingerprints.items()
+    ]
 
 
 def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:

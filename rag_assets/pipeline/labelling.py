@@ -51,7 +51,19 @@ def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> di
     """What the texts of versions define and state, by chunk_set_key, read from the lake."""
     if not ctx.tenant.reads_code:
         return {}
-    languages = {version.chunk_set_key: _language(version.media_type) for version in versions}
+    return relations_of_texts(ctx, {one.chunk_set_key: one.media_type for one in versions})
+
+
+def relations_of_texts(
+    ctx: TenantContext, media_types: Mapping[str, str | None]
+) -> dict[str, Relations]:
+    """What texts define and state, by chunk_set_key; those without facts are left out.
+
+    Args:
+        ctx: of the tenant.
+        media_types: of documents that have the texts, by chunk_set_key.
+    """
+    languages = {key: _language(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
     return {
         key: relations_of(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.catalog_mark import may_delete
@@ -13,6 +13,7 @@ from rag_assets.pipeline.lake_drift import LakeDrift
 from rag_assets.pipeline.lake_repair import repair_lake
 from rag_assets.pipeline.publication import drop_generation, publish
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
+from rag_assets.pipeline.relation_drift import RelationDrift, repair_relations
 from rag_assets.pipeline.shares import Share
 from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, read_again
 
@@ -23,17 +24,20 @@ class Repair:
 
     Attributes:
         contents: documents with other content than recorded; the next sync reads them again.
+        relations: of source code, that were made anew.
     """
 
     states: tuple[IndexState, ...]
     lake: LakeDrift
     contents: ContentsReport
+    relations: RelationDrift = field(default_factory=RelationDrift)
 
     @property
     def healthy(self) -> bool:
         """Whether there was nothing to repair."""
         altered = self.contents.altered or self.contents.gone
-        return self.lake.none and not altered and all(state.healthy for state in self.states)
+        sound = self.lake.none and self.relations.none and not altered
+        return sound and all(state.healthy for state in self.states)
 
     def lines(self) -> list[str]:
         """What was repaired, in words."""
@@ -44,6 +48,8 @@ class Repair:
         ]
         if not self.lake.none:
             found.append(str(self.lake))
+        if not self.relations.none:
+            found.append(str(self.relations))
         if self.lake.to_embed:
             texts = counted(self.lake.to_embed, "text")
             found.append(f"{texts} will be embedded again: no store has their vectors")
@@ -65,7 +71,7 @@ def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
         read_again(ctx, [*contents.altered, *contents.gone])
     lake = repair_lake(ctx, share)
     states = repair_index(ctx, share)
-    done = Repair(tuple(states), lake, contents)
+    done = Repair(tuple(states), lake, contents, repair_relations(ctx, share))
     ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(done)])
     return done
 
@@ -147,6 +153,7 @@ def _summary(done: Repair) -> dict[str, object]:
             {id_ for lost in done.lake.losses for id_ in lost.documents}
         ),
         "texts_to_embed": done.lake.to_embed,
+        "texts_with_other_relations": len(done.relations.altered) + done.relations.nobodys,
         "documents_to_read_again": len(done.contents.altered) + len(done.contents.gone),
     }
 

@@ -40,6 +40,7 @@ CHECKS = {
     "search_index.drift",
     "search_index.isolation",
     "search_index.quarantine",
+    "search_index.relations",
     "search_index.staleness",
 }
 JOBS = {

@@ -39,6 +39,7 @@ from rag_assets.storage.catalog.record_drift import RecordDriftQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.relation_counts import RelationCountQuery
+from rag_assets.storage.catalog.relation_drift import RelationDriftQuery
 from rag_assets.storage.catalog.relations import RelationQuery
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
@@ -65,6 +66,7 @@ class Catalog:
         self.kinds = KindTable(database)
         self.relations = RelationQuery(database)
         self.relation_counts = RelationCountQuery(database)
+        self.relation_drift = RelationDriftQuery(database)
         self.derivations = DerivationTable(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)

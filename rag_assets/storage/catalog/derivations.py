@@ -92,6 +92,13 @@ class DerivationTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
+    def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
+        """How many documents differ from what follows from a source; changes nothing."""
+        with self._database.begin() as connection:
+            known = _known(connection, ref, derived.source)
+        wanted = {one.document_id: one.key for one in derived.records}
+        return sum(known.get(id_) != wanted.get(id_) for id_ in known.keys() | wanted.keys())
+
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Record all that follows from a source; returns how many documents differ from before.
 

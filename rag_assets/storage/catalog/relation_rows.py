@@ -28,15 +28,16 @@ def record_relations(
         relations: by chunk_set_key.
     """
     for table, rows in (
-        (symbols, _symbols(ref, relations)),
-        (edges, _edges(ref, relations)),
+        (symbols, rows_of_symbols(ref, relations)),
+        (edges, rows_of_edges(ref, relations)),
     ):
         statement = upsert(table).on_conflict_do_nothing()
         for batch in batched(rows, _BATCH):
             connection.execute(statement, batch)
 
 
-def _symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+def rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+    """The rows of what texts define."""
     for key, found in relations.items():
         for position, one in enumerate(found.symbols):
             yield {
@@ -53,7 +54,8 @@ def _symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dic
             }
 
 
-def _edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+    """The rows of what texts state."""
     for key, found in relations.items():
         for position, one in enumerate(found.edges):
             row = asdict(one)

@@ -44,6 +44,7 @@ ALL = {
     "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
     "search_index.quarantine",
+    "search_index.relations",
     "search_index.staleness",
     "search_index.drift",
     "search_index.isolation",

@@ -125,6 +125,7 @@ NIGHTLY = {
     "raw_documents.contents",
     "raw_documents.stored",
     "search_index.drift",
+    "search_index.relations",
 }
 
 

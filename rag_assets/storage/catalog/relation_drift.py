@@ -1,0 +1,124 @@
+"""Recorded symbols and edges beside the texts that they are of, to be compared and made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from sqlalchemy import ColumnElement, Table, delete, exists, func, select
+
+from rag_assets.code.relations import Relations
+from rag_assets.common.batches import batched
+from rag_assets.common.hashing import HashRange
+from rag_assets.storage.catalog.code_tables import edges, symbols
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.index_rows import same_document
+from rag_assets.storage.catalog.relation_rows import (
+    record_relations,
+    rows_of_edges,
+    rows_of_symbols,
+)
+from rag_assets.storage.catalog.tables import document_index, documents
+
+_BATCH = 1_000
+_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
+
+RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
+"""Rows of one text: of symbols and edges, in no order."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedText:
+    """A text that some build has.
+
+    Attributes:
+        media_type: of a document that has it.
+        document_id: of that document.
+    """
+
+    chunk_set_key: str
+    media_type: str | None
+    document_id: str
+
+
+class RelationDriftQuery:
+    """Queries on `symbols` and `edges` by the texts that they are of."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
+        """The texts of all builds, each once, whose keys are in a range."""
+        held = document_index.c
+        wanted = [held.tenant == tenant_id, held.chunk_set_key >= compared.first]
+        if compared.end is not None:
+            wanted.append(held.chunk_set_key < compared.end)
+        query = (
+            select(
+                held.chunk_set_key,
+                func.min(documents.c.media_type),
+                func.min(documents.c.document_id),
+            )
+            .select_from(document_index)
+            .join(documents, same_document())
+            .where(*wanted)
+            .group_by(held.chunk_set_key)
+            .order_by(held.chunk_set_key)
+        )
+        with self._database.begin() as connection:
+            return [IndexedText(*row) for row in connection.execute(query)]
+
+    def recorded(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
+        """The rows of texts, by chunk_set_key; of those that have some."""
+        found: dict[str, set[tuple[Any, ...]]] = {}
+        with self._database.begin() as connection:
+            for table in (symbols, edges):
+                of_texts = table.c.tenant == tenant_id, among(table.c.chunk_set_key, [*keys])
+                query = select(table.c.chunk_set_key, *_told(table)).where(*of_texts)
+                for key, *row in connection.execute(query):
+                    found.setdefault(key, set()).add((table.name, *row))
+        return {key: frozenset(rows) for key, rows in found.items()}
+
+    def nobodys(self, tenant_id: str) -> list[str]:
+        """The chunk_set_keys of rows whose text no build has."""
+        found: set[str] = set()
+        held = document_index.c
+        with self._database.begin() as connection:
+            for table in (symbols, edges):
+                key = table.c.chunk_set_key
+                kept = exists().where(held.tenant == table.c.tenant, held.chunk_set_key == key)
+                query = select(key).where(table.c.tenant == tenant_id, ~kept).group_by(key)
+                found.update(connection.scalars(query))
+        return sorted(found)
+
+    def record_anew(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
+        """Replace the rows of texts by those of what they define and state; none: delete them.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        for batch in batched(sorted(relations), _BATCH):
+            keys = list(batch)
+            with self._database.begin_for(ref) as connection:
+                for table in (symbols, edges):
+                    of_texts = table.c.tenant == ref.id, among(table.c.chunk_set_key, keys)
+                    connection.execute(delete(table).where(*of_texts))
+                record_relations(connection, ref, {key: relations[key] for key in keys})
+
+
+def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
+    """The rows that relations should have, as `recorded` returns them."""
+    found: dict[str, set[tuple[Any, ...]]] = {}
+    for table, rows in (
+        (symbols, rows_of_symbols(ref, relations)),
+        (edges, rows_of_edges(ref, relations)),
+    ):
+        for row in rows:
+            told = (row[column.name] for column in _told(table))
+            found.setdefault(row["chunk_set_key"], set()).add((table.name, *told))
+    return {key: frozenset(rows) for key, rows in found.items()}
+
+
+def _told(table: Table) -> Iterator[ColumnElement[Any]]:
+    return (column for column in table.columns if column.name not in _OF_TEXT)

@@ -1,0 +1,152 @@
+"""Relations and derived documents that were changed from outside: found, told and made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import Connection, delete, insert, select, update
+
+from checks.relations import verdict_of
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.relation_drift import RelationDrift, compare_relations
+from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.shares import Share
+from rag_assets.storage.catalog.code_tables import edges, symbols
+from rag_assets.storage.catalog.tables import source_records
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+from tests.repositories import MadeRepository
+
+TENANT = "relation-drift"
+FILES = {
+    "composer.json": '{"require": {"laravel/framework": "^12.0"}}',
+    "routes/web.php": (
+        "<?php\nuse App\\Http\\Controllers\\BillController;\n"
+        "use Illuminate\\Support\\Facades\\Route;\n"
+        "Route::get('bills', [BillController::class, 'index'])->name('bills.index');\n"
+    ),
+    "app/Http/Controllers/BillController.php": (
+        "<?php\nnamespace App\\Http\\Controllers;\nuse App\\Models\\Bill;\n"
+        "class BillController {\n    public function index() { return Bill::all(); }\n}\n"
+    ),
+    "app/Models/Bill.php": (
+        "<?php\nnamespace App\\Models;\nuse Illuminate\\Database\\Eloquent\\Model;\n"
+        "class Bill extends Model {}\n"
+    ),
+    "tools/count.py": (
+        "def count(rows):\n    return len(rows)\n\n\ndef all():\n    return count([])\n"
+    ),
+}
+ALL = Share(1, datetime.now(UTC).date())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def indexed(shared_installation: Installation, driver: Driver) -> None:
+    made = MadeRepository(shared_installation.home.parent / "sources" / TENANT)
+    made.commit(FILES)
+    shared_installation.add_tenant(
+        TENANT,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=TENANT,
+        sources=[{"name": "repo", "type": "git", "root": str(made.root), "ref": "HEAD"}],
+    )
+    driver.sync(TENANT)
+
+
+def rows(ctx: TenantContext) -> list[list[tuple[object, ...]]]:
+    """All symbols, edges and derived documents of the tenant."""
+    queries = [
+        *(select(t).where(t.c.tenant == TENANT).order_by(*t.primary_key) for t in (symbols, edges)),
+        select(source_records.c.document_id, source_records.c.record_key, source_records.c.text)
+        .where(source_records.c.tenant == TENANT)
+        .order_by(source_records.c.document_id),
+    ]
+    with ctx.catalog.database.begin() as connection:
+        return [[tuple(row) for row in connection.execute(query)] for query in queries]
+
+
+def lose_symbols(connection: Connection) -> None:
+    connection.execute(delete(symbols).where(symbols.c.tenant == TENANT))
+
+
+def lose_an_edge(connection: Connection) -> None:
+    connection.execute(delete(edges).where(edges.c.tenant == TENANT, edges.c.kind == "calls"))
+
+
+def alter_an_edge(connection: Connection) -> None:
+    connection.execute(
+        update(edges)
+        .where(edges.c.tenant == TENANT, edges.c.target == "App\\Models\\Bill")
+        .values(target="App\\Models\\Other")
+    )
+
+
+def add_an_edge(connection: Connection) -> None:
+    row = connection.execute(select(edges).where(edges.c.tenant == TENANT).limit(1)).one()
+    connection.execute(insert(edges).values({**row._mapping, "position": 9_999, "kind": "made"}))
+
+
+def leave_nobodys(connection: Connection) -> None:
+    row = connection.execute(select(edges).where(edges.c.tenant == TENANT).limit(1)).one()
+    connection.execute(insert(edges).values({**row._mapping, "chunk_set_key": "f" * 64}))
+
+
+def lose_a_derived_document(connection: Connection) -> None:
+    connection.execute(delete(source_records).where(source_records.c.tenant == TENANT))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lose_symbols,
+        lose_an_edge,
+        alter_an_edge,
+        add_an_edge,
+        leave_nobodys,
+        lose_a_derived_document,
+    ],
+)
+def test_what_was_changed_is_found_told_and_made_anew(
+    driver: Driver, damage: Callable[[Connection], None]
+) -> None:
+    with driver.locked(TENANT) as ctx:
+        whole = rows(ctx)
+        assert all(whole)
+        sound = compare_relations(ctx, ALL)
+        assert sound.none
+        assert sound.compared >= len(FILES)
+        with ctx.catalog.database.begin() as connection:
+            damage(connection)
+        assert rows(ctx) != whole
+        found = compare_relations(ctx, ALL)
+        assert not found.none
+        assert not verdict_of(found, {}).passed
+        assert not repair(ctx).healthy
+        assert rows(ctx) == whole
+        assert compare_relations(ctx, ALL).none
+    assert driver.sync(TENANT)["embedded"] == 0
+
+
+def test_shares_of_all_days_find_what_all_at_once_does(driver: Driver) -> None:
+    with driver.locked(TENANT) as ctx:
+        whole = rows(ctx)
+        with ctx.catalog.database.begin() as connection:
+            lose_symbols(connection)
+        expected = compare_relations(ctx, ALL)
+        first = ALL.day.toordinal()
+        shares = [Share(4, type(ALL.day).fromordinal(first + day)) for day in range(4)]
+        parts = [compare_relations(ctx, share) for share in shares]
+        assert sorted(id_ for one in parts for id_ in one.altered) == [*expected.altered]
+        assert sum(one.compared for one in parts) == expected.compared
+        repair(ctx)
+        assert rows(ctx) == whole
+
+
+def test_a_tenant_without_source_code_has_nothing_to_compare() -> None:
+    verdict = verdict_of(RelationDrift(), {})
+    assert verdict.passed
+    assert verdict.description == "no source code is indexed"
