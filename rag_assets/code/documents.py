@@ -25,6 +25,7 @@ _STATUS: Final = re.compile(
     r"(?i)^[ \t]*+(?:[-*][ \t]++)?[*_]{0,2}(?P<name>status|date)[*_]{0,2}:[*_]{0,2}[ \t]*+"
     r"(?P<value>[^\n]{1,200})"
 )
+_BUGS: Final = re.compile(r"(?i)known[ _-](?:bugs?|issues?|problems?|defects?|limitations?)\b")
 _SPAN: Final = re.compile(r"(?<!`)`(?P<code>[^`\n]{2,200})`(?!`)|\]\((?P<link>[^()\s]{1,300})\)")
 _PLACE: Final = re.compile(
     r"(?:\.{0,2}/)?(?:[\w@.-]+/)+[\w@.-]*\w"
@@ -60,10 +61,9 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
         text: of a Markdown file.
     """
     sections = _sections(text)
-    inner = [one for one in sections if " > " in one.symbol] or sections
+    inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections
     if len(inner) > 1:
-        alone = [Unit(one.start, one.end, "section", one.symbol) for one in inner]
-        return covering(text, alone)
+        return covering(text, list(_whole(sections, inner)))
     starts = [at for at, line in _lines(text) if _ITEM.match(line)]
     after_each = [*starts[1:], len(text)]
     heading = inner[0].symbol if inner else ""
@@ -72,6 +72,23 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
         end = start + len(text[start:after].rstrip())
         items.append(Unit(start, end, "section", heading))
     return covering(text, items)
+
+
+def is_bug_list(text: str) -> bool:
+    """Whether a Markdown text is a list of known bugs, by its first heading."""
+    first = next(_headings(text), None)
+    return first is not None and _BUGS.match(first[2]) is not None
+
+
+def _whole(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
+    """Sections with those below them."""
+    starts = [one.start for one in bugs]
+    ends = dict.fromkeys(starts, 0)
+    for one in sections:
+        index = bisect_right(starts, one.start) - 1
+        if index >= 0:
+            ends[starts[index]] = one.end
+    return (Unit(one.start, ends[one.start], "section", one.symbol) for one in bugs)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

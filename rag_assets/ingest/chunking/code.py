@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_assets.code.model import CodeText
 
 _SECTION_LEVEL = 3
+_MARKDOWN = "text/markdown"
 _REST = Definition("rest")
 
 
@@ -35,12 +36,17 @@ def read(request: ChunkRequest) -> CutText:
     - A unit over the limit is cut at the ends of statements, then of lines. What continues it has
       its signature among the headings.
     - A text of another kind is cut along its sections of the first three levels, small ones
-      together; what continues a section repeats the end of the passage before it.
+      together; what continues a section repeats the end of the passage before it. Of a list of
+      known bugs each one is a chunk.
     """
+    from rag_assets.code.documents import is_bug_list, known_bugs
     from rag_assets.code.reading import read_code
 
     reading = read_code(request.parsed.text, request.kind)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
+    if request.kind == _MARKDOWN and is_bug_list(request.parsed.text):
+        bugs = replace(reading, units=known_bugs(request.parsed.text))
+        return CutText(_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_along_sections(request), facts)
     return CutText(_along_units(request, reading), facts)

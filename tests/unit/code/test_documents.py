@@ -67,8 +67,12 @@ def test_facts_of_documents() -> None:
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("# Bugs\n\n## One\na\n## Two\nb\n", 2), ("# Bugs\n\n- one\n  more\n- two\n", 2)],
-    ids=["sections", "items"],
+    [
+        ("# Bugs\n\n## One\na\n## Two\nb\n", 2),
+        ("# Bugs\n\n- one\n  more\n- two\n", 2),
+        ("# Bugs\n\n## One\na\n### Steps\nb\n### Cause\nc\n## Two\nd\n", 2),
+    ],
+    ids=["sections", "items", "sections with sections"],
 )
 def test_each_known_bug_is_a_unit(text: str, count: int) -> None:
     bugs = [unit for unit in known_bugs(text) if unit.role == "section"]

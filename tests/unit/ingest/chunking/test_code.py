@@ -109,6 +109,28 @@ def test_sections_are_joined_to_the_minimum_and_split_with_an_overlap() -> None:
     assert {chunk.definition for chunk in chunks} == {Definition("section")}
 
 
+@pytest.mark.parametrize(
+    "bugs",
+    [
+        "## Wrong sums\n\nIn `a.py`.\n\n### Cause\n\nFloats.\n\n## Slow\n\nVery.\n\n## Dark\n",
+        "- Wrong sums in `a.py`,\n  by floats.\n- Slow.\n- Dark.\n",
+    ],
+    ids=["sections", "items"],
+)
+def test_each_known_bug_is_a_chunk_however_small(bugs: str) -> None:
+    markdown = "text/markdown"
+    parsed = replace(parse_markdown(f"# Known issues\n\n{bugs}"), media_type=markdown)
+    parameters = ChunkParameters(code.CODE, 1200, 200)
+    made = chunk_document(parsed, parameters, parsed_digest="d")
+    told = [chunk for chunk in made.chunks if chunk.text != "# Known issues"]
+    assert len(told) == 3
+    assert "loats" in told[0].text
+    assert "Slow" in told[1].text
+    assert {chunk.definition.role for chunk in told} == {"section"}
+    other = replace(parse_markdown(f"# Guide\n\n{bugs}"), media_type=markdown)
+    assert len(chunk_document(other, parameters, parsed_digest="d").chunks) == 1
+
+
 def test_what_was_not_read_says_so_and_loses_nothing() -> None:
     parsed = ParsedText("<?php\n\nfoo();\n", (), media_type="text/x-php")
     parameters = ChunkParameters(code.CODE, 1200, 200)
