@@ -265,6 +265,15 @@ def _relates(fact: Fact) -> list[_Triple]:
     return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
 
 
+def _guards(fact: Fact) -> list[_Triple]:
+    """The middleware that a controller states, of some of its methods or of itself."""
+    name = str(fact.values.get("name", ""))
+    target = name if "\\" in name else MIDDLEWARE + name
+    methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
+    guarded = [f"{fact.symbol}::{one}" for one in methods] or [fact.symbol]
+    return [("guarded_by", one, target) for one in guarded]
+
+
 def _applies(fact: Fact) -> list[_Triple]:
     """The files that a rule is for: those of its globs, or all."""
     globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
@@ -320,6 +329,7 @@ _MAKERS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "configured_by": _plain("configured_by", CONFIG, "key"),
     "schema": _on_table,
     "relation": _relates,
+    "guards": _guards,
     "applies_to": _applies,
     "mentions": _mentions,
     "operation": _operation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.code.frameworks.laravel import statements
+from rag_assets.code.frameworks.laravel.controllers_reader import guard_facts
 from rag_assets.code.frameworks.laravel.models_reader import model_facts
 from rag_assets.code.frameworks.laravel.routes import reader as routes
 from rag_assets.code.frameworks.laravel.schema_reader import schema_facts
@@ -17,6 +18,7 @@ def read(text: str) -> CodeText:
     source = PhpSource(text)
     found = [*facts.facts_of(source), *statements.facts_of(source), *schema_facts(source.tree)]
     found += model_facts(source.tree)
+    found += guard_facts(source)
     found += routes.facts_of(source)
     notes = ("parts of it are no PHP that could be parsed",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
