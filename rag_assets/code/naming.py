@@ -133,7 +133,7 @@ def spellings(name: str, short: str) -> Iterator[str]:
 
     Args:
         name: qualified.
-        short: what people call it; see relations.short_name.
+        short: what people call it; see nodes.short_name.
     """
     yield name
     yield CALLED + short

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from rag_assets.code.model import CodeText, Fact, Unit
-from rag_assets.code.relations import FILE, RUN
+from rag_assets.code.nodes import FILE, RUN
 
 MEDIA_TYPE: Final = "text/x-run-event"
 

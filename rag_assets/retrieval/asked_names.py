@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from rag_assets.code.relations import TABLE
+from rag_assets.code.nodes import TABLE
 from rag_assets.code.source_types import SourceType
 
 MOST_NAMES = 12

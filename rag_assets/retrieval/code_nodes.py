@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rag_assets.code.kinds import source_type_of
-from rag_assets.code.places import is_test, type_of_place
-from rag_assets.code.relations import (
+from rag_assets.code.nodes import (
     CONFIG,
     ENDPOINT,
     FILE,
     MIDDLEWARE,
-    NAMED,
     PACKAGE,
     TABLE,
-    UNNAMED,
 )
+from rag_assets.code.places import is_test, type_of_place
+from rag_assets.code.relations import NAMED, UNNAMED
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.storage.catalog.found_relations import FoundEdge, FoundSymbol
 

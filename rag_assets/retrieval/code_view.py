@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rag_assets.code.names import keys_of
 from rag_assets.code.naming import CALLED, depends_on_place, ends, meant
-from rag_assets.code.relations import FILE, short_name
+from rag_assets.code.nodes import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.access import AccessPolicy

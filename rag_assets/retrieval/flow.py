@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from rag_assets.code.relations import MEMBER
+from rag_assets.code.nodes import MEMBER
 from rag_assets.retrieval.code_nodes import Node, NodeKey, relation_of, stated_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.walk import MOST_NODES

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_assets.code.relations import MEMBER
+from rag_assets.code.nodes import MEMBER
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.code_nodes import (
     PREFIXES,

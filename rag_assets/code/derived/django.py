@@ -15,7 +15,7 @@ from rag_assets.code.frameworks.django.routing import Route
 from rag_assets.code.frameworks.django.tables import Table, tables_of
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.names import route_keys, table_keys
-from rag_assets.code.relations import ENDPOINT, FILE, TABLE, endpoint_of
+from rag_assets.code.nodes import ENDPOINT, FILE, TABLE, endpoint_of
 
 _NOWHERE = Fact("", 0, 0)
 

@@ -14,7 +14,14 @@ from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
 from rag_assets.code.frameworks.laravel.tables import Table, Tables, tables_of
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.names import route_keys, table_keys
-from rag_assets.code.relations import ENDPOINT, FILE, MIDDLEWARE, TABLE, How, endpoint_of
+from rag_assets.code.nodes import (
+    ENDPOINT,
+    FILE,
+    MIDDLEWARE,
+    TABLE,
+    endpoint_of,
+)
+from rag_assets.code.relations import How
 
 Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
 

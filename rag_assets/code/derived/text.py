@@ -13,7 +13,8 @@ from urllib.parse import unquote
 from rag_assets.code.derived.model import DerivedDocument, Statement
 from rag_assets.code.model import EVIDENCE, CodeText, Fact, Unit
 from rag_assets.code.names import keys_of, route_keys
-from rag_assets.code.relations import TABLE, How
+from rag_assets.code.nodes import TABLE
+from rag_assets.code.relations import How
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
 _PLACE: Final = re.compile(r"(?P<path>\S+):(?P<first>\d+)(?:-(?P<last>\d+))?(?: (?P<evidence>.*))?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rag_assets.code.relations import TABLE
+from rag_assets.code.nodes import TABLE
 from rag_assets.retrieval.flow import Flow, Reached
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.recall import entry_filter_of

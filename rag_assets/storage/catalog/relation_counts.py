@@ -8,7 +8,13 @@ from typing import Any
 
 from sqlalchemy import Select, and_, func, select
 
-from rag_assets.code.relations import CONFIG, FILE, PACKAGE, TABLE, short_name
+from rag_assets.code.nodes import (
+    CONFIG,
+    FILE,
+    PACKAGE,
+    TABLE,
+    short_name,
+)
 from rag_assets.storage.catalog.code_tables import edges, symbols
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.index_rows import of_generation

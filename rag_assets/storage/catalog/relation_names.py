@@ -14,7 +14,7 @@ from rag_assets.code.naming import (
     spellings,
     style_of,
 )
-from rag_assets.code.relations import FILE, short_name
+from rag_assets.code.nodes import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of, uri_of
 

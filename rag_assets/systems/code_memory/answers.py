@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.code.documents import read_markdown
+from rag_assets.code.nodes import GLOB, TABLE
 from rag_assets.code.places import type_of_place
-from rag_assets.code.relations import GLOB, TABLE
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.retrieval.clarification import clarification_of

@@ -19,8 +19,9 @@ from rag_assets.code.naming import (
     named_by,
     spellings,
 )
+from rag_assets.code.nodes import short_name
 from rag_assets.code.reading import read_code
-from rag_assets.code.relations import relations_of, short_name
+from rag_assets.code.relations import relations_of
 
 
 @pytest.mark.parametrize(

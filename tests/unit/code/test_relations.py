@@ -4,8 +4,9 @@ import pytest
 
 from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.model import Fact
+from rag_assets.code.nodes import short_name
 from rag_assets.code.reading import read_code
-from rag_assets.code.relations import Edge, relations_of, short_name
+from rag_assets.code.relations import Edge, relations_of
 
 CONTROLLER = """<?php
 namespace App\\Http\\Controllers;

@@ -1,0 +1,223 @@
+"""Rules by which facts become edges: kind, source and target, by the kind of the fact.
+
+Facts of PHP have qualified names; those of Python and JavaScript spell them, see naming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, TypeGuard
+
+from rag_assets.code.model import Fact
+from rag_assets.code.names import keys_of, requested_template
+from rag_assets.code.naming import CALLED, OWN, NameStyle, stem
+from rag_assets.code.nodes import (
+    CONFIG,
+    ENDPOINT,
+    EVERY_FILE,
+    FILE,
+    GLOB,
+    MEMBER,
+    MIDDLEWARE,
+    PACKAGE,
+    TABLE,
+    endpoint_of,
+    short_name,
+)
+
+_ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
+"""Relations by what a statement does to a table."""
+
+_Triple: TypeAlias = tuple[str, str, str]
+
+
+def _plain(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[_Triple]]:
+    def made(fact: Fact) -> list[_Triple]:
+        name = fact.values.get(value)
+        return [(kind, fact.symbol, prefix + name)] if isinstance(name, str) and name else []
+
+    return made
+
+
+def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[_Triple]]:
+    def made(fact: Fact) -> list[_Triple]:
+        return [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
+
+    return made
+
+
+def _declared(fact: Fact) -> list[_Triple]:
+    """The classes that a method takes and returns; built-in types have no namespace."""
+    takes = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
+    found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
+    owner, separator, _ = fact.symbol.rpartition("::")
+    if separator:
+        found.append((MEMBER, fact.symbol, owner))
+    returns = str(fact.values.get("returns", ""))
+    return [*found, ("returns", fact.symbol, returns)] if _is_class(returns) else found
+
+
+def _called(fact: Fact) -> list[_Triple]:
+    """A call of a method touches its class, whose methods may all be inherited."""
+    name = str(fact.values.get("name", ""))
+    owner, separator, _ = name.partition("::")
+    calls = [("calls", fact.symbol, name)]
+    own = owner == fact.symbol.rpartition("::")[0]
+    return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
+
+
+def _on_table(fact: Fact) -> list[_Triple]:
+    """What a statement does to a table, and the tables that its foreign keys name."""
+    found = []
+    table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
+    if isinstance(table, str) and action is not None:
+        found.append((action, fact.symbol, TABLE + table))
+    renamed = fact.values.get("to")
+    if isinstance(renamed, str):
+        found.append(("renames", fact.symbol, TABLE + renamed))
+    foreign = [c.get("on") for c in fact.values.get("commands", ()) if c.get("name") == "foreign"]
+    others = [name for name in foreign if isinstance(name, str)]
+    return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
+
+
+def _relates(fact: Fact) -> list[_Triple]:
+    """The model that a relation of a model leads to, and the tables and models on its way."""
+    given = fact.values.get("arguments", {})
+    related, through, table = (given.get(name) for name in ("related", "through", "table"))
+    found = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
+    return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
+
+
+def _guards(fact: Fact) -> list[_Triple]:
+    """The middleware that a controller states, of some of its methods or of itself."""
+    name = str(fact.values.get("name", ""))
+    target = name if "\\" in name else MIDDLEWARE + name
+    methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
+    guarded = [f"{fact.symbol}::{one}" for one in methods] or [fact.symbol]
+    return [("guarded_by", one, target) for one in guarded]
+
+
+def _applies(fact: Fact) -> list[_Triple]:
+    """The files that a rule is for: those of its globs, or all."""
+    globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
+    if fact.values.get("always"):
+        globs = [EVERY_FILE]
+    return [("applies_to", fact.symbol, GLOB + one) for one in globs]
+
+
+def _mentions(fact: Fact) -> list[_Triple]:
+    """What a document speaks of: a file, or whatever is called so where only one thing is."""
+    name, what = str(fact.values.get("name", "")), fact.values.get("what")
+    if what == "path":
+        return [("documents", "", FILE + name.lstrip("./"))]
+    if what == "symbol":
+        return [("documents", "", CALLED + short_name(name.removesuffix("()").replace("@", "::")))]
+    return [("documents", "", CALLED + key) for key in keys_of(name)]
+
+
+def _operation(fact: Fact) -> list[_Triple]:
+    method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
+    return [("serves", fact.symbol, ENDPOINT + endpoint_of(method, path))]
+
+
+def _maps(fact: Fact) -> list[_Triple]:
+    table = fact.values.get("table")
+    return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
+
+
+def _is_class(name: str) -> bool:
+    return name[:1].isupper() or "\\" in name
+
+
+OF_FACTS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
+    "declares": _declared,
+    "imports": _plain("imports"),
+    "extends": _plain("extends"),
+    "implements": _plain("implements"),
+    "uses_trait": _plain("uses_trait"),
+    "calls": _called,
+    "creates_object": _plain("makes"),
+    "dispatches": _plain("dispatches"),
+    "fires": _plain("fires"),
+    "listens_to": _between("listens_to", "listener", "event"),
+    "observes": _between("observes", "observer", "model"),
+    "policy_of": _between("authorizes", "policy", "model"),
+    "authorizes": _plain("authorizes", value="model"),
+    "binds": _between("binds", "abstract", "concrete"),
+    "queries_table": _plain("queries_table", TABLE, "table"),
+    "configured_by": _plain("configured_by", CONFIG, "key"),
+    "schema": _on_table,
+    "relation": _relates,
+    "guards": _guards,
+    "applies_to": _applies,
+    "mentions": _mentions,
+    "operation": _operation,
+    "eloquent_class": _maps,
+    "depends_on": _plain("depends_on", PACKAGE, "package"),
+    "changed_by": _between("changed_by", "file", "run"),
+}
+
+
+def _own(name: str) -> str:
+    return OWN + name if name else ""
+
+
+def _member(fact: Fact) -> list[_Triple]:
+    owner = fact.symbol.rpartition(".")[0]
+    return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
+
+
+def _of_python(fact: Fact) -> list[_Triple]:
+    """Edges of Python, whose facts spell names as naming has them."""
+    if fact.kind == "declares":
+        return _member(fact)
+    name = str(fact.values.get("name", ""))
+    if fact.kind == "imports":
+        return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
+    if fact.kind not in {"extends", "calls"} or not name:
+        return []
+    return [(fact.kind, _own(fact.symbol), name)]
+
+
+_MOST_NAMES: Final = 50
+
+
+def _of_javascript(fact: Fact) -> list[_Triple]:
+    """Edges of JavaScript and what is written like it."""
+    values = fact.values
+    if fact.kind == "declares":
+        return _member(fact)
+    if fact.kind == "fetches":
+        path = requested_template(str(values.get("path", "")))
+        asked = endpoint_of(str(values.get("method", "")), path)
+        return [("requests", _own(fact.symbol), ENDPOINT + asked)]
+    if fact.kind == "imports":
+        module = str(values.get("name", ""))
+        names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        return [("imports", "", _from_module(module, name)) for name in names]
+    name, module = str(values.get("name", "")), str(values.get("module", ""))
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    target = _from_module(module, name) if module else _own(name)
+    return [(fact.kind, _own(fact.symbol), target)]
+
+
+def _from_module(module: str, name: str) -> str:
+    """A name of a module; a default export is called like its file, by convention."""
+    if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
+        parts = module.split("/")
+        return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
+    place = stem(module) if module.strip(".") else f"{module}/"
+    is_component = module.endswith((".vue", ".svelte"))
+    own = name if name != "default" or is_component else place.rpartition("/")[2]
+    return f"{place}#{own}"
+
+
+SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[_Triple]]]] = {
+    "python": _of_python,
+    "javascript": _of_javascript,
+}

@@ -1,0 +1,38 @@
+"""Names of nodes: qualified, or with a prefix that says what else they are: `table:invoices`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rag_assets.code.names import path_template
+
+TABLE: Final = "table:"
+CONFIG: Final = "config:"
+PACKAGE: Final = "package:"
+FILE: Final = "file:"
+GLOB: Final = "glob:"
+EVERY_FILE: Final = "**"
+"""The glob of a rule that is for all files."""
+
+MIDDLEWARE: Final = "middleware:"
+ENDPOINT: Final = "endpoint:"
+RUN: Final = "run:"
+
+MEMBER: Final = "member_of"
+"""The kind of the edge from a method to its class."""
+
+_SEPARATORS: Final = re.compile(r"::|[.#:]")
+
+
+def short_name(name: str) -> str:
+    """A qualified name without its namespace or module, in lower case; methods keep their class."""
+    parts = _SEPARATORS.split(name.rpartition("\\")[2])
+    # By convention, classes begin with a capital in all of these languages, and modules do not.
+    kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
+    return ".".join(kept).lower()
+
+
+def endpoint_of(method: str, path: str) -> str:
+    """What requests of a method to a path have in common, whatever its parameters are called."""
+    return f"{method.upper()} {path_template(path)}"
