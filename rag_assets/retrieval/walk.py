@@ -41,12 +41,14 @@ class Walk:
         relations: between them.
         complete: whether nothing was left out for a limit.
         why: what was left out; None if nothing was.
+        begun: names of the nodes that it began at.
     """
 
     nodes: tuple[Node, ...] = ()
     relations: tuple[Relation, ...] = ()
     complete: bool = True
     why: str | None = None
+    begun: tuple[str, ...] = ()
 
 
 class Walker:
@@ -142,6 +144,7 @@ class _Walking:
         self._nodes: dict[NodeKey, Node] = {}
         self._relations: dict[tuple[str, str, str, str], Relation] = {}
         self._why: str | None = None
+        self._begun: tuple[str, ...] = ()
 
     def begin(self, name: str) -> list[NodeKey]:
         """The nodes that a name stands for, in every repository."""
@@ -151,6 +154,7 @@ class _Walking:
             # Otherwise it is a node only where something that the caller may read names it.
             for edge in self._view.edges([name], "in"):
                 self._nodes.setdefault((edge.source, name), other_node(name, edge.source))
+        self._begun = tuple(dict.fromkeys(name for _, name in self._nodes))
         return list(self._nodes)
 
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
@@ -185,6 +189,7 @@ class _Walking:
             tuple(self._relations.values()),
             complete=self._why is None,
             why=self._why,
+            begun=self._begun,
         )
 
     def _edges(self, nodes: Sequence[NodeKey], direction: Direction) -> list[FoundEdge]:

@@ -22,6 +22,11 @@ from tests.repositories import MadeRepository
 TENANT = "relation-drift"
 FILES = {
     "composer.json": '{"require": {"laravel/framework": "^12.0"}}',
+    "bootstrap/app.php": (
+        "<?php\nuse Illuminate\\Foundation\\Application;\n"
+        "return Application::configure(basePath: dirname(__DIR__))\n"
+        "    ->withRouting(web: __DIR__ . '/../routes/web.php')->create();\n"
+    ),
     "routes/web.php": (
         "<?php\nuse App\\Http\\Controllers\\BillController;\n"
         "use Illuminate\\Support\\Facades\\Route;\n"

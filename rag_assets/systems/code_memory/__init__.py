@@ -29,6 +29,7 @@ SYSTEM = System(
         "/api/projects/{id}/runs": f"{_HERE}.run_routes:router",
         "/api/projects/{id}/runs/{run}/events": f"{_HERE}.run_routes:receiving",
     },
+    panels={"/code": f"{_HERE}.panel.pages:PANEL"},
     tables=("code_runs", "code_run_events"),
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     tools={
