@@ -62,7 +62,7 @@ def test_runs_are_forks_and_processes_of_the_code_server_where_none_can_be(daemo
     os.kill(found.pid, signal.SIGKILL)
     assert not launched(), "nobody answers, so the code server executes it"
     wait_for(server.answers, PATIENCE, "the fork server came back")
-    assert launched()
+    wait_for(launched, PATIENCE, "runs are forks again")
 
 
 def test_a_run_is_terminated_from_the_ui(daemon: Daemon, tmp_path: Path) -> None:
