@@ -67,7 +67,8 @@ def test_a_rebinding_name_stays_pinned_to_the_validated_address(httpserver, insi
     assert [response.text for response in responses] == ["outside"] * 3
     assert resolver.asked == ["rebinding.example"]
     assert inside.log == []
-    hosts = {request.headers["Host"] for request, _ in httpserver.log}
+    # A request that another test gave up may still arrive.
+    hosts = {request.headers["Host"] for request, _ in httpserver.log if request.path == "/"}
     assert hosts == {f"rebinding.example:{httpserver.port}"}
 
 
