@@ -73,7 +73,10 @@ def derive_documents(ctx: TenantContext) -> Derived:
 
 
 def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
-    """What follows from the sources of which the records are up to date, worked out again."""
+    """What follows from the sources of which the records are up to date, worked out again.
+
+    A source of which the lake has lost a text is left out: less would seem to follow from it.
+    """
     configs = _configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None:
@@ -81,7 +84,16 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     due = _due(ctx.catalog, ctx.tenant, serving.number)
     recorded = ctx.catalog.derivations.recorded(ctx.ref.id)
     done = {of: key for of, key in recorded.items() if of in configs and of not in due}
-    return _worked_out(ctx, serving.number, done)
+    texts = [
+        (one.source, one.chunk_set_key)
+        for one in ctx.catalog.kinds.indexed(ctx.ref.id, serving.number)
+        if one.source in done
+    ]
+    lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
+    damaged = {source for source, key in texts if key in lost}
+    return _worked_out(
+        ctx, serving.number, {of: key for of, key in done.items() if of not in damaged}
+    )
 
 
 def _worked_out(

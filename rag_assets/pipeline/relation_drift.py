@@ -13,6 +13,7 @@ from typing import Final
 from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
 from rag_assets.common.formatting import counted
+from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.deriving import derivations_as_recorded
 from rag_assets.pipeline.labelling import relations_of_texts
@@ -87,7 +88,8 @@ def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
             ctx.catalog.relation_drift.record_anew(ctx.ref, wrong)
     nobodys = ctx.catalog.relation_drift.nobodys(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _differing_derivations(ctx)}
-    if mend:
+    # While the catalog was set back, what seems to be nobody's may be all that is left.
+    if mend and may_delete(ctx):
         _mend(ctx, nobodys, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
     return RelationDrift(compared, tuple(sorted(altered)), len(nobodys), numbers)

@@ -14,7 +14,7 @@ from rag_assets.code.source_types import SourceType
 MOST_NAMES = 12
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_TOKEN: Final = re.compile(r"[^\s,;!()\"'`]+")
+_TOKEN: Final = re.compile(r"[^\s\x00,;!()\"'`]+")
 _LONGEST: Final = 300
 """Characters of a name; what is longer is none."""
 

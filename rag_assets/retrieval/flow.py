@@ -61,9 +61,6 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
 )
 """Shares of relevance that flow from what is stated of to what it names, and back."""
 
-_HIGHEST: Final = 1.0, 0.95
-"""No relation has a higher share, in either direction."""
-
 _OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
 """Relations that documents state, which define nothing themselves."""
 
@@ -71,6 +68,9 @@ _WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
 """Relations that tell hardly anything, and that most have."""
 
 _OTHER: Final = (0.4, 0.3)
+_HIGHEST: Final = tuple(max(shares[way] for shares in _WEIGHTS.values()) for way in (_OUT, _IN))
+"""No relation has a higher share, in either direction."""
+
 _WANTED: Final = 2.5
 """Factor of what a question asks for by its type."""
 _LEAST: Final = 0.04

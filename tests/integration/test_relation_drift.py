@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 
 from checks.relations import verdict_of
+from rag_assets.code.relations import Relations, Symbol
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.relation_drift import RelationDrift, compare_relations
+from rag_assets.pipeline.relation_drift import RelationDrift, compare_relations, repair_relations
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.code_tables import edges, symbols
@@ -149,6 +153,52 @@ def test_shares_of_all_days_find_what_all_at_once_does(driver: Driver) -> None:
         assert sum(one.compared for one in parts) == expected.compared
         repair(ctx)
         assert rows(ctx) == whole
+
+
+def test_what_was_erased_meanwhile_is_not_recorded_again(driver: Driver) -> None:
+    with driver.locked(TENANT) as ctx:
+        whole = rows(ctx)
+        stated = Relations((Symbol("erased", "function", True, 1, 1),), ())
+        ctx.catalog.relation_drift.record_anew(ctx.ref, {"f" * 64: stated})
+        assert rows(ctx) == whole
+
+
+def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
+    driver: Driver,
+) -> None:
+    with driver.locked(TENANT) as ctx:
+        whole = rows(ctx)
+        lake = Path(ctx.lake._location.url)
+        kept = lake.with_name(f"{lake.name}-kept")
+        shutil.copytree(lake, kept)
+        try:
+            for file in (lake / "chunks").rglob("*.parquet"):
+                file.unlink()
+            damaged = replace(ctx, lake=ctx.lake.readable())
+            texts = ctx.catalog.relation_drift.texts(TENANT, ALL.hashes)
+            assert damaged.lake.missing_chunk_sets({one.chunk_set_key for one in texts})
+            assert compare_relations(damaged, ALL).none
+            assert repair_relations(damaged, ALL).none
+            assert rows(ctx) == whole
+        finally:
+            shutil.rmtree(lake)
+            kept.rename(lake)
+        assert compare_relations(ctx, ALL).none
+
+
+def test_while_the_catalog_is_set_back_nothing_goes(driver: Driver) -> None:
+    with driver.locked(TENANT) as ctx:
+        kept = ctx.lake.mark.read()
+        assert kept is not None
+        with ctx.catalog.database.begin() as connection:
+            leave_nobodys(connection)
+        before = rows(ctx)
+        ctx.lake.mark.write(replace(kept, mark=kept.mark + 100))
+        assert repair_relations(ctx, ALL).nobodys == 1
+        assert rows(ctx) == before
+        ctx.lake.mark.write(kept)
+        assert repair_relations(ctx, ALL).nobodys == 1
+        assert compare_relations(ctx, ALL).none
 
 
 def test_a_tenant_without_source_code_has_nothing_to_compare() -> None:

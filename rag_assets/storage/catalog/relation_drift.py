@@ -93,7 +93,9 @@ class RelationDriftQuery:
         return sorted(found)
 
     def record_anew(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
-        """Replace the rows of texts by those of what they define and state; none: delete them.
+        """Replace the rows of texts by those of what they define and state.
+
+        Of a text that no build has, rows are deleted alone: it may have been erased meanwhile.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -104,7 +106,17 @@ class RelationDriftQuery:
                 for table in (symbols, edges):
                     of_texts = table.c.tenant == ref.id, among(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
-                record_relations(connection, ref, {key: relations[key] for key in keys})
+                # Whoever deletes such a version waits, and its rows go with it.
+                held = (
+                    select(document_index.c.chunk_set_key)
+                    .where(
+                        document_index.c.tenant == ref.id,
+                        among(document_index.c.chunk_set_key, keys),
+                    )
+                    .with_for_update(read=True)
+                )
+                kept = sorted(set(connection.scalars(held)))
+                record_relations(connection, ref, {key: relations[key] for key in kept})
 
 
 def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:

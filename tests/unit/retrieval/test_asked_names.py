@@ -66,3 +66,7 @@ def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
 )
 def test_long_questions_take_no_longer_than_their_length(query: str) -> None:
     assert len(asked_names(query).names) <= MOST_NAMES
+
+
+def test_no_name_has_a_zero_byte_which_no_database_takes() -> None:
+    assert not any("\x00" in name for name in asked_names("what is `a\x00b` in `c.d\x00`?").names)

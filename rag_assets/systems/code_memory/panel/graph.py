@@ -77,7 +77,9 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
     """
     steps, kinds = _steps(walk, roots)
     columns: dict[int, list[Node]] = {}
-    for node in walk.nodes:
+    # Repositories may each have a node of one name.
+    distinct = {node.name: node for node in walk.nodes}
+    for node in distinct.values():
         columns.setdefault(steps.get(node.name, 0), []).append(node)
     shown = {step: nodes[:_MOST_IN_A_COLUMN] for step, nodes in columns.items()}
     tallest = max((len(nodes) for nodes in shown.values()), default=0)
@@ -99,7 +101,7 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
         lines=tuple(_lines(walk, boxes)),
         width=(max(shown, default=0) - lowest) * _COLUMN + _BOX[0] + 2 * _MARGIN,
         height=max(1, tallest) * _ROW + _MARGIN,
-        left_out=len(walk.nodes) - len(boxes),
+        left_out=len(distinct) - len(boxes),
     )
 
 

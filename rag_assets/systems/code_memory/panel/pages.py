@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
-from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.retrieval.model import MAX_QUERY, Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.walk import Walk, Walker
 from rag_assets.storage.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.outlines import shown_name
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 async def search(visit: Visit) -> Response:
     """The chunks that answer a question, each of which opens, and how they were found."""
-    query = _given(visit, "q")
+    query = _given(visit, "q", MAX_QUERY + 1)
     found: SearchAnswer | None = None
     problem = ""
     if query.strip():
@@ -94,9 +94,9 @@ def _caller(visit: Visit) -> Caller:
     return Caller(principals=visit.session.principals, name=visit.session.name)
 
 
-def _given(visit: Visit, name: str) -> str:
-    """A parameter of the address, cut where it is longer than a name can be."""
-    return visit.request.query_params.get(name, "").replace("\x00", "")[:_LONGEST]
+def _given(visit: Visit, name: str, most: int = _LONGEST) -> str:
+    """A parameter of the address, cut where it has more characters than can mean something."""
+    return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 
 
 def _number(text: str) -> int:
