@@ -1,11 +1,13 @@
 """Rules by which facts become edges: kind, source and target, by the kind of the fact.
 
-Facts of PHP have qualified names; those of Python and JavaScript spell them, see naming.
+Facts of PHP have qualified names, those of Java nearly so; those of Python and JavaScript spell
+them, see naming.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import Final, TypeAlias, TypeGuard
 
 from rag_assets.code.model import Fact
@@ -206,6 +208,26 @@ def _of_javascript(fact: Fact) -> list[_Triple]:
     return [(fact.kind, _own(fact.symbol), target)]
 
 
+def _of_java(fact: Fact) -> list[_Triple]:
+    """Edges of Java: a type that no import names is of the file's own package."""
+    name, symbol = str(fact.values.get("name", "")), fact.symbol
+    if fact.kind == "declares":
+        owner = symbol.rpartition(".")[0]
+        return [(MEMBER, symbol, owner)] if _is_type(owner.rpartition(".")[2]) else []
+    if fact.kind == "imports":
+        return [] if name.endswith("*") else [("imports", "", name)]
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    package = takewhile(lambda part: not _is_type(part), symbol.split("."))
+    target = ".".join([*package, name]) if _is_type(name) else name
+    return [(fact.kind, symbol, target)]
+
+
+def _is_type(name: str) -> bool:
+    """Whether a name is one of a type, by the convention that all packages begin small."""
+    return name[:1].isupper()
+
+
 def _from_module(module: str, name: str) -> str:
     """A name of a module; a default export is called like its file, by convention."""
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
@@ -220,4 +242,5 @@ def _from_module(module: str, name: str) -> str:
 SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[_Triple]]]] = {
     "python": _of_python,
     "javascript": _of_javascript,
+    "java": _of_java,
 }

@@ -23,8 +23,9 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.names import keys_of, route_keys
 
-NameStyle: TypeAlias = Literal["qualified", "python", "javascript", "none"]
-"""How the names of a file are made: by itself; by its path; or it has none that others know."""
+NameStyle: TypeAlias = Literal["qualified", "python", "javascript", "java", "none"]
+"""How the names of a file are made: by itself, as those of PHP and Java are; by its path; or it has
+none that others know."""
 
 OWN: Final = ":"
 CALLED: Final = "called:"
@@ -52,7 +53,9 @@ def style_of(path: str) -> NameStyle:
     """How names of a file are made whose own text does not qualify them."""
     if path.endswith(_PYTHON):
         return "python"
-    return "javascript" if path.endswith(_JAVASCRIPT) else "none"
+    if path.endswith(_JAVASCRIPT):
+        return "javascript"
+    return "java" if path.endswith(".java") else "none"
 
 
 def defined_name(local: str, path: str) -> str:
@@ -102,7 +105,7 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
         return found[0] if len(found) == 1 else None
     mark = "/" if "#" in name else "."
     if mark == ".":
-        if name.partition(".")[0] in _STANDARD:
+        if style_of(path) == "python" and name.partition(".")[0] in _STANDARD:
             return None
     else:
         for alias in _ALIASES:

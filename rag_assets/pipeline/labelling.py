@@ -24,6 +24,7 @@ _BATCH = 2_000
 _STYLES: Mapping[str, NameStyle] = {
     "php": "qualified",
     "python": "python",
+    "java": "java",
     **dict.fromkeys(("javascript", "typescript", "vue", "svelte"), "javascript"),
 }
 """How names are made in languages; those of others are known in their own files alone."""

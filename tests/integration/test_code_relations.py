@@ -33,6 +33,15 @@ FILES = {
     "web/src/pages/list.ts": (
         "import { format } from '../lib/money'\nexport const all = () => format(2)\n"
     ),
+    "server/src/main/java/io/shop/Receipt.java": (
+        "package io.shop;\n\npublic class Receipt extends Paper {\n"
+        "    public int total() { return sum(); }\n    int sum() { return 1; }\n}\n"
+    ),
+    "server/src/main/java/io/shop/Paper.java": "package io.shop;\n\nclass Paper {\n}\n",
+    "server/src/test/java/io/shop/ReceiptTest.java": (
+        "package io.shop;\n\nimport java.util.List;\n\nclass ReceiptTest {\n"
+        "    void sums() { new Receipt().total(); Receipt one = new Receipt(); one.total(); }\n}\n"
+    ),
     "docs/guide.md": "# Guide\n\nSums are made by `Bill.total`, in `backend/billing/models.py`.\n",
     "docs/adr/0001-sums.md": "# 1. Sums\n\nStatus: accepted\n\n`Bill.total` rounds.\n",
     "docs/KNOWN_BUGS.md": "# Known bugs\n\n## Wrong sums\n\n`backend/billing/core.py` is slow.\n",
@@ -88,6 +97,16 @@ def test_names_of_python_are_qualified_by_path_and_found_from_both_ends(walker: 
 def test_tests_are_told_as_such(walker: Walker) -> None:
     kinds = {kind for kind, source, _ in told(ask(walker, BILL, "in")) if "test_bill" in source}
     assert kinds == {"tests"}
+
+
+def test_packages_of_java_meet_across_source_sets(walker: Walker) -> None:
+    receipt = "io.shop.Receipt"
+    total = f"{receipt}.total"
+    assert ("extends", receipt, "io.shop.Paper") in told(ask(walker, receipt, "out"))
+    assert ("calls", total, f"{receipt}.sum") in told(ask(walker, total, "out"))
+    sums = "io.shop.ReceiptTest.sums"
+    assert ("tests", sums, receipt) in told(ask(walker, receipt, "in"))
+    assert ("tests", sums, total) in told(ask(walker, total, "in"))
 
 
 def test_modules_of_javascript_meet_under_aliases_and_relative_paths(walker: Walker) -> None:

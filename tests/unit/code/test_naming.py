@@ -147,6 +147,41 @@ def test_imports_of_a_real_package_mean_what_its_files_say() -> None:
     assert checked > 500
 
 
+JAVA = """package org.shop.bill;
+import io.money.Money;
+import java.util.*;
+import static org.shop.Texts.join;
+public class Bill extends Paper implements Priced {
+  private final Lines lines;
+  public Money total() { this.lines.sum(); helper(); join("x"); return Money.of(1); }
+  private void helper() { new Line(); }
+}
+"""
+
+
+def test_types_of_java_that_no_import_names_are_of_the_package() -> None:
+    found = relations_of(read_code(JAVA, "text/x-java").facts, names="java").edges
+    bill = "org.shop.bill.Bill"
+    assert {(one.kind, one.source, one.target) for one in found} == {
+        ("imports", "", "io.money.Money"),
+        ("imports", "", "org.shop.Texts.join"),
+        ("extends", bill, "org.shop.bill.Paper"),
+        ("implements", bill, "org.shop.bill.Priced"),
+        ("member_of", f"{bill}.total", bill),
+        ("member_of", f"{bill}.helper", bill),
+        ("calls", f"{bill}.total", "org.shop.bill.Lines.sum"),
+        ("calls", f"{bill}.total", f"{bill}.helper"),
+        ("calls", f"{bill}.total", "org.shop.Texts.join"),
+        ("calls", f"{bill}.total", "io.money.Money.of"),
+        ("calls", f"{bill}.helper", "org.shop.bill.Line"),
+    }
+
+
+def test_a_package_of_java_may_be_called_like_a_module_of_python() -> None:
+    assert meant("io.money.Money", "src/A.java", ["io.money.Money"]) == "io.money.Money"
+    assert meant("io.money.Money", "src/a.py", ["io.money.Money"]) is None
+
+
 def test_facts_of_files_without_a_style_make_no_edges_by_name() -> None:
     text = 'package main\nimport "fmt"\nfunc main() { fmt.Println() }\n'
     facts = FileFacts("main.go", "go", read_code(text, "text/x-go").facts).facts
