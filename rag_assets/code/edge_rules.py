@@ -1,18 +1,16 @@
 """Rules by which facts become edges: kind, source and target, by the kind of the fact.
 
-Facts of PHP have qualified names, those of Java nearly so; those of Python and JavaScript spell
-them, see naming.
+Facts of PHP have qualified names; for those of other languages see spelled_rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import takewhile
 from typing import Final, TypeAlias, TypeGuard
 
 from rag_assets.code.model import Fact
-from rag_assets.code.names import keys_of, requested_template
-from rag_assets.code.naming import CALLED, OWN, NameStyle, stem
+from rag_assets.code.names import keys_of
+from rag_assets.code.naming import CALLED
 from rag_assets.code.nodes import (
     CONFIG,
     ENDPOINT,
@@ -30,25 +28,26 @@ from rag_assets.code.nodes import (
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
 
-_Triple: TypeAlias = tuple[str, str, str]
+Triple: TypeAlias = tuple[str, str, str]
+"""Kind, source and target of an edge."""
 
 
-def _plain(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[_Triple]]:
-    def made(fact: Fact) -> list[_Triple]:
+def _plain(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[Triple]]:
+    def made(fact: Fact) -> list[Triple]:
         name = fact.values.get(value)
         return [(kind, fact.symbol, prefix + name)] if isinstance(name, str) and name else []
 
     return made
 
 
-def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[_Triple]]:
-    def made(fact: Fact) -> list[_Triple]:
+def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Triple]]:
+    def made(fact: Fact) -> list[Triple]:
         return [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
 
     return made
 
 
-def _declared(fact: Fact) -> list[_Triple]:
+def _declared(fact: Fact) -> list[Triple]:
     """The classes that a method takes and returns; built-in types have no namespace."""
     takes = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
     found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
@@ -59,7 +58,7 @@ def _declared(fact: Fact) -> list[_Triple]:
     return [*found, ("returns", fact.symbol, returns)] if _is_class(returns) else found
 
 
-def _called(fact: Fact) -> list[_Triple]:
+def _called(fact: Fact) -> list[Triple]:
     """A call of a method touches its class, whose methods may all be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
@@ -68,7 +67,7 @@ def _called(fact: Fact) -> list[_Triple]:
     return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
 
 
-def _on_table(fact: Fact) -> list[_Triple]:
+def _on_table(fact: Fact) -> list[Triple]:
     """What a statement does to a table, and the tables that its foreign keys name."""
     found = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
@@ -82,7 +81,7 @@ def _on_table(fact: Fact) -> list[_Triple]:
     return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
 
 
-def _relates(fact: Fact) -> list[_Triple]:
+def _relates(fact: Fact) -> list[Triple]:
     """The model that a relation of a model leads to, and the tables and models on its way."""
     given = fact.values.get("arguments", {})
     related, through, table = (given.get(name) for name in ("related", "through", "table"))
@@ -90,7 +89,7 @@ def _relates(fact: Fact) -> list[_Triple]:
     return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
 
 
-def _guards(fact: Fact) -> list[_Triple]:
+def _guards(fact: Fact) -> list[Triple]:
     """The middleware that a controller states, of some of its methods or of itself."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
@@ -99,7 +98,7 @@ def _guards(fact: Fact) -> list[_Triple]:
     return [("guarded_by", one, target) for one in guarded]
 
 
-def _applies(fact: Fact) -> list[_Triple]:
+def _applies(fact: Fact) -> list[Triple]:
     """The files that a rule is for: those of its globs, or all."""
     globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
     if fact.values.get("always"):
@@ -107,7 +106,7 @@ def _applies(fact: Fact) -> list[_Triple]:
     return [("applies_to", fact.symbol, GLOB + one) for one in globs]
 
 
-def _mentions(fact: Fact) -> list[_Triple]:
+def _mentions(fact: Fact) -> list[Triple]:
     """What a document speaks of: a file, or whatever is called so where only one thing is."""
     name, what = str(fact.values.get("name", "")), fact.values.get("what")
     if what == "path":
@@ -117,12 +116,12 @@ def _mentions(fact: Fact) -> list[_Triple]:
     return [("documents", "", CALLED + key) for key in keys_of(name)]
 
 
-def _operation(fact: Fact) -> list[_Triple]:
+def _operation(fact: Fact) -> list[Triple]:
     method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
     return [("serves", fact.symbol, ENDPOINT + endpoint_of(method, path))]
 
 
-def _maps(fact: Fact) -> list[_Triple]:
+def _maps(fact: Fact) -> list[Triple]:
     table = fact.values.get("table")
     return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
 
@@ -135,7 +134,7 @@ def _is_class(name: str) -> bool:
     return name[:1].isupper() or "\\" in name
 
 
-OF_FACTS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
+OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "declares": _declared,
     "imports": _plain("imports"),
     "extends": _plain("extends"),
@@ -161,86 +160,4 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[_Triple]]]] = {
     "eloquent_class": _maps,
     "depends_on": _plain("depends_on", PACKAGE, "package"),
     "changed_by": _between("changed_by", "file", "run"),
-}
-
-
-def _own(name: str) -> str:
-    return OWN + name if name else ""
-
-
-def _member(fact: Fact) -> list[_Triple]:
-    owner = fact.symbol.rpartition(".")[0]
-    return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
-
-
-def _of_python(fact: Fact) -> list[_Triple]:
-    """Edges of Python, whose facts spell names as naming has them."""
-    if fact.kind == "declares":
-        return _member(fact)
-    name = str(fact.values.get("name", ""))
-    if fact.kind == "imports":
-        return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
-    if fact.kind not in {"extends", "calls"} or not name:
-        return []
-    return [(fact.kind, _own(fact.symbol), name)]
-
-
-_MOST_NAMES: Final = 50
-
-
-def _of_javascript(fact: Fact) -> list[_Triple]:
-    """Edges of JavaScript and what is written like it."""
-    values = fact.values
-    if fact.kind == "declares":
-        return _member(fact)
-    if fact.kind == "fetches":
-        path = requested_template(str(values.get("path", "")))
-        asked = endpoint_of(str(values.get("method", "")), path)
-        return [("requests", _own(fact.symbol), ENDPOINT + asked)]
-    if fact.kind == "imports":
-        module = str(values.get("name", ""))
-        names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
-        return [("imports", "", _from_module(module, name)) for name in names]
-    name, module = str(values.get("name", "")), str(values.get("module", ""))
-    if fact.kind not in {"extends", "implements", "calls"} or not name:
-        return []
-    target = _from_module(module, name) if module else _own(name)
-    return [(fact.kind, _own(fact.symbol), target)]
-
-
-def _of_java(fact: Fact) -> list[_Triple]:
-    """Edges of Java: a type that no import names is of the file's own package."""
-    name, symbol = str(fact.values.get("name", "")), fact.symbol
-    if fact.kind == "declares":
-        owner = symbol.rpartition(".")[0]
-        return [(MEMBER, symbol, owner)] if _is_type(owner.rpartition(".")[2]) else []
-    if fact.kind == "imports":
-        return [] if name.endswith("*") else [("imports", "", name)]
-    if fact.kind not in {"extends", "implements", "calls"} or not name:
-        return []
-    package = takewhile(lambda part: not _is_type(part), symbol.split("."))
-    target = ".".join([*package, name]) if _is_type(name) else name
-    return [(fact.kind, symbol, target)]
-
-
-def _is_type(name: str) -> bool:
-    """Whether a name is one of a type, by the convention that all packages begin small."""
-    return name[:1].isupper()
-
-
-def _from_module(module: str, name: str) -> str:
-    """A name of a module; a default export is called like its file, by convention."""
-    if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
-        parts = module.split("/")
-        return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
-    place = stem(module) if module.strip(".") else f"{module}/"
-    is_component = module.endswith((".vue", ".svelte"))
-    own = name if name != "default" or is_component else place.rpartition("/")[2]
-    return f"{place}#{own}"
-
-
-SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[_Triple]]]] = {
-    "python": _of_python,
-    "javascript": _of_javascript,
-    "java": _of_java,
 }

@@ -1,8 +1,8 @@
 """Names that depend on where a file lies: how texts spell them, and what they mean in a repository.
 
 Symbols and edges are kept by text, so that equal texts in two places have one set of them. A name
-of PHP is qualified by its file; one of Python or JavaScript by the file's path. Those are kept as
-the text spells them, and qualified by the path of each document that has the text:
+of PHP is qualified by its file; one of Python, JavaScript, Go or Rust by the file's path. Those are
+kept as the text spells them, and qualified by the path of each document that has the text:
 
 | spelling | in | means |
 |---|---|---|
@@ -11,21 +11,28 @@ the text spells them, and qualified by the path of each document that has the te
 | `billing.models.Invoice` | Python | from some root of the repository |
 | `./money#format`, `../lib/money#format` | JavaScript | relative to the file's folder |
 | `@/lib/money#format` | JavaScript | from some root of the repository |
+| `:billing.Invoice.Total` | Go | a name of the file's package, which is its folder |
+| `internal/billing#Invoice.Total` | Go | a package's folder from some root of the repository |
+| `./lines#count`, `../store#Repo.load` | Rust | a module below the file's own, or beside it |
+| `@/tax#Rule.new` | Rust | from the root of the crate |
 | `called:invoice.total` | documents | whatever is called so, where only one thing is |
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.names import keys_of, route_keys
 
-NameStyle: TypeAlias = Literal["qualified", "python", "javascript", "java", "none"]
-"""How the names of a file are made: by itself, as those of PHP and Java are; by its path; or it has
-none that others know."""
+NameStyle: TypeAlias = Literal[
+    "qualified", "python", "javascript", "java", "swift", "go", "rust", "sql", "none"
+]
+"""How the names of a file are made: by itself, as those of PHP, Java, Swift and SQL are; by its
+path; or it has none that others know."""
 
 OWN: Final = ":"
 CALLED: Final = "called:"
@@ -36,6 +43,13 @@ _PYTHON: Final = (".py", ".pyi")
 _JAVASCRIPT: Final = (
     *(".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"),
 )
+_BY_SUFFIX: Final[dict[str, NameStyle]] = {
+    ".java": "java",
+    ".swift": "swift",
+    ".go": "go",
+    ".rs": "rust",
+    ".sql": "sql",
+}
 _SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
 """Folders that names may begin below although the file that has them lies beside them."""
 
@@ -55,7 +69,7 @@ def style_of(path: str) -> NameStyle:
         return "python"
     if path.endswith(_JAVASCRIPT):
         return "javascript"
-    return "java" if path.endswith(".java") else "none"
+    return _BY_SUFFIX.get(posixpath.splitext(path)[1], "none")
 
 
 def defined_name(local: str, path: str) -> str:
@@ -63,6 +77,11 @@ def defined_name(local: str, path: str) -> str:
     style = style_of(path)
     if style == "python":
         return f"{_module(path)}.{local}" if _module(path) else local
+    if style == "go":
+        package, _, rest = local.partition(".")
+        return f"{posixpath.dirname(path) or package}#{rest}"
+    if style == "rust":
+        return f"{_module_of_rust(path)}#{local.replace('::', '.')}"
     return f"{stem(path)}#{local}" if style == "javascript" else local
 
 
@@ -75,9 +94,10 @@ def named_by(spelling: str, path: str) -> str:
     style = style_of(path)
     if style == "python" and spelling.startswith("."):
         return _absolute(spelling, path)
-    if style == "javascript" and spelling.startswith("."):
+    if style in {"javascript", "rust"} and spelling.startswith("."):
         module, _, name = spelling.partition("#")
-        place = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
+        folder = _module_of_rust(path) if style == "rust" else posixpath.dirname(path)
+        place = posixpath.normpath(posixpath.join(folder, module))
         return "" if place.startswith("..") else f"{stem(place)}#{name}"
     return spelling
 
@@ -163,7 +183,11 @@ def local_names(name: str) -> Iterator[str]:
     """The names that a definition may have in its own file."""
     yield name
     if "#" in name:
-        yield name.rpartition("#")[2]
+        module, _, local = name.rpartition("#")
+        yield local
+        yield from (f"{package}.{local}" for package in _packages_of_go(module))
+        if "." in local:
+            yield local.replace(".", "::")
     elif "." in name and "\\" not in name:
         parts = name.split(".")
         yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
@@ -173,6 +197,42 @@ def stem(path: str) -> str:
     """A module of JavaScript without what need not be written of it."""
     suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
+
+
+def go_module(path: str) -> str:
+    """The folder in its repository of a package of Go, as its import path tells by convention.
+
+    Args:
+        path: `github.com/acme/shop/internal/tax`.
+
+    Returns:
+        `internal/tax`; the module's own name for its root; nothing for the standard library.
+    """
+    host, *parts = path.split("/")
+    if "." not in host:
+        return ""
+    root, folders = parts[: _ROOT_PARTS.get(host, 1)], parts[_ROOT_PARTS.get(host, 1) :]
+    if folders and _VERSION.fullmatch(folders[0]):
+        folders.pop(0)
+    return "/".join(folders or root[-1:])
+
+
+_ROOT_PARTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "codeberg.org": 2}
+"""Parts of an import path, after its host, that name a repository."""
+
+_VERSION: Final = re.compile(r"v\d+")
+
+
+def _packages_of_go(folder: str) -> Iterator[str]:
+    """The names that the package of a folder may have."""
+    *above, last = folder.rsplit("/", 2)[-2:]
+    names = {last, "main", last.removeprefix("go-").removesuffix("-go").replace("-", "")}
+    yield from sorted(names | set(above if _VERSION.fullmatch(last) else ()))
+
+
+def _module_of_rust(path: str) -> str:
+    folder, _, file = path.removesuffix(".rs").rpartition("/")
+    return folder if file in {"mod", "lib", "main"} else f"{folder}/{file}".lstrip("/")
 
 
 def _module(path: str) -> str:
@@ -204,7 +264,7 @@ def _python(name: str) -> Iterator[str]:
 
 def _javascript(name: str) -> Iterator[str]:
     module, _, local = name.partition("#")
-    yield OWN + local
+    yield from (OWN + one for one in local_names(name) if one != name)
     parts = module.split("/")
     for at in range(max(0, len(parts) - _LONGEST), len(parts) + 1):
         rest = "/".join(parts[at:])

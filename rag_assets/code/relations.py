@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from rag_assets.code.edge_rules import OF_FACTS, SPELLED
+from rag_assets.code.edge_rules import OF_FACTS
 from rag_assets.code.model import Fact
 from rag_assets.code.naming import NameStyle
 from rag_assets.code.nodes import MEMBER, short_name
+from rag_assets.code.spelled_rules import SPELLED
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 

@@ -25,6 +25,10 @@ _STYLES: Mapping[str, NameStyle] = {
     "php": "qualified",
     "python": "python",
     "java": "java",
+    "swift": "swift",
+    "go": "go",
+    "rust": "rust",
+    "sql": "sql",
     **dict.fromkeys(("javascript", "typescript", "vue", "svelte"), "javascript"),
 }
 """How names are made in languages; those of others are known in their own files alone."""

@@ -42,6 +42,30 @@ FILES = {
         "package io.shop;\n\nimport java.util.List;\n\nclass ReceiptTest {\n"
         "    void sums() { new Receipt().total(); Receipt one = new Receipt(); one.total(); }\n}\n"
     ),
+    "store/go.mod": "module github.com/acme/shop\n",
+    "store/ledger/ledger.go": (
+        "package ledger\n\ntype Base struct{}\n\ntype Book struct {\n\tBase\n}\n\n"
+        "func (b *Book) Sum() int { return add() }\n\nfunc add() int { return 1 }\n"
+    ),
+    "store/cmd/server/main.go": (
+        'package main\n\nimport "github.com/acme/shop/store/ledger"\n\n'
+        "func run(b *ledger.Book) int { return b.Sum() }\n"
+    ),
+    "engine/src/lib.rs": "pub mod rates;\npub mod bills;\n",
+    "engine/src/rates.rs": "pub struct Rate;\n\nimpl Rate {\n    pub fn of() -> i32 { 1 }\n}\n",
+    "engine/src/bills.rs": (
+        "use crate::rates::Rate;\n\npub trait Payable {}\npub struct Due;\n\n"
+        "impl Payable for Due {}\n\nimpl Due {\n    pub fn sum(&self) -> i32 { Rate::of() }\n}\n"
+    ),
+    "ios/Sources/Store.swift": "class Store {\n    func load() {}\n}\n",
+    "ios/Sources/Page.swift": (
+        "class Page: Store {\n    let store: Store\n    func show() { store.load() }\n}\n"
+    ),
+    "db/schema.sql": (
+        "CREATE TABLE ledgers (id int);\n\n"
+        "CREATE TABLE entries (id int, ledger_id int REFERENCES ledgers (id));\n\n"
+        "CREATE VIEW sums AS SELECT l.id FROM ledgers l JOIN entries e ON e.ledger_id = l.id;\n"
+    ),
     "docs/guide.md": "# Guide\n\nSums are made by `Bill.total`, in `backend/billing/models.py`.\n",
     "docs/adr/0001-sums.md": "# 1. Sums\n\nStatus: accepted\n\n`Bill.total` rounds.\n",
     "docs/KNOWN_BUGS.md": "# Known bugs\n\n## Wrong sums\n\n`backend/billing/core.py` is slow.\n",
@@ -107,6 +131,32 @@ def test_packages_of_java_meet_across_source_sets(walker: Walker) -> None:
     sums = "io.shop.ReceiptTest.sums"
     assert ("tests", sums, receipt) in told(ask(walker, receipt, "in"))
     assert ("tests", sums, total) in told(ask(walker, total, "in"))
+
+
+def test_packages_of_go_are_folders(walker: Walker) -> None:
+    book = "store/ledger#Book"
+    run = "store/cmd/server#run"
+    assert ("extends", book, "store/ledger#Base") in told(ask(walker, book, "out"))
+    assert ("calls", run, f"{book}.Sum") in told(ask(walker, f"{book}.Sum", "in"))
+    assert ("calls", f"{book}.Sum", "store/ledger#add") in told(ask(walker, f"{book}.Sum", "out"))
+
+
+def test_modules_of_rust_are_files(walker: Walker) -> None:
+    due, rate = "engine/src/bills#Due", "engine/src/rates#Rate"
+    assert ("implements", due, "engine/src/bills#Payable") in told(ask(walker, due, "out"))
+    assert ("calls", f"{due}.sum", f"{rate}.of") in told(ask(walker, f"{rate}.of", "in"))
+
+
+def test_types_of_swift_know_each_other_by_name(walker: Walker) -> None:
+    assert ("extends", "Page", "Store") in told(ask(walker, "Store", "in"))
+    assert ("calls", "Page.show", "Store.load") in told(ask(walker, "Store.load", "in"))
+
+
+def test_statements_of_sql_meet_at_their_tables(walker: Walker) -> None:
+    met = told(ask(walker, "table:ledgers", "in"))
+    assert ("creates", "ledgers", "table:ledgers") in met
+    assert ("references", "entries", "table:ledgers") in met
+    assert ("queries_table", "sums", "table:ledgers") in met
 
 
 def test_modules_of_javascript_meet_under_aliases_and_relative_paths(walker: Walker) -> None:

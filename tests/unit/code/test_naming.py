@@ -14,6 +14,7 @@ from rag_assets.code.model import FileFacts
 from rag_assets.code.naming import (
     defined_name,
     depends_on_place,
+    go_module,
     local_names,
     meant,
     named_by,
@@ -39,6 +40,14 @@ from rag_assets.code.relations import relations_of
         ("./#Thing", "src/models/index.ts", "src/models#Thing"),
         ("@/lib/money#format", "src/x.ts", "@/lib/money#format"),
         ("App\\Models\\Bill", "app/x.php", "App\\Models\\Bill"),
+        (":billing.Bill.Total", "internal/billing/bill.go", "internal/billing#Bill.Total"),
+        (":main.run", "cmd/server/main.go", "cmd/server#run"),
+        (":shop.New", "shop.go", "shop#New"),
+        (":Bill.total", "src/billing/mod.rs", "src/billing#Bill.total"),
+        ("./lines#count", "src/billing.rs", "src/billing/lines#count"),
+        ("../store#Repo.load", "src/billing.rs", "src/store#Repo.load"),
+        ("./billing#Bill", "src/main.rs", "src/billing#Bill"),
+        ("Bill.total", "Sources/App/Bill.swift", "Bill.total"),
     ],
 )
 def test_a_spelling_means_what_its_place_makes_of_it(spelling: str, path: str, name: str) -> None:
@@ -186,3 +195,35 @@ def test_facts_of_files_without_a_style_make_no_edges_by_name() -> None:
     text = 'package main\nimport "fmt"\nfunc main() { fmt.Println() }\n'
     facts = FileFacts("main.go", "go", read_code(text, "text/x-go").facts).facts
     assert relations_of(facts, names="none").edges == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("github.com/acme/shop/internal/tax", "internal/tax"),
+        ("github.com/acme/shop/v2/store", "store"),
+        ("example.com/shop/store", "store"),
+        ("github.com/gin-gonic/gin", "gin"),
+        ("net/http", ""),
+    ],
+)
+def test_import_paths_of_go_tell_the_folder_of_a_package(path: str, folder: str) -> None:
+    assert go_module(path) == folder
+
+
+@given(at=PARTS, local=LOCAL)
+def test_names_of_go_and_rust_are_found_by_what_their_files_call_them(
+    at: list[str], local: str
+) -> None:
+    folder = "/".join(at)
+    go, own = f"{folder}/bill.go", f"{at[-1]}.{local}"
+    name = defined_name(own, go)
+    assert own in set(local_names(name))
+    assert named_by(f":{own}", go) == name
+    assert {f":{own}", f"{at[-1]}#{local}", name} <= set(spellings(name, short_name(name)))
+    rust, own = f"{folder}/bill.rs", local.replace(".", "::")
+    name = defined_name(own, rust)
+    assert own in set(local_names(name))
+    assert named_by(f":{local}", rust) == name
+    found = set(spellings(name, short_name(name)))
+    assert {f":{local}", f"./bill#{local}", f"../bill#{local}", f"@/bill#{local}"} <= found

@@ -28,6 +28,16 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(_PART)
+_NAMES = rf"(?:ONLY\s{{1,80}})?(?P<name>(?>{_PART}(?:\s?\.\s?{_PART}){{0,3}}))"
+_REFERENCED = re.compile(rf"\bREFERENCES\s{{1,80}}{_NAMES}", re.IGNORECASE)
+_QUERIED = re.compile(rf"\b(?:FROM|JOIN|INTO|UPDATE)\s{{1,80}}{_NAMES}(?!\s?\()", re.IGNORECASE)
+_ON = re.compile(rf"\bON\s{{1,80}}{_NAMES}", re.IGNORECASE)
+_NAMING: Final = {"TABLE": _REFERENCED, "INDEX": _ON, "TRIGGER": _ON}
+"""Where statements that make something name tables; the others query them."""
+
+_NO_TABLES: Final = frozenset(
+    {"SELECT", "SET", "LATERAL", "UNNEST", "CONFLICT", "UPDATE", "DELETE", "DUPLICATE", "STDIN"}
+)
 _ROLES: Final[dict[str, Role]] = {
     "TABLE": "schema",
     "INDEX": "schema",
@@ -40,6 +50,10 @@ _ROLES: Final[dict[str, Role]] = {
 _LINE_END = re.compile(r"[,;](?=[ \t]{0,80}\r?\n)")
 _BODY = re.compile(r"[(;]|\bAS\b", re.IGNORECASE)
 _SHOWN: Final = 200
+_LONGEST_SEARCHED: Final = 20_000
+"""Characters of a statement that are searched for the tables that it names."""
+
+_MOST_TABLES: Final = 50
 
 
 def read_sql(text: str) -> CodeText:
@@ -55,7 +69,7 @@ def read_sql(text: str) -> CodeText:
             unit = _unit(text, (first, head, end), found)
             units.append(unit)
             if unit.symbol:
-                facts.append(_declared(text, head, unit, found))
+                facts.append(_declared(text, head, unit, found, _tables(text, end, unit, found)))
     return CodeText(covered(text, units, sorted(cuts)), tuple(facts), "sql")
 
 
@@ -95,8 +109,18 @@ def _signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
     return " ".join(text[head:last].split()).rstrip(";( ")[:_SHOWN]
 
 
-def _declared(text: str, head: int, unit: Unit, found: re.Match[str]) -> Fact:
-    values = {
+def _tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
+    """The tables that a statement refers to, but for its own."""
+    pattern = _NAMING.get(found["kind"].upper(), _QUERIED)
+    last = min(end, found.start() + _LONGEST_SEARCHED)
+    start = found.end() if found["name"] else found.start()
+    names = dict.fromkeys(_name(one) for one in pattern.finditer(text, start, last))
+    kept = [name for name in names if name.upper() not in _NO_TABLES and name != unit.symbol]
+    return kept[:_MOST_TABLES]
+
+
+def _declared(text: str, head: int, unit: Unit, found: re.Match[str], tables: list[str]) -> Fact:
+    values: dict[str, object] = {
         "name": unit.symbol,
         "role": unit.role,
         "what": found["kind"].lower(),
@@ -104,6 +128,8 @@ def _declared(text: str, head: int, unit: Unit, found: re.Match[str]) -> Fact:
         "exported": True,
         "signature": unit.signature,
     }
+    if tables:
+        values["tables"] = tables
     end = min(unit.end, head + _SHOWN)
     return Fact(
         "declares" if values["verb"] == "create" else "changes", head, end, unit.symbol, values

@@ -1,0 +1,190 @@
+"""Rules by which facts of languages become edges whose names depend on the place of their file.
+
+Facts of Java have names that are nearly qualified; those of the others spell them, see naming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+from typing import Final
+
+from rag_assets.code.edge_rules import Triple
+from rag_assets.code.model import Fact
+from rag_assets.code.names import requested_template
+from rag_assets.code.naming import OWN, NameStyle, go_module, stem
+from rag_assets.code.nodes import ENDPOINT, MEMBER, PACKAGE, TABLE, endpoint_of
+
+
+def _own(name: str) -> str:
+    return OWN + name if name else ""
+
+
+def _member(fact: Fact) -> list[Triple]:
+    owner = fact.symbol.rpartition(".")[0]
+    return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
+
+
+def _of_python(fact: Fact) -> list[Triple]:
+    """Edges of Python, whose facts spell names as naming has them."""
+    if fact.kind == "declares":
+        return _member(fact)
+    name = str(fact.values.get("name", ""))
+    if fact.kind == "imports":
+        return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
+    if fact.kind not in {"extends", "calls"} or not name:
+        return []
+    return [(fact.kind, _own(fact.symbol), name)]
+
+
+_MOST_NAMES: Final = 50
+
+
+def _of_javascript(fact: Fact) -> list[Triple]:
+    """Edges of JavaScript and what is written like it."""
+    values = fact.values
+    if fact.kind == "declares":
+        return _member(fact)
+    if fact.kind == "fetches":
+        path = requested_template(str(values.get("path", "")))
+        asked = endpoint_of(str(values.get("method", "")), path)
+        return [("requests", _own(fact.symbol), ENDPOINT + asked)]
+    if fact.kind == "imports":
+        module = str(values.get("name", ""))
+        names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        return [("imports", "", _from_module(module, name)) for name in names]
+    name, module = str(values.get("name", "")), str(values.get("module", ""))
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    target = _from_module(module, name) if module else _own(name)
+    return [(fact.kind, _own(fact.symbol), target)]
+
+
+def _of_java(fact: Fact) -> list[Triple]:
+    """Edges of Java: a type that no import names is of the file's own package."""
+    name, symbol = str(fact.values.get("name", "")), fact.symbol
+    if fact.kind == "declares":
+        owner = symbol.rpartition(".")[0]
+        return [(MEMBER, symbol, owner)] if _is_type(owner.rpartition(".")[2]) else []
+    if fact.kind == "imports":
+        return [] if name.endswith("*") else [("imports", "", name)]
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    package = takewhile(lambda part: not _is_type(part), symbol.split("."))
+    target = ".".join([*package, name]) if _is_type(name) else name
+    return [(fact.kind, symbol, target)]
+
+
+def _of_swift(fact: Fact) -> list[Triple]:
+    """Edges of Swift, where the types of a module know each other by their names alone."""
+    if fact.kind == "imports":
+        return [("imports", "", PACKAGE + str(fact.values.get("name", "")))]
+    return _of_java(fact)
+
+
+def _of_go(fact: Fact) -> list[Triple]:
+    """Edges of Go, whose packages are folders."""
+    name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
+    if fact.kind == "declares":
+        owner = fact.symbol.rpartition(".")[0]
+        return [(MEMBER, _own(fact.symbol), _own(owner))] if "." in owner else []
+    if fact.kind == "imports":
+        return [("imports", "", PACKAGE + name)]
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    place = go_module(module)
+    target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
+    return [(fact.kind, _own(fact.symbol), target if module else _own(name))]
+
+
+def _of_rust(fact: Fact) -> list[Triple]:
+    """Edges of Rust, whose modules are files and folders."""
+    name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
+    if fact.kind == "declares":
+        owner = symbol.rpartition(".")[0]
+        return [(MEMBER, _own(symbol), _own(owner))] if owner else []
+    if fact.kind == "imports":
+        names = [str(one[0]) for one in fact.values.get("names", ())][:_MOST_NAMES]
+        return [("imports", "", _used(one)) for one in names]
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    return [(fact.kind, _own(symbol), _by_path(name))]
+
+
+_CRATE: Final = "src"
+"""The folder of a crate's own root module, by convention of its build tool."""
+
+
+def _used(path: str) -> str:
+    first = path.partition("::")[0]
+    return _by_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
+
+
+def _by_path(name: str) -> str:
+    """A path of Rust as naming spells it; what begins with neither is a module below, by its name.
+
+    Args:
+        name: `crate::tax::Rule::new`, `super::store::Repo`, `lines::count`, `Invoice::total`.
+    """
+    parts = name.split("::")
+    before, rest = "./", parts
+    if parts[0] == "crate":
+        before, rest = "@/", parts[1:]
+    elif parts[0] in {"self", "super"}:
+        above = len(list(takewhile(lambda part: part == "super", parts)))
+        before, rest = "../" * above or "./", parts[above or 1 :]
+    elif len(parts) == 1 or _is_type(parts[0]):
+        return _own(".".join(parts))
+    modules = list(takewhile(lambda part: not _is_type(part), rest[:-1]))
+    if before == "@/" and not modules:
+        return f"@/{_CRATE}#{'.'.join(rest)}"
+    return f"{before}{'/'.join(modules)}#{'.'.join(rest[len(modules) :])}"
+
+
+_SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename": "renames"}
+"""Relations by what a statement does to a table."""
+
+
+def _of_sql(fact: Fact) -> list[Triple]:
+    """Edges of SQL: what statements do to tables, and the tables that they name."""
+    values, name = fact.values, fact.symbol
+    if fact.kind not in {"declares", "changes"} or not name:
+        return []
+    is_table = values.get("what") == "table"
+    kind = _SQL.get(str(values.get("verb"))) if is_table else None
+    found = [(kind, name, TABLE + _unqualified(name))] if kind is not None else []
+    named = "references" if is_table else "queries_table"
+    tables = [_unqualified(str(one)) for one in values.get("tables", ())]
+    return [*found, *((named, name, TABLE + one) for one in tables)]
+
+
+def _unqualified(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _is_type(name: str) -> bool:
+    """Whether a name is one of a type, by the convention that all packages begin small."""
+    return name[:1].isupper()
+
+
+def _from_module(module: str, name: str) -> str:
+    """A name of a module; a default export is called like its file, by convention."""
+    if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
+        parts = module.split("/")
+        return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
+    place = stem(module) if module.strip(".") else f"{module}/"
+    is_component = module.endswith((".vue", ".svelte"))
+    own = name if name != "default" or is_component else place.rpartition("/")[2]
+    return f"{place}#{own}"
+
+
+SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
+    "python": _of_python,
+    "javascript": _of_javascript,
+    "java": _of_java,
+    "swift": _of_swift,
+    "go": _of_go,
+    "rust": _of_rust,
+    "sql": _of_sql,
+}
+"""The rule of each language, by how its names are made."""
