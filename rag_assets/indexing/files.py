@@ -1,0 +1,177 @@
+"""Indexes as JSON files, one for each agent, that other programs read.
+
+`{agent_id}.index.json` is a list of {chunk: {id, content, source_path, byte_offset, agent_id},
+embedding}; `{agent_id}.state.json` beside it says what it was made of, and has its digest. A state
+whose digest is another file's counts for nothing: that index is built again from the sources.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.indexing.locks import locked, set_aside
+from rag_assets.indexing.memory import EMPTY, Index, by_agent
+from rag_assets.indexing.passages import DocChunk, IndexState, SearchResult, Vectors
+
+_LONGEST = 150
+
+
+class FileStore:
+    """Indexes as JSON files in a folder; see PassageStore.
+
+    Args:
+        folder: made at the first write, for its owner alone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, tuple[tuple[int, int, int], Index]] = {}
+
+    def path_of(self, agent_id: str) -> Path:
+        """The file of an agent's index; ids that are no plain names are percent-encoded."""
+        return self._folder / f"{file_name(agent_id)}.index.json"
+
+    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
+        """See PassageStore.upsert."""
+        for agent_id, (own, rows) in by_agent(chunks, embeddings).items():
+            with self.building(agent_id):
+                index = self._index(agent_id).with_chunks(own, rows)
+                self._write(agent_id, index, None)
+
+    def search(
+        self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
+    ) -> list[SearchResult]:
+        """See PassageStore.search."""
+        return self._index(agent_id).search(query_embedding, top_k)
+
+    def delete_agent(self, agent_id: str) -> None:
+        """See PassageStore.delete_agent."""
+        with self.building(agent_id):
+            self.path_of(agent_id).unlink(missing_ok=True)
+            self._state_path(agent_id).unlink(missing_ok=True)
+
+    def has_index(self, agent_id: str) -> bool:
+        """See PassageStore.has_index."""
+        return self.path_of(agent_id).is_file()
+
+    def chunks(self, agent_id: str) -> list[DocChunk]:
+        """See PassageStore.chunks."""
+        return list(self._index(agent_id).chunks)
+
+    def state(self, agent_id: str) -> IndexState | None:
+        """See PassageStore.state."""
+        record = self._record(agent_id)
+        if record is None or self._digest(agent_id) != record["digest"]:
+            return None
+        return IndexState.of(record["state"])
+
+    def vectors(self, agent_id: str) -> dict[str, Vectors]:
+        """See PassageStore.vectors."""
+        if self.state(agent_id) is None:
+            return {}
+        index = self._index(agent_id)
+        return {chunk.id: row for chunk, row in zip(index.chunks, index.rows, strict=True)}
+
+    def replace(
+        self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
+    ) -> None:
+        """See PassageStore.replace."""
+        self._set_damaged_aside(agent_id)
+        self._write(agent_id, Index.of(chunks, embeddings), state)
+
+    @contextmanager
+    def building(self, agent_id: str) -> Iterator[None]:
+        """See PassageStore.building."""
+        with locked(self._folder / f".{file_name(agent_id)}.lock"):
+            yield
+
+    def _index(self, agent_id: str) -> Index:
+        path = self.path_of(agent_id)
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return EMPTY
+        version = (found.st_ino, found.st_mtime_ns, found.st_size)
+        known = self._read.get(agent_id)
+        if known is None or known[0] != version:
+            known = (version, _loaded(path.read_bytes()) or EMPTY)
+            self._read[agent_id] = known
+        return known[1]
+
+    def _write(self, agent_id: str, index: Index, state: IndexState | None) -> None:
+        import orjson
+
+        rows = [
+            {"chunk": asdict(chunk), "embedding": row}
+            for chunk, row in zip(index.chunks, index.rows, strict=True)
+        ]
+        data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
+        if state is not None:
+            record = {"digest": sha256_hex(data), "state": state.record()}
+            _replace(self._state_path(agent_id), orjson.dumps(record))
+        _replace(self.path_of(agent_id), data)
+
+    def _set_damaged_aside(self, agent_id: str) -> None:
+        path = self.path_of(agent_id)
+        if path.exists() and _loaded(path.read_bytes()) is None:
+            set_aside(path)
+
+    def _record(self, agent_id: str) -> Mapping[str, Any] | None:
+        import orjson
+
+        try:
+            record = orjson.loads(self._state_path(agent_id).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        return record if isinstance(record, dict) and {"digest", "state"} <= set(record) else None
+
+    def _digest(self, agent_id: str) -> str | None:
+        try:
+            return sha256_hex(self.path_of(agent_id).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def _state_path(self, agent_id: str) -> Path:
+        return self._folder / f"{file_name(agent_id)}.state.json"
+
+
+def file_name(agent_id: str) -> str:
+    """A name of a file for an agent, which leads to no other folder and hides no file."""
+    name = quote(agent_id, safe="")
+    name = "%2E" + name[1:] if name.startswith(".") else name
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{sha256_hex(agent_id)}"
+
+
+def _loaded(data: bytes) -> Index | None:
+    """The index in a file; None if it is damaged."""
+    import orjson
+
+    try:
+        rows = orjson.loads(data)
+        chunks = [DocChunk(**row["chunk"]) for row in rows]
+        vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        return Index.of(chunks, vectors)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Replace a file of the store in one step; builders hold the lock, so the draft is theirs."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
