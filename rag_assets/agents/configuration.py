@@ -14,10 +14,9 @@ from rag_assets.agents.settings import (
     DocsSettings,
     RagSettings,
     Setting,
-    StoreKind,
 )
 from rag_assets.agents.values import BASE, RAG, TOOL_FOR_ALL, USER_FILE, WrongValue, read_flag
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError, UnknownAgent
 
 _PROJECT: Final = Path(".swebash/agents.yaml")
 _USER: Final = (Path(".config/swebash/agents.yaml"), Path(".swebash/agents.yaml"))
@@ -178,10 +177,3 @@ def agent_of(configuration: Configuration, id_: str) -> Agent:
         return found
     known = ", ".join(f"@{one}" for one in sorted(configuration.agents)) or "none"
     raise UnknownAgent(f"there is no agent {id_!r}", hint=f"agents are: {known}")
-
-
-class UnknownAgent(ConfigurationError):
-    """No file declares an agent of this id."""
-
-
-__all__ = ["StoreKind", "Surroundings", "UnknownAgent", "agent_of", "load_configuration"]

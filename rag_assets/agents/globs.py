@@ -69,7 +69,8 @@ def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Mat
     walk = _Walk()
     for pattern in patterns:
         root, parts = _rooted(pattern, base, home or Path.home())
-        matched = sorted(walk.files(root, parts), key=lambda one: one.as_posix())
+        within = base if root.is_relative_to(base) else root
+        matched = sorted(walk.files(root, parts, within), key=lambda one: one.as_posix())
         for file in matched:
             path = _shown(file, base)
             if path not in found:
@@ -105,10 +106,15 @@ class _Walk:
     def __init__(self) -> None:
         self._visited = 0
 
-    def files(self, root: Path, parts: Sequence[str]) -> set[Path]:
-        """The regular files that parts of a pattern match below a folder."""
-        within = Path(os.path.realpath(root))
-        return set(self._matches(root, tuple(parts), within, 0))
+    def files(self, root: Path, parts: Sequence[str], within: Path) -> set[Path]:
+        """The regular files that parts of a pattern match below a folder.
+
+        Args:
+            root: the folder.
+            parts: of the pattern.
+            within: the folder that no link leads out of.
+        """
+        return set(self._matches(root, tuple(parts), Path(os.path.realpath(within)), 0))
 
     def _matches(
         self, folder: Path, parts: tuple[str, ...], within: Path, depth: int
@@ -130,7 +136,7 @@ class _Walk:
     def _across(
         self, folder: Path, rest: tuple[str, ...], within: Path, depth: int
     ) -> Iterator[Path]:
-        """What matches the rest of a pattern in a folder and in all below it; no links to folders."""
+        """What matches the rest of a pattern in a folder and all below it, which no link begins."""
         todo = [(folder, depth)]
         while todo:
             here, level = todo.pop()

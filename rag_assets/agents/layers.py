@@ -104,14 +104,15 @@ class _Reader:
         return ConfigurationError(f"{self._path}:{line}:{column}: {what}", hint="correct the file")
 
     def agents(self, document: Any) -> list[AgentEntry]:
-        listed = document.get("agents")
+        listed: Any = document.get("agents")
         if listed is None:
             return []
         if not isinstance(listed, list):
             raise self._wrong_value(document, "agents", "must be a list of agents")
         found: dict[str, AgentEntry] = {}
+        places: Any = document["agents"].lc
         for at, entry in enumerate(listed):
-            line, column = (place + 1 for place in listed.lc.item(at))
+            line, column = (place + 1 for place in places.item(at))
             if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
                 raise self.wrong(line, column, "an agent must be a mapping with an `id` of letters")
             id_ = str(entry["id"])

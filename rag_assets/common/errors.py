@@ -15,6 +15,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── UnknownRun                the project has no such run of an agent
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
+    │   ├── UnknownAgent          agents.yaml declares none of this id
     │   ├── UnknownSource
     │   ├── UnknownGeneration
     │   ├── NoRecordsSource       not exactly one source accepts a tenant's records
@@ -155,6 +156,10 @@ class UnknownRun(RagAssetsError):
 
 class ConfigurationError(RagAssetsError):
     """A setting, a tenant's configuration or an argument is not usable."""
+
+
+class UnknownAgent(ConfigurationError):
+    """No file agents.yaml declares an agent of this id."""
 
 
 class UnknownTenant(ConfigurationError):

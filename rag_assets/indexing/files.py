@@ -89,6 +89,10 @@ class FileStore:
         self._set_damaged_aside(agent_id)
         self._write(agent_id, Index.of(chunks, embeddings), state)
 
+    def touch(self, agent_id: str, state: IndexState) -> None:
+        """See PassageStore.touch."""
+        self._write_state(agent_id, self._digest(agent_id) or "", state)
+
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
         """See PassageStore.building."""
@@ -117,9 +121,14 @@ class FileStore:
         ]
         data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
         if state is not None:
-            record = {"digest": sha256_hex(data), "state": state.record()}
-            _replace(self._state_path(agent_id), orjson.dumps(record))
+            self._write_state(agent_id, sha256_hex(data), state)
         _replace(self.path_of(agent_id), data)
+
+    def _write_state(self, agent_id: str, digest: str, state: IndexState) -> None:
+        import orjson
+
+        record = {"digest": digest, "state": state.record()}
+        _replace(self._state_path(agent_id), orjson.dumps(record))
 
     def _set_damaged_aside(self, agent_id: str) -> None:
         path = self.path_of(agent_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock, RLock
 
 import numpy as np
@@ -105,6 +105,10 @@ class MemoryStore:
     ) -> None:
         """See PassageStore.replace."""
         self._indexes[agent_id] = Index.of(chunks, embeddings, state)
+
+    def touch(self, agent_id: str, state: IndexState) -> None:
+        """See PassageStore.touch."""
+        self._indexes[agent_id] = replace(self._indexes[agent_id], state=state)
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:

@@ -33,7 +33,8 @@ def unit_rows(vectors: npt.ArrayLike) -> Vectors:
     """
     rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, lengths, out=rows.copy(), where=lengths > 0)
+    units: Vectors = np.divide(rows, lengths, out=rows.copy(), where=lengths > 0)
+    return units
 
 
 def nearest(rows: Vectors, query: npt.ArrayLike, ids: Sequence[str], top_k: int) -> list[Nearest]:

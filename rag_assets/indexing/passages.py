@@ -55,12 +55,14 @@ class FileState:
         size: in bytes.
         mtime_ns: when it was modified, in nanoseconds of Unix time.
         sha256: of its bytes.
+        dropped: its passages that touched a credential.
     """
 
     path: str
     size: int
     mtime_ns: int
     sha256: str = ""
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,6 @@ class IndexState:
         files: with the hash of their contents.
         left_out: files that were not indexed, and why.
         text_hashes: of what was embedded, by id of passage.
-        dropped: passages that touched a credential.
     """
 
     fingerprint: str
@@ -85,7 +86,6 @@ class IndexState:
     files: tuple[FileState, ...]
     left_out: Mapping[str, str]
     text_hashes: Mapping[str, str]
-    dropped: int = 0
 
     def record(self) -> dict[str, Any]:
         """The state as JSON can hold it."""
@@ -152,6 +152,10 @@ class PassageStore(Protocol):
             embeddings: of shape (chunks, dimensions).
             state: what it was made of.
         """
+        ...
+
+    def touch(self, agent_id: str, state: IndexState) -> None:
+        """Replace the state of an index whose passages stay as they are."""
         ...
 
     def building(self, agent_id: str) -> AbstractContextManager[None]:

@@ -2,7 +2,7 @@
 
 | table | columns |
 |---|---|
-| chunks | id, content, source_path, byte_offset, agent_id, embedding (a JSON array); vector (float32) |
+| chunks | id, content, source_path, byte_offset, agent_id, embedding (JSON); vector (float32) |
 | agents | agent_id, state (JSON) |
 
 An index is replaced in one transaction that writes only what differs. Readers neither wait for it
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS agents (agent_id TEXT NOT NULL PRIMARY KEY, state TEX
 _COLUMNS = "id, content, source_path, byte_offset, agent_id"
 _LOG_BYTES = 16 * 1024 * 1024
 _BATCH = 1_000
-"""Passages of a first index in one transaction; with 4,096 dimensions the log stays under 64 MiB."""
+"""Passages of a first index in one transaction: some 10 MB with 384 dimensions."""
 
 _BUSY_SECONDS = 30.0
 
@@ -133,11 +133,13 @@ class SqliteStore:
                 _delete_others(connection, agent_id, chunks)
                 changed = _changed(connection, agent_id, chunks, rows)
                 _insert(connection, [chunks[at] for at in changed], rows[changed])
-                connection.execute(
-                    "INSERT OR REPLACE INTO agents VALUES (?, ?)",
-                    (agent_id, json.dumps(state.record())),
-                )
+                _write_state(connection, agent_id, state)
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def touch(self, agent_id: str, state: IndexState) -> None:
+        """See PassageStore.touch."""
+        with self._writing() as connection, connection:
+            _write_state(connection, agent_id, state)
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
@@ -232,6 +234,11 @@ def _is_unusable(error: sqlite3.DatabaseError) -> bool:
 def _state(connection: sqlite3.Connection, agent_id: str) -> str | None:
     row = connection.execute("SELECT state FROM agents WHERE agent_id = ?", (agent_id,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def _write_state(connection: sqlite3.Connection, agent_id: str, state: IndexState) -> None:
+    record = json.dumps(state.record())
+    connection.execute("INSERT OR REPLACE INTO agents VALUES (?, ?)", (agent_id, record))
 
 
 def _loaded(connection: sqlite3.Connection, agent_id: str) -> tuple[list[str], Vectors]:

@@ -1,0 +1,248 @@
+"""Builds, refreshes and searches the indexes of agents."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from rag_assets.agents.builds import (
+    Passages,
+    fingerprint_of,
+    is_doubtful,
+    passages_of,
+    unchanged,
+)
+from rag_assets.agents.credentials import ProjectRules
+from rag_assets.agents.cutting import Chunking, Mask
+from rag_assets.agents.globs import Matches, expand
+from rag_assets.agents.hybrid import fused
+from rag_assets.agents.settings import Mode
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import InputRejected
+from rag_assets.indexing.passages import IndexState, PassageStore, SearchResult, Vectors
+from rag_assets.models.embedding.protocol import Embedder, Purpose
+
+_FIRST: Final = 4
+"""Times top_k that each ranking of a hybrid search has."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What ensuring an index did.
+
+    Attributes:
+        agent_id: of the agent.
+        files: that are indexed.
+        chunks: of the index.
+        embedded: texts that were embedded now.
+        dropped: passages that touched a credential, of the whole index.
+        built: whether the index was replaced; False: it was current.
+        left_out: files that are not indexed, and why.
+        empty: patterns that match no file.
+        seconds: that it took.
+    """
+
+    agent_id: str
+    files: int
+    chunks: int
+    embedded: int
+    dropped: int
+    built: bool
+    left_out: Mapping[str, str]
+    empty: tuple[str, ...]
+    seconds: float
+
+
+class RagIndexManager:
+    """Indexes of agents in a store.
+
+    Args:
+        embedder: makes vectors.
+        store: keeps them.
+        chunking: limits of passages.
+        mask: finds credentials; by default with the rules of the project.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        store: PassageStore,
+        chunking: Chunking | None = None,
+        *,
+        mask: Mask | None = None,
+    ) -> None:
+        self._embedder = embedder
+        self._store = store
+        self._chunking = chunking or Chunking()
+        self._mask = mask or ProjectRules()
+
+    @property
+    def store(self) -> PassageStore:
+        """The store of the indexes."""
+        return self._store
+
+    def ensure_index(
+        self, agent_id: str, doc_sources: Sequence[str], base_dir: Path
+    ) -> IndexReport:
+        """Build an agent's index, or leave it as it is where its files have not changed.
+
+        The former index answers until the new one replaces it in one step. Only passages without a
+        vector are embedded; another process that builds is waited for.
+
+        Args:
+            agent_id: of the agent.
+            doc_sources: globs.
+            base_dir: of relative ones.
+
+        Raises:
+            ConfigurationError: the globs visit too many files.
+            ProviderError: the embedder failed; the former index stays.
+        """
+        started = time.monotonic()
+        looked, matches = time.time_ns(), expand(doc_sources, base_dir)
+        state = self._store.state(agent_id)
+        if state is None or not self._is_current(state, matches):
+            with self._store.building(agent_id):
+                # While another one built, files may have changed.
+                looked, matches = time.time_ns(), expand(doc_sources, base_dir)
+                state = self._store.state(agent_id)
+                if state is None or not self._is_current(state, matches):
+                    return self._build(agent_id, matches, looked, state, started)
+        return _report(agent_id, state, matches, started)
+
+    def is_current(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> bool:
+        """Whether an index has what its files hold, as far as their sizes and times tell."""
+        state = self._store.state(agent_id)
+        return state is not None and self._is_current(state, expand(doc_sources, base_dir))
+
+    def search(
+        self, agent_id: str, query: str, top_k: int = 5, *, mode: Mode = "knn"
+    ) -> list[SearchResult]:
+        """The passages of an agent that answer a question, best first.
+
+        Args:
+            agent_id: of the agent; without an index nothing is found.
+            query: the question.
+            top_k: how many at most.
+            mode: "hybrid" finds exact names and flags by their words as well; scores stay cosines.
+
+        Raises:
+            InputRejected: the question is empty.
+            ProviderError: the embedder failed.
+        """
+        if not self._store.has_index(agent_id):
+            return []
+        vector = asyncio.run(self._embedded([query], "query"))[0]
+        if vector is None:
+            raise InputRejected("the question is empty or has no readable content")
+        if mode == "knn":
+            return self._store.search(vector, agent_id, top_k)
+        nearest = self._store.search(vector, agent_id, len(self._store.chunks(agent_id)))
+        return fused(query, nearest, top_k, first=_FIRST * top_k)
+
+    def _is_current(self, state: IndexState, matches: Matches) -> bool:
+        """Whether an index is of these files, unless one of them may have changed unnoticed."""
+        return (
+            self._is_of_recipe(state)
+            and state.fingerprint == fingerprint_of(matches.files)
+            and not any(is_doubtful(one, state.looked_ns) for one in state.files)
+        )
+
+    def _is_of_recipe(self, state: IndexState) -> bool:
+        same_model = state.embedder_id == self._embedder.embedder_id
+        return same_model and state.recipe == self._chunking.recipe
+
+    def _build(
+        self,
+        agent_id: str,
+        matches: Matches,
+        looked: int,
+        former: IndexState | None,
+        started: float,
+    ) -> IndexReport:
+        of_recipe = former if former is not None and self._is_of_recipe(former) else None
+        same = None if of_recipe is None else unchanged(matches.files, of_recipe)
+        fingerprint = fingerprint_of(matches.files)
+        if of_recipe is not None and same is not None:
+            state = replace(of_recipe, fingerprint=fingerprint, looked_ns=looked, files=same)
+            self._store.touch(agent_id, state)
+            return _report(agent_id, state, matches, started)
+        known = None if of_recipe is None else (of_recipe, self._store.chunks(agent_id))
+        passages = passages_of(agent_id, matches.files, self._chunking, self._mask, known)
+        vectors, embedded = self._vectors(agent_id, passages, former)
+        chunks = [one for one in passages.chunks if passages.text_hashes[one.id] in vectors]
+        state = IndexState(
+            fingerprint,
+            self._embedder.embedder_id,
+            self._chunking.recipe,
+            looked,
+            passages.files,
+            passages.left_out,
+            {one.id: passages.text_hashes[one.id] for one in chunks},
+        )
+        rows = [vectors[passages.text_hashes[one.id]] for one in chunks]
+        empty = np.empty((0, self._embedder.dimensions), dtype=np.float32)
+        self._store.replace(agent_id, chunks, np.stack(rows) if rows else empty, state)
+        return _report(agent_id, state, matches, started, embedded=embedded, built=True)
+
+    def _vectors(
+        self, agent_id: str, passages: Passages, former: IndexState | None
+    ) -> tuple[dict[str, Vectors], int]:
+        """The vectors of passages by hash, and how many had to be made; some texts have none."""
+        known: dict[str, Vectors] = {}
+        if former is not None and former.embedder_id == self._embedder.embedder_id:
+            hashes = former.text_hashes
+            rows = self._store.vectors(agent_id)
+            known = {hashes[id_]: row for id_, row in rows.items() if id_ in hashes}
+        new = {key: text for key, text in passages.texts.items() if key not in known}
+        made = asyncio.run(self._embedded(list(new.values()), "document")) if new else []
+        known |= {key: row for key, row in zip(new, made, strict=True) if row is not None}
+        return known, len(new)
+
+    async def _embedded(self, texts: Sequence[str], purpose: Purpose) -> list[Vectors | None]:
+        """A vector for each text; None for those that never have one."""
+        limits = self._embedder.limits
+        slots = asyncio.Semaphore(limits.concurrency)
+
+        async def embed(batch: Sequence[str]) -> list[Vectors | None]:
+            async with slots:
+                try:
+                    return list((await self._embedder.embed(batch, purpose=purpose)).vectors)
+                except InputRejected:
+                    if len(batch) == 1:
+                        return [None]
+            return [row for text in batch for row in await embed([text])]
+
+        try:
+            batches = [embed(batch) for batch in batched(texts, limits.texts)]
+            return [row for rows in await asyncio.gather(*batches) for row in rows]
+        finally:
+            await self._embedder.close()
+
+
+def _report(
+    agent_id: str,
+    state: IndexState,
+    matches: Matches,
+    started: float,
+    *,
+    embedded: int = 0,
+    built: bool = False,
+) -> IndexReport:
+    return IndexReport(
+        agent_id,
+        files=len(state.files) - len(state.left_out),
+        chunks=len(state.text_hashes),
+        embedded=embedded,
+        dropped=sum(one.dropped for one in state.files),
+        built=built,
+        left_out=state.left_out,
+        empty=matches.empty,
+        seconds=time.monotonic() - started,
+    )
