@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
-_OWN_PROCESS = {"up", "down", "demo", "serve"}
-"""Commands that outlive the fork server, start it or stop it."""
+_OWN_PROCESS = {"up", "down", "demo", "serve", "agent"}
+"""Commands that outlive the fork server, start it or stop it, or need nothing of it."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -15,6 +15,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from rag_assets.cli import (
     access,
+    agents,
     chain,
     generations,
     holds,
@@ -31,7 +32,7 @@ from rag_assets.cli import (
     uploads,
 )
 from rag_assets.cli.system_commands import SystemCommands
-from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.errors import ConfigurationError, RagAssetsError, UnknownAgent
 
 _GC_THRESHOLDS = (50_000, 20, 50)
 """Thresholds of Python's garbage collector; see gc.set_threshold."""
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 for group in (servers, chain, search, retention, panel):
     app.add_typer(group.app)
+app.add_typer(agents.app, name="agent")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(projects.app, name="projects")
 app.add_typer(organizations.app, name="organizations")
@@ -70,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments), prog_name="rag-assets", standalone_mode=False)
     except RagAssetsError as error:
         print_error(error, as_json=as_json)
-        return 1
+        return 2 if isinstance(error, UnknownAgent) else 1
     except NoArgsIsHelpError as error:
         sys.stdout.write(f"{error.message}\n")
         return 2

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rag_assets.retrieval.chat_markup import chat_marks
 from rag_assets.retrieval.confusables import escaped, folded
-from rag_assets.retrieval.model import Hit
+
+if TYPE_CHECKING:
+    from rag_assets.retrieval.model import Hit
 
 NOTHING_FOUND = "No relevant documentation found for your query."
 
@@ -40,17 +43,21 @@ _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 def as_results(hits: Sequence[Hit]) -> str:
     """Hits as an agent's tool returns them; a sentence if there are none."""
-    if not hits:
-        return NOTHING_FOUND
-    return "\n\n".join(
-        f"--- Result {hit.number} (score: {_score(hit)}, source: {as_source(hit.uri)}) ---\n"
-        f"{neutralised(hit.text)}"
-        for hit in hits
+    return results_text((hit.number, hit.score, hit.uri, hit.text) for hit in hits)
+
+
+def results_text(results: Iterable[tuple[int, float | None, str, str]]) -> str:
+    """Number, score, source and text of passages as an agent's tool returns them."""
+    shown = (
+        f"--- Result {number} (score: {_score(score)}, source: {as_source(source)}) ---\n"
+        f"{neutralised(text)}"
+        for number, score, source, text in results
     )
+    return "\n\n".join(shown) or NOTHING_FOUND
 
 
-def _score(hit: Hit) -> str:
-    return "n/a" if hit.score is None else f"{hit.score:.3f}"
+def _score(score: float | None) -> str:
+    return "n/a" if score is None else f"{score:.3f}"
 
 
 def neutralised(text: str) -> str:

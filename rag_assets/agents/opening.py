@@ -1,0 +1,85 @@
+"""Opens what a configuration names: the store of indexes, and the embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from rag_assets.agents.cutting import Chunking
+from rag_assets.agents.manager import RagIndexManager
+from rag_assets.agents.settings import Configuration, RagSettings
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.indexing.passages import PassageStore
+from rag_assets.models.embedding.protocol import Embedder
+
+_CACHE: Final = ".fastembed_cache"
+_BGE: Final = "bge-small-en-v1.5"
+_DATABASE_ENDS: Final = frozenset({".db", ".sqlite", ".sqlite3"})
+_NEEDED: Final = ("onnxruntime", "tokenizers")
+
+
+def open_manager(configuration: Configuration) -> RagIndexManager:
+    """The manager of indexes that a configuration describes.
+
+    Raises:
+        ConfigurationError: there is no embedder to be loaded.
+    """
+    rag = configuration.rag
+    chunking = Chunking(rag.chunk_size.value, rag.chunk_overlap.value)
+    return RagIndexManager(open_embedder(configuration), open_store(rag), chunking)
+
+
+def open_store(rag: RagSettings) -> PassageStore:
+    """The store that settings name; nothing is written before there is an index."""
+    path = rag.path.value
+    if rag.store.value == "memory":
+        from rag_assets.indexing.memory import MemoryStore
+
+        return MemoryStore()
+    if rag.store.value == "file":
+        from rag_assets.indexing.files import FileStore
+
+        return FileStore(path)
+    from rag_assets.indexing.sqlite import SqliteStore
+
+    return SqliteStore(database_of(path))
+
+
+def database_of(path: Path) -> Path:
+    """The database at a path: a file, or rag.db in a folder."""
+    is_file = path.suffix in _DATABASE_ENDS or path.is_file()
+    return path if is_file and not path.is_dir() else path / "rag.db"
+
+
+def open_embedder(configuration: Configuration) -> Embedder:
+    """The embedder that a configuration names, or the shipped one; its weights are not loaded yet.
+
+    Raises:
+        ConfigurationError: a package or the model is missing.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"no embedder can be loaded: {', '.join(missing)} is not installed",
+            hint="install it, or set `strategy: preload`",
+        )
+    from rag_assets.models.embedding.local import OnnxEmbedder
+
+    given = configuration.rag.model.value
+    if given is not None:
+        return OnnxEmbedder(given, pooling="cls" if _BGE in str(given) else None)
+    for folder in _cached(configuration.base.value):
+        try:
+            return OnnxEmbedder(folder, pooling="cls")
+        except ConfigurationError:
+            continue  # A download that was not finished; the shipped model is always there.
+    return OnnxEmbedder()
+
+
+def _cached(base: Path) -> Iterator[Path]:
+    """Folders of the description's model in a cache that another program filled."""
+    for holder in sorted((base / _CACHE).glob(f"*{_BGE}*")):
+        for weights in sorted(holder.rglob("*.onnx")):
+            yield weights.parent

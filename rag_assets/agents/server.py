@@ -1,0 +1,126 @@
+"""The tool `rag_search` of one agent, over standard input and output."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import anyio
+from anyio.to_thread import run_sync
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from rag_assets.agents.manager import RagIndexManager
+from rag_assets.agents.prompts import DESCRIPTION, SECONDS, TOOL
+from rag_assets.agents.results import as_text
+from rag_assets.agents.settings import Agent
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.mcp.messages import serve_stdio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PARENT_SECONDS: Final = 1.0
+_MAX_QUERY: Final = 4_000
+
+
+class Refreshed:
+    """An agent's index that follows its files; while a new one is built, the former answers.
+
+    Args:
+        manager: of indexes.
+        agent: the agent.
+        failed: takes the message of a build that failed.
+    """
+
+    def __init__(
+        self, manager: RagIndexManager, agent: Agent, failed: Callable[[str], None]
+    ) -> None:
+        self._manager = manager
+        self._agent = agent
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._build: threading.Thread | None = None
+
+    def answer(self, query: str) -> str:
+        """The passages that answer a question, as text.
+
+        Raises:
+            RagAssetsError: the question is empty, or cannot be embedded.
+        """
+        if not query.strip():
+            raise RagAssetsError("the query is empty", hint="say what to look for")
+        docs = self._agent.docs
+        self.refresh()
+        found = self._manager.search(self._agent.id, query, docs.top_k.value, mode=docs.mode.value)
+        return as_text(found)
+
+    def refresh(self) -> None:
+        """Begin a build if files have changed; wait for it if there is no index to answer."""
+        agent, sources = self._agent, self._agent.docs.sources.value
+        if self._manager.is_current(agent.id, sources, agent.base):
+            return
+        with self._lock:
+            if self._build is None or not self._build.is_alive():
+                # A daemon: the process ends with its host, not with a build.
+                self._build = threading.Thread(target=self._built, daemon=True)
+                self._build.start()
+            build = self._build
+        if not self._manager.store.has_index(agent.id):
+            build.join()
+
+    def _built(self) -> None:
+        agent = self._agent
+        try:
+            self._manager.ensure_index(agent.id, agent.docs.sources.value, agent.base)
+        except RagAssetsError as error:
+            self._failed(f"the index of @{agent.id} was not built: {error.advice}")
+        except OSError as error:
+            self._failed(f"the index of @{agent.id} was not written: {error.strerror}")
+
+
+def build_server(index: Refreshed) -> MCPServer[None]:
+    """A server with the one tool."""
+    server: MCPServer[None] = MCPServer("rag-assets", subscriptions=False)
+
+    async def rag_search(
+        query: Annotated[
+            str, Field(max_length=_MAX_QUERY, description="What to look for, in plain words.")
+        ],
+    ) -> str:
+        try:
+            with anyio.fail_after(SECONDS):
+                return await run_sync(index.answer, query, abandon_on_cancel=True)
+        except TimeoutError:
+            text = f"the search took longer than {SECONDS} seconds"
+            raise ToolError(text) from None
+        except RagAssetsError as error:
+            raise ToolError(error.advice) from None
+
+    server.tool(name=TOOL, description=DESCRIPTION, annotations=ToolAnnotations(readOnlyHint=True))(
+        rag_search
+    )
+    return server
+
+
+def serve(index: Refreshed) -> None:
+    """Answer messages until the host closes standard input or ends."""
+    end_with_parent(os.getppid())
+    threading.Thread(target=index.refresh, daemon=True).start()
+    anyio.run(serve_stdio, build_server(index))
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process once its parent has ended: a killed host closes nothing."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_PARENT_SECONDS)
+        # A thread cannot raise in the main one, which waits for input.
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()

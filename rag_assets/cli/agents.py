@@ -1,0 +1,115 @@
+"""Commands for the documentation of command-line agents; they need no server."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rag_assets.cli.arguments import Json
+
+app = typer.Typer(
+    help="Documentation of command-line agents, on this machine alone.", no_args_is_help=True
+)
+
+AgentArgument = Annotated[str, typer.Argument(help="Id of an agent, with or without @.")]
+AgentArguments = Annotated[
+    list[str] | None, typer.Argument(help="Ids of agents; by default all with sources.")
+]
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """List the agents that agents.yaml declares."""
+    from rag_assets.cli.commands.agents import list_agents
+
+    list_agents(as_json=json)
+
+
+@app.command()
+def config(json: Json = False) -> None:
+    """Show every setting, and the file and line or the variable that it came from."""
+    from rag_assets.cli.commands.agents import show_config
+
+    show_config(as_json=json)
+
+
+@app.command()
+def index(agents: AgentArguments = None, json: Json = False) -> None:
+    """Index the documentation of agents, as far as it has changed."""
+    from rag_assets.cli.commands.agent_indexes import index_agents
+
+    index_agents(agents or [], as_json=json)
+
+
+@app.command()
+def search(
+    agent: AgentArgument,
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    top_k: Annotated[int | None, typer.Option(min=1, max=100, help="Passages at most.")] = None,
+    json: Json = False,
+) -> None:
+    """Search the documentation of an agent; what has changed is indexed first."""
+    from rag_assets.cli.commands.agent_indexes import search_agent
+
+    search_agent(agent, query, top_k, as_json=json)
+
+
+@app.command()
+def status(agents: AgentArguments = None, json: Json = False) -> None:
+    """Show whether the indexes of agents have what their files hold."""
+    from rag_assets.cli.commands.agent_indexes import show_status
+
+    show_status(agents or [], as_json=json)
+
+
+@app.command()
+def advise(agents: AgentArguments = None, json: Json = False) -> None:
+    """Advise how documentation is best given to agents, with its counts and costs."""
+    from rag_assets.cli.commands.agents import advise_agents
+
+    advise_agents(agents or [], as_json=json)
+
+
+@app.command()
+def preload(agent: AgentArgument, json: Json = False) -> None:
+    """Print the documentation of an agent that fits its budget."""
+    from rag_assets.cli.commands.agents import print_preload
+
+    print_preload(agent, as_json=json)
+
+
+@app.command()
+def prompt(agent: AgentArgument, json: Json = False) -> None:
+    """Print the prompt of an agent: its own, and its documentation or a hint at the tool."""
+    from rag_assets.cli.commands.agents import print_prompt
+
+    print_prompt(agent, as_json=json)
+
+
+@app.command()
+def tools(agent: AgentArgument, json: Json = False) -> None:
+    """Show the tools that an agent has for its documentation."""
+    from rag_assets.cli.commands.agents import print_tools
+
+    print_tools(agent, as_json=json)
+
+
+@app.command()
+def mcp(agent: AgentArgument) -> None:
+    """Serve the documentation of an agent over MCP on standard input and output."""
+    from rag_assets.cli.commands.agent_indexes import serve_agent
+
+    serve_agent(agent)
+
+
+@app.command()
+def host(
+    name: Annotated[str, typer.Argument(help="claude-code, cursor, vscode, codex, gemini or zed.")],
+    agents: AgentArguments = None,
+    json: Json = False,
+) -> None:
+    """Print the configuration by which a program starts the server of agents."""
+    from rag_assets.cli.commands.agents import print_host
+
+    print_host(name, agents or [], as_json=json)

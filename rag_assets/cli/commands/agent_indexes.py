@@ -1,0 +1,138 @@
+"""agent: index, search, status, mcp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rag_assets.agents.configuration import agent_of
+from rag_assets.agents.globs import expand
+from rag_assets.agents.manager import IndexReport, RagIndexManager
+from rag_assets.agents.opening import open_manager, open_store
+from rag_assets.agents.prompts import has_tool
+from rag_assets.agents.results import as_record, as_text
+from rag_assets.agents.settings import Agent, Configuration
+from rag_assets.cli.commands.agents import can_search, chosen, configured, warn_of_empty
+from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.common.formatting import counted
+
+
+def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
+    """Index agents; by default those that have the tool."""
+    configuration = configured()
+    agents = [
+        agent for agent in chosen(configuration, ids) if ids or has_tool(configuration, agent)
+    ]
+    if not agents or not all(can_search(configuration, agent) for agent in agents):
+        if as_json:
+            print_json({"indexed": []})
+        elif not agents:
+            say("No agent has `strategy: rag`.")
+        return
+    _warn_of_memory(configuration)
+    manager = open_manager(configuration)
+    reports = [_ensured(manager, agent) for agent in agents]
+    if as_json:
+        print_json({"indexed": reports})
+        return
+    for one in reports:
+        what = f"{counted(one.embedded, 'text')} embedded" if one.built else "nothing changed"
+        size = f"{counted(one.files, 'file')}, {counted(one.chunks, 'chunk')}"
+        dropped = (
+            f", {counted(one.dropped, 'chunk')} with a credential dropped" if one.dropped else ""
+        )
+        say(f"@{one.agent_id}: {size}{dropped}; {what} ({seconds(one.seconds)})")
+
+
+def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> None:
+    """Search the documentation of an agent."""
+    configuration = configured()
+    agent = agent_of(configuration, id_)
+    if not can_search(configuration, agent):
+        if as_json:
+            print_json({"agent": agent.id, "results": []})
+        return
+    manager = open_manager(configuration)
+    if agent.docs.sources.value:
+        if configuration.rag.store.value == "memory":
+            _warn_of_memory(configuration)
+        _ensured(manager, agent)
+    found = manager.search(
+        agent.id, query, top_k or agent.docs.top_k.value, mode=agent.docs.mode.value
+    )
+    if as_json:
+        print_json({"agent": agent.id, "results": [as_record(one) for one in found]})
+    else:
+        say(as_text(found))
+
+
+def show_status(ids: Sequence[str], *, as_json: bool) -> None:
+    """Print the state of agents' indexes."""
+    configuration = configured()
+    store = open_store(configuration.rag)
+    rows: list[dict[str, Any]] = []
+    for agent in chosen(configuration, ids):
+        matches = expand(agent.docs.sources.value, agent.base)
+        state = store.state(agent.id)
+        current = (
+            state is not None
+            and can_search(configuration, agent)
+            and open_manager(configuration).is_current(
+                agent.id, agent.docs.sources.value, agent.base
+            )
+        )
+        rows.append(
+            {
+                "agent": agent.id,
+                "strategy": agent.docs.strategy.value,
+                "files": len(matches.files),
+                "index": "none" if state is None else "current" if current else "stale",
+                "chunks": 0 if state is None else len(state.text_hashes),
+                "embedder": None if state is None else state.embedder_id,
+                "left_out": {} if state is None else dict(state.left_out),
+                "empty": list(matches.empty),
+            }
+        )
+    rag = configuration.rag
+    if as_json:
+        store_of = {"store": rag.store.value, "path": str(rag.path.value)}
+        print_json(store_of | {"agents": rows})
+        return
+    say(
+        f"store: {rag.store.value}" + ("" if rag.store.value == "memory" else f", {rag.path.value}")
+    )
+    columns = ["agent", "strategy", "files", "index", "chunks", "embedder"]
+    print_table(columns, [[f"@{row['agent']}", *(row[c] for c in columns[1:])] for row in rows])
+    for row in rows:
+        for path, why in row["left_out"].items():
+            say(f"@{row['agent']} leaves out {path}: {why}")
+        warn_of_empty(row["empty"])
+
+
+def serve_agent(id_: str) -> None:
+    """Serve the tool of an agent until its host ends."""
+    from rag_assets.agents.server import Refreshed, serve
+
+    configuration = configured()
+    agent = agent_of(configuration, id_)
+    manager = open_manager(configuration)
+    warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
+    serve(Refreshed(manager, agent, warn))
+
+
+def _ensured(manager: RagIndexManager, agent: Agent) -> IndexReport:
+    if not manager.store.has_index(agent.id):
+        progress(f"indexing the documentation of @{agent.id}")
+    report = manager.ensure_index(agent.id, agent.docs.sources.value, agent.base)
+    warn_of_empty(report.empty)
+    for path, why in report.left_out.items():
+        warn(f"@{agent.id} leaves out {path}: {why}")
+    return report
+
+
+def _warn_of_memory(configuration: Configuration) -> None:
+    if configuration.rag.store.value == "memory":
+        warn(
+            "the store `memory` keeps nothing between commands, so all is indexed each time;"
+            " `rag.store: sqlite` keeps it"
+        )
