@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import anyio
 from anyio.to_thread import run_sync
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from rag_assets.agents.manager import RagIndexManager
 from rag_assets.agents.prompts import DESCRIPTION, SECONDS, TOOL
 from rag_assets.agents.results import as_text
 from rag_assets.agents.settings import Agent
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.mcp.messages import serve_stdio
+from rag_assets.mcp.messages import root_logger_unchanged, serve_stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,9 +83,27 @@ class Refreshed:
             self._failed(f"the index of @{agent.id} was not written: {error.strerror}")
 
 
+class _Server(MCPServer[None]):
+    """The SDK's server, with errors that repeat nothing of what was sent."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call the tool; errors name invalid arguments without repeating their values."""
+        if name != TOOL:
+            raise ToolError(f"there is no such tool; {TOOL} is")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            raise ToolError(
+                f"{TOOL} takes a query of 1 to {_MAX_QUERY:,} characters and nothing else"
+            ) from None
+
+
 def build_server(index: Refreshed) -> MCPServer[None]:
     """A server with the one tool."""
-    server: MCPServer[None] = MCPServer("rag-assets", subscriptions=False)
+    with root_logger_unchanged():
+        server = _Server("rag-assets", subscriptions=False)
 
     async def rag_search(
         query: Annotated[

@@ -6,9 +6,11 @@ responses to malformed messages; see https://www.jsonrpc.org/specification.
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -126,3 +128,14 @@ class _Messages:
 
 def _rejected(code: int) -> JSONRPCError:
     return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=_TEXTS[code]))
+
+
+@contextmanager
+def root_logger_unchanged() -> Iterator[None]:
+    """Keep the SDK from configuring the root logger: it does where that has no handler."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addHandler(silent)
+    try:
+        yield
+    finally:
+        root.removeHandler(silent)

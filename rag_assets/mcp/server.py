@@ -7,9 +7,7 @@ See https://modelcontextprotocol.io/specification.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +21,7 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError, UnknownDocument
 from rag_assets.mcp.knowledge import Knowledge, MessageContext, current_message, message_context
-from rag_assets.mcp.messages import redacted
+from rag_assets.mcp.messages import redacted, root_logger_unchanged
 from rag_assets.mcp.prompts import Prompt
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Tool, ToolFunction
 from rag_assets.tenants.problems import problem_of
@@ -139,7 +137,7 @@ def _empty_server(context_of: Callable[[Any], MessageContext]) -> _Server:
             except Exception as error:
                 raise _own_error(error) from None
 
-    with _root_logger_unchanged():
+    with root_logger_unchanged():
         return _Server(
             "rag-assets",
             instructions=_INSTRUCTIONS,
@@ -213,14 +211,3 @@ def _own_error(error: Exception) -> Exception:
     if cause is None or not isinstance(error, MCPError):
         return redacted(error)
     return MCPError(code=error.error.code, message=str(cause))
-
-
-@contextmanager
-def _root_logger_unchanged() -> Iterator[None]:
-    """Keep the SDK from configuring the root logger: it does where that has no handler."""
-    root, silent = logging.getLogger(), logging.NullHandler()
-    root.addHandler(silent)
-    try:
-        yield
-    finally:
-        root.removeHandler(silent)
