@@ -13,6 +13,9 @@ from rag_assets.indexing.passages import Vectors
 _DIGITS = 6
 """Of a score: beyond them, sums of float32 differ between libraries."""
 
+_UNIT_ERROR = 1e-5
+"""By which the length of a float32 vector that was brought to length one may differ."""
+
 _MARGIN = 1e-4
 """By which a first score in float32 may be wrong."""
 
@@ -33,7 +36,9 @@ def unit_rows(vectors: npt.ArrayLike) -> Vectors:
     """
     rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    units: Vectors = np.divide(rows, lengths, out=rows.copy(), where=lengths > 0)
+    # A vector of length one stays bit for bit as it is, so that all stores score it alike.
+    other = (lengths > 0) & (np.abs(lengths - 1) > _UNIT_ERROR)
+    units: Vectors = np.divide(rows, lengths, out=rows.copy(), where=other)
     return units
 
 
