@@ -1,0 +1,266 @@
+"""The commands of agents as their users run them, and the tool through the official client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from mcp import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+COMMAND = Path(sys.executable).with_name("rag-assets")
+AGENTS = """\
+rag: {store: sqlite}
+agents:
+  - id: guide
+    docs: {strategy: rag, top_k: 2, sources: ["docs/*.md"]}
+  - id: small
+    docs: {sources: ["docs/fruit.md"]}
+  - id: nothing
+    docs: {strategy: rag, sources: ["no/*.md"]}
+"""
+FORBIDDEN = (
+    *("dagster", "elasticsearch", "sqlalchemy", "polars", "deltalake", "lxml", "fastapi"),
+    *("openai", "google", "psycopg", "alembic", "great_expectations", "mcp", "tree_sitter"),
+)
+
+
+class Place:
+    """A working directory with agents, and the command in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.variables = {"HOME": str(root / "home"), "PATH": os.environ["PATH"]}
+        (root / "docs").mkdir(parents=True)
+        (root / "home").mkdir()
+        (root / ".swebash").mkdir()
+        (root / ".swebash/agents.yaml").write_text(AGENTS)
+        self.write("fruit", "Apples are red fruits. Pears are green fruits that grow on trees.")
+        self.write("ships", "A ship sails over the sea. Its captain stands at the helm.")
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / f"docs/{name}.md").write_text(f"# {name}\n\n{text}\n")
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [COMMAND, "agent", *arguments],
+            cwd=self.root,
+            env=self.variables | variables,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def json(self, *arguments: str, **variables: str) -> dict:  # type: ignore[type-arg]
+        done = self.run(*arguments, "--json", **variables)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "place")
+
+
+def test_from_nothing_to_an_answer(place: Place) -> None:
+    listed = place.json("list")["agents"]
+    assert [one["id"] for one in listed] == ["guide", "small", "nothing"]
+    indexed = {one["agent_id"]: one for one in place.json("index")["indexed"]}
+    assert set(indexed) == {"guide", "nothing"}
+    assert (indexed["guide"]["files"], indexed["guide"]["built"]) == (2, True)
+    found = place.json("search", "@guide", "Who steers the boat?")["results"]
+    assert found[0]["source_path"] == "docs/ships.md"
+    assert set(found[0]) == {
+        *("id", "content", "source_path", "byte_offset", "agent_id", "score"),
+    }
+    text = place.run("search", "guide", "Who steers the boat?").stdout
+    assert text.startswith("--- Result 1 (score: 0.")
+    assert "source: docs/ships.md) ---\n" in text
+    status = {one["agent"]: one for one in place.json("status")["agents"]}
+    assert (status["guide"]["files"], status["guide"]["chunks"]) == (2, 2)
+
+
+def test_stores_by_their_variables_find_the_same(place: Place) -> None:
+    found = [
+        place.json("search", "guide", "green food", SWEBASH_AI_RAG_STORE=store)["results"]
+        for store in ("memory", "file", "sqlite")
+    ]
+    assert found[0] == found[1] == found[2] != []
+    kept = {path.name for path in (place.root / ".swebash/rag").iterdir()}
+    assert {"guide.index.json", "guide.state.json", "rag.db"} <= kept
+
+
+def test_memory_says_that_it_keeps_nothing(place: Place) -> None:
+    done = place.run("search", "guide", "food", SWEBASH_AI_RAG_STORE="memory")
+    assert "sqlite" in done.stderr
+    assert not (place.root / ".swebash/rag").exists()
+
+
+def test_an_unknown_agent_is_told_those_there_are(place: Place) -> None:
+    done = place.run("search", "@gide", "x")
+    assert done.returncode == 2
+    assert "@guide, @nothing, @small" in done.stderr
+
+
+def test_patterns_without_files_are_warned_of(place: Place) -> None:
+    done = place.run("search", "nothing", "x")
+    assert done.returncode == 0
+    assert done.stdout == "No relevant documentation found for your query.\n"
+    assert "no file matches no/*.md" in done.stderr
+
+
+def test_a_wrong_file_is_one_line(place: Place) -> None:
+    (place.root / ".swebash/agents.yaml").write_text("rag: {store: redis}\n")
+    done = place.run("list")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "agents.yaml:1:14: store must be one of memory, file, sqlite" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["config"], ["advise"], ["preload", "small"], ["prompt", "guide"], ["prompt", "small"]),
+        *(["tools", "guide"], ["host", "zed"], ["status", "guide"]),
+    ],
+)
+def test_every_command_answers_in_words_and_in_json(place: Place, arguments: list[str]) -> None:
+    done = place.run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert place.json(*arguments)
+
+
+def test_without_an_embedder_documentation_is_preloaded(place: Place) -> None:
+    """One warning, and no failure."""
+    hidden = place.root / "hidden"
+    (hidden / "onnxruntime").mkdir(parents=True)
+    code = (
+        "import sys, importlib.util as u\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'onnxruntime' else real(name, *a)\n"
+        "from rag_assets.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    for arguments in (["prompt", "guide"], ["search", "guide", "x"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "agent", *arguments],
+            cwd=place.root,
+            env=place.variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("warning: ") == 1
+        assert "onnxruntime is not installed" in done.stderr
+    assert not (place.root / ".swebash/rag").exists()
+
+
+def test_a_search_imports_no_part_of_the_service(place: Place) -> None:
+    place.json("index")
+    code = (
+        "import sys\nfrom rag_assets.cli.app import run\n"
+        "code = run(sys.argv[1:])\n"
+        "tops = sorted({name.partition('.')[0] for name in sys.modules})\n"
+        "sys.stderr.write(' '.join(tops)); sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "agent", "search", "guide", "food", "--json"],
+        cwd=place.root,
+        env=place.variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout)["results"]
+    imported = set(done.stderr.split())
+    assert {"rag_assets", "numpy", "onnxruntime"} <= imported
+    assert not imported & set(FORBIDDEN)
+
+
+async def _asked(place: Place, work) -> None:  # type: ignore[no-untyped-def]
+    server = StdioServerParameters(
+        command=str(COMMAND), args=["agent", "mcp", "@guide"], cwd=place.root, env=place.variables
+    )
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        await work(session)
+
+
+async def _answer(session: ClientSession, **arguments: object) -> tuple[bool, str]:
+    result = await session.call_tool("rag_search", arguments)
+    return bool(result.is_error), result.content[0].text  # type: ignore[union-attr]
+
+
+def test_the_tool_through_the_official_client(place: Place) -> None:
+    async def work(session: ClientSession) -> None:
+        (tool,) = (await session.list_tools()).tools
+        assert tool.name == "rag_search"
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint
+        assert set(tool.input_schema["properties"]) == {"query"}
+        failed, text = await _answer(session, query="Who steers the boat?")
+        assert not failed
+        assert text.startswith("--- Result 1 (score: 0.")
+        assert "source: docs/ships.md) ---\n" in text
+        assert (await _answer(session, query=" "))[0]
+        failed, text = await _answer(session, queri="a secret that nobody repeats")
+        assert failed
+        assert "secret" not in text
+
+    asyncio.run(_asked(place, work))
+    shown = place.run("search", "guide", "Who steers the boat?").stdout
+    assert "docs/ships.md" in shown
+
+
+def test_the_server_notices_new_files(place: Place) -> None:
+    async def work(session: ClientSession) -> None:
+        await _answer(session, query="Who steers the boat?")
+        place.write("music", "A violin is a string instrument that is played with a bow.")
+        until = time.monotonic() + 30
+        text = ""
+        while "docs/music.md" not in text and time.monotonic() < until:
+            _, text = await _answer(session, query="Which instrument has strings?")
+        assert "docs/music.md" in text
+
+    asyncio.run(_asked(place, work))
+
+
+@pytest.fixture
+def host(place: Place) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that starts a server and can be killed; its own child keeps the input open."""
+    place.json("index")
+    script = f"exec 3<>fifo; {COMMAND} agent mcp guide <&3 & echo $!; wait"
+    os.mkfifo(place.root / "fifo")
+    process = subprocess.Popen(
+        ["bash", "-c", script], cwd=place.root, env=place.variables, stdout=subprocess.PIPE
+    )
+    yield process
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_the_server_ends_with_a_host_that_was_killed(host: subprocess.Popen[bytes]) -> None:
+    assert host.stdout is not None
+    server = psutil.Process(int(host.stdout.readline()))
+    time.sleep(2)
+    assert server.is_running()
+    host.send_signal(signal.SIGKILL)
+    gone, _ = psutil.wait_procs([server], timeout=20)
+    assert gone == [server]
