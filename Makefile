@@ -113,6 +113,9 @@ lock: setup
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/bootstrap.txt
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
+	@$(BIN)/uv pip compile requirements/agent.in --constraint requirements/lock.txt \
+		--override requirements/agent-overrides.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/agent.txt
 	@rm -f $(READY)
 	@$(MAKE) --no-print-directory setup
 	@$(BIN)/python -m docs.tools.dependencies.licences

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 COMMAND = Path(sys.executable).with_name("rag-assets")
+LOCKED = Path(__file__).resolve().parents[2] / "requirements" / "agent.txt"
 AGENTS = """\
 rag: {store: sqlite}
 agents:
@@ -190,6 +192,56 @@ def test_a_search_imports_no_part_of_the_service(place: Place) -> None:
     imported = set(done.stderr.split())
     assert {"rag_assets", "numpy", "onnxruntime"} <= imported
     assert not imported & set(FORBIDDEN)
+
+
+_ALLOWED = """
+import importlib.abc, importlib.metadata, re, sys
+from pathlib import Path
+locked = Path(sys.argv[1]).read_text()
+named = {re.sub("[-_.]+", "-", one).lower() for one in re.findall(r"^([\\w.-]+)==", locked, re.M)}
+of = importlib.metadata.packages_distributions()
+plain = lambda name: re.sub("[-_.]+", "-", name).lower()
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        owners = {plain(one) for one in of.get(top, ())}
+        if owners and top != "rag_assets" and not owners & named:
+            raise ModuleNotFoundError(f"{name} is not in agent.txt", name=name)
+sys.meta_path.insert(0, Refuse())
+from rag_assets.cli.app import run
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["list"], ["config"], ["index"], ["search", "guide", "food"], ["status"], ["advise"]),
+        *(["preload", "small"], ["prompt", "guide"], ["tools", "guide"], ["host", "zed"]),
+        ["mcp", "guide"],
+    ],
+)
+def test_the_packages_of_agents_run_every_command(place: Place, arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ALLOWED, LOCKED, "agent", *arguments],
+        cwd=place.root,
+        env=place.variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "not in agent.txt" not in done.stderr
+
+
+def test_the_packages_of_agents_are_few_and_those_of_the_lock_file() -> None:
+    line = re.compile(r"^([\w.-]+==\S+)", re.MULTILINE)
+    few = set(line.findall(LOCKED.read_text()))
+    assert few <= set(line.findall(LOCKED.with_name("lock.txt").read_text()))
+    assert len({one.partition("==")[0] for one in few}) <= 50
+    assert "--hash=sha256:" in LOCKED.read_text()
 
 
 async def _asked(place: Place, work) -> None:  # type: ignore[no-untyped-def]
