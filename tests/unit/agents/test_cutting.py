@@ -12,9 +12,22 @@ from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 
 WORDS = st.sampled_from(
     [
-        *("The flag is set. ", "Wörter und Sätze! ", "これは文です。", "Это предложение? ", "e.g. 3.5 "),
+        *(
+            "The flag is set. ",
+            "Wörter und Sätze! ",
+            "これは文です。",
+            "Это предложение? ",
+            "e.g. 3.5 ",
+        ),
         *("\r\n", "\n\n", "\r\n\r\n", "# Heading\n", "## 二\r\n", "- item\n", "```\ncode()\n```\n"),
-        *("👩‍👩‍👧‍👦 ", "a\u0301 ", "word ", "| a | b |\n|---|---|\n| 1 | 2 |\n", "\t", "longword" * 9),
+        *(
+            "👩‍👩‍👧‍👦 ",
+            "a\u0301 ",
+            "word ",
+            "| a | b |\n|---|---|\n| 1 | 2 |\n",
+            "\t",
+            "longword" * 9,
+        ),
     ]
 )
 TEXTS = st.lists(WORDS, min_size=1, max_size=80).map("".join)

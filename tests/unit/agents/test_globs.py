@@ -42,7 +42,7 @@ def paths(base: Path, *patterns: str) -> list[str]:
     ],
 )
 def test_the_same_files_as_a_shell(base: Path, pattern: str) -> None:
-    script = f"shopt -s globstar dotglob nullglob; for f in {pattern}; do echo \"$f\"; done"
+    script = f'shopt -s globstar dotglob nullglob; for f in {pattern}; do echo "$f"; done'
     listed = subprocess.run(
         ["bash", "-c", script], cwd=base, capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -54,7 +54,7 @@ def test_the_same_files_as_a_shell(base: Path, pattern: str) -> None:
 
 def test_each_file_once_in_the_order_of_the_patterns(base: Path) -> None:
     found = expand(["docs/a.md", "*.md", "docs/*.md", "no/*.md"], base)
-    assert [file.path for file in found.files][0] == "docs/a.md"
+    assert found.files[0].path == "docs/a.md"
     assert len(found.files) == len({file.path for file in found.files})
     assert found.empty == ("no/*.md",)
 

@@ -127,7 +127,8 @@ def test_the_nearest_are_those_that_plain_arithmetic_finds(n: int, k: int, seed:
     rows, query = vectors_of(n, seed, 4), vectors_of(1, seed + 1, 4)[0]
     ids = [f"{at:03}" for at in range(n)]
     wanted = sorted(
-        range(n), key=lambda at: (-round(float(rows[at].astype(float) @ query.astype(float)), 6), at)
+        range(n),
+        key=lambda at: (-round(float(rows[at].astype(float) @ query.astype(float)), 6), at),
     )
     assert [one.row for one in nearest(rows, query, ids, k)] == wanted[:k]
 
