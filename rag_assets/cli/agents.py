@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -93,6 +94,24 @@ def tools(agent: AgentArgument, json: Json = False) -> None:
     from rag_assets.cli.commands.agents import print_tools
 
     print_tools(agent, as_json=json)
+
+
+@app.command()
+def docs(
+    commands: Annotated[
+        list[str], typer.Argument(help="Commands; with subcommands in quotes: 'aws s3'.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the pages.")],
+    from_: Annotated[
+        Literal["help", "man"], typer.Option("--from", help="What the pages are made of.")
+    ] = "help",
+    depth: Annotated[int, typer.Option(min=0, max=8, help="Levels of subcommands.")] = 3,
+    json: Json = False,
+) -> None:
+    """Write the help or the man pages of commands as Markdown, one file a subcommand."""
+    from rag_assets.cli.commands.agent_docs import write_docs
+
+    write_docs(commands, out, from_, depth, as_json=json)
 
 
 @app.command()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rag_assets.agents.configuration import agent_of
+from rag_assets.agents.corpus.known import outdated
 from rag_assets.agents.globs import expand
 from rag_assets.agents.manager import IndexReport, RagIndexManager
 from rag_assets.agents.opening import open_manager, open_store
@@ -91,6 +92,7 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
                 "embedder": None if state is None else state.embedder_id,
                 "left_out": {} if state is None else dict(state.left_out),
                 "empty": list(matches.empty),
+                "outdated": outdated(file.file for file in matches.files),
             }
         )
     rag = configuration.rag
@@ -107,6 +109,8 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
         for path, why in row["left_out"].items():
             say(f"@{row['agent']} leaves out {path}: {why}")
         warn_of_empty(row["empty"])
+        for line in row["outdated"]:
+            warn(f"@{row['agent']}: {line}; write its pages again with `agent docs`")
 
 
 def serve_agent(id_: str) -> None:

@@ -1,0 +1,1 @@
+"""Documentation made of what commands say of themselves: `--help`, or their man pages."""

@@ -1,0 +1,249 @@
+"""Makes pages of commands: by the tree of their help, or of their man pages."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rag_assets.agents.corpus.calls import MAX_BYTES, Caller, Said, TooManyCalls
+from rag_assets.agents.corpus.help_text import plain, subcommands
+from rag_assets.agents.corpus.pages import Page, page_of_help
+from rag_assets.common.errors import ConfigurationError
+
+_ASK: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "git": (("-h",),),
+    "aws": (("help",), ("--help",)),
+}
+"""How some programs want to be asked; others by --help, -h or help."""
+
+_LISTS: Final[Mapping[str, tuple[str, ...]]] = {"git": ("help", "-a")}
+"""How some programs list all of their subcommands; their help names a few."""
+
+_ASKED: Final = (("--help",), ("-h",), ("help",))
+_VERSIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "go": (("version",),),
+    "kubectl": (("version", "--client"),),
+}
+"""How some programs tell their version; a plain word might do something in others."""
+
+_USAGE_CODES: Final = frozenset({0, 1, 2, 129})
+"""Exit codes of programs that print their help; git says 129."""
+
+_WORD = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_VERSION_WIDTH: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The pages of commands.
+
+    Attributes:
+        pages: in the order of the commands.
+        warnings: of what was left out.
+    """
+
+    pages: tuple[Page, ...]
+    warnings: tuple[str, ...]
+
+
+def pages_of_help(
+    commands: Sequence[str],
+    depth: int,
+    variables: Mapping[str, str],
+    *,
+    calls: int,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Corpus:
+    """Pages of the help of commands and their subcommands.
+
+    Only these commands are run.
+
+    Args:
+        commands: names in the path, or with some of their subcommands: `git`, `aws s3`.
+        depth: of subcommands below each.
+        variables: of the environment.
+        calls: of commands, at most.
+        progress: takes the name of each command that was read.
+
+    Raises:
+        ConfigurationError: a command is not installed, or says nothing.
+    """
+    pages: list[Page] = []
+    warnings: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="rag-assets-help-") as home:
+        caller = Caller(Path(home), variables, calls=calls)
+        for command in commands:
+            tree = _Tree(caller, command.split(), variables, warnings)
+            try:
+                for page in tree.pages(depth):
+                    pages.append(page)
+                    progress(page.command)
+            except TooManyCalls:
+                warnings.append(f"{command}: more than {calls:,} calls; the rest is left out")
+                break
+    return Corpus(tuple(pages), tuple(warnings))
+
+
+class _Tree:
+    """The commands below one that was named."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        warnings: list[str],
+    ) -> None:
+        self._caller = caller
+        self._words = list(words)
+        # What the first one answers to, subcommands are asked by: a plain word might be obeyed.
+        self._asked = _ASK.get(Path(self._words[0]).name if words else "", _ASKED)
+        self._program = executable(self._words[0] if self._words else "", variables)
+        self._warnings = warnings
+        self._version = version_of(caller, self._program)
+
+    def pages(self, depth: int) -> Iterator[Page]:
+        text = self._help(self._words)
+        if not text:
+            raise ConfigurationError(
+                f"{' '.join(self._words)} prints no help", hint="name a command that has --help"
+            )
+        todo = [(self._words, text, depth)]
+        while todo:
+            words, text, below = todo.pop()
+            yield page_of_help(" ".join(words), self._version, text)
+            if below > 0:
+                todo += reversed(list(self._below(words, text, below - 1)))
+
+    def _below(
+        self, words: list[str], text: str, depth: int
+    ) -> Iterator[tuple[list[str], str, int]]:
+        for name in subcommands(self._list(words) or text):
+            if not _WORD.fullmatch(name) or name == words[-1]:
+                continue
+            own = self._help([*words, name])
+            # Who does not know a subcommand shows its own help again, or none.
+            if own and own != text:
+                yield [*words, name], own, depth
+
+    def _list(self, words: Sequence[str]) -> str:
+        ask = _LISTS.get(Path(words[0]).name) if len(words) == 1 else None
+        return "" if ask is None else plain(self._said([self._program, *ask], words[0]).text)
+
+    def _help(self, words: Sequence[str]) -> str:
+        for ask in self._asked:
+            said = self._said([self._program, *words[1:], *ask], " ".join(words))
+            text = plain(said.text)
+            if said.whole and said.code in _USAGE_CODES and _is_help(text):
+                self._asked = (ask,)
+                return text
+            if said.code == 0:
+                break
+        return ""
+
+    def _said(self, argv: Sequence[str], shown: str) -> Said:
+        try:
+            said = self._caller.run(argv)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{shown} cannot be started: {error.strerror}", hint="check its installation"
+            ) from None
+        if not said.whole:
+            self._warnings.append(f"{shown}: it took too long or printed too much")
+        return said
+
+
+def _is_help(text: str) -> bool:
+    return len(text) > 20 and re.search(r"(?i)usage|synopsis|options|commands", text) is not None  # noqa: PLR2004
+
+
+def executable(name: str, variables: Mapping[str, str]) -> str:
+    """The file of a command.
+
+    Raises:
+        ConfigurationError: it is not installed, or its name begins like an option.
+    """
+    found = shutil.which(name, path=variables.get("PATH")) if name[:1] not in {"", "-"} else None
+    if found is None:
+        raise ConfigurationError(
+            f"the command {name!r} is not installed", hint="name a command in PATH"
+        )
+    return str(Path(found).absolute())
+
+
+def version_of(caller: Caller, program: str) -> str:
+    """The first line that a program says of its version; `unknown` without one."""
+    for ask in _VERSIONS.get(Path(program).name, (("--version",), ("-V",))):
+        said = caller.run([program, *ask])
+        lines = plain(said.text).strip().splitlines()
+        if said.whole and said.code == 0 and lines and re.search(r"\d", lines[0]):
+            return " ".join(lines[0].split())[:_VERSION_WIDTH]
+    return "unknown"
+
+
+def pages_of_man(commands: Sequence[str], variables: Mapping[str, str], *, calls: int) -> Corpus:
+    """Pages of the man pages of commands and their subcommands, as mandoc or pandoc renders them.
+
+    Args:
+        commands: names of pages: `git` has `git-add` below it.
+        variables: of the environment.
+        calls: of the renderer, at most.
+
+    Raises:
+        ConfigurationError: neither renderer is installed, or a command has no page.
+    """
+    path = variables.get("PATH")
+    renderers = {"mandoc": ("-T", "markdown"), "pandoc": ("-f", "man", "-t", "gfm")}
+    name = next((one for one in renderers if shutil.which(one, path=path)), None)
+    if name is None:
+        raise ConfigurationError(
+            "neither mandoc nor pandoc is installed", hint="install one, or use --from help"
+        )
+    renderer = [str(shutil.which(name, path=path)), *renderers[name]]
+    pages: list[Page] = []
+    with tempfile.TemporaryDirectory(prefix="rag-assets-man-") as home:
+        caller = Caller(Path(home), variables, calls=calls)
+        for command in commands:
+            version = version_of(caller, executable(command.split()[0], variables))
+            found = _man_files(command.replace(" ", "-"), variables)
+            if not found:
+                raise ConfigurationError(
+                    f"{command} has no man page", hint="use --from help, or set MANPATH"
+                )
+            try:
+                for title, file in found:
+                    source = Path(home) / "page"
+                    source.write_bytes(_roff(file))
+                    text = plain(caller.run([*renderer, str(source)]).text)
+                    pages.append(Page(title.replace("-", " "), version, text))
+            except TooManyCalls:
+                return Corpus(tuple(pages), (f"{command}: more than {calls:,} calls",))
+    return Corpus(tuple(pages), ())
+
+
+def _man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """The pages of a command and of those below it, in section 1."""
+    roots = [Path(one) for one in variables.get("MANPATH", "").split(os.pathsep) if one]
+    roots = roots or [Path("/usr/local/share/man"), Path("/usr/share/man")]
+    found: dict[str, Path] = {}
+    for root in roots:
+        for file in sorted((root / "man1").glob(f"{name}*.1*")):
+            title = file.name.partition(".1")[0]
+            if title == name or title.startswith(f"{name}-"):
+                found.setdefault(title, file)
+    return sorted(found.items())
+
+
+def _roff(file: Path) -> bytes:
+    with file.open("rb") as source:
+        if file.suffix != ".gz":
+            return source.read(MAX_BYTES)
+        with gzip.open(source) as unpacked:
+            return unpacked.read(MAX_BYTES)
