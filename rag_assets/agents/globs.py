@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,15 +30,21 @@ class FoundFile:
     """A file that a pattern matches.
 
     Attributes:
-        file: where it is.
-        path: below the base, or absolute where it is elsewhere; with slashes.
+        place: where it is.
+        path: below the base, or absolute where it is elsewhere; with slashes. Bytes that are no
+            UTF-8 are escaped by backslashes.
         size, mtime_ns: of the file.
     """
 
-    file: Path
+    place: str
     path: str
     size: int
     mtime_ns: int
+
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return Path(self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +73,17 @@ def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Mat
     """
     found: dict[str, FoundFile] = {}
     empty: list[str] = []
+    below = os.path.join(os.path.normpath(base), "")  # noqa: PTH118 - strings: this is asked often
     walk = _Walk()
     for pattern in patterns:
         root, parts = _rooted(pattern, base, home or Path.home())
         within = base if root.is_relative_to(base) else root
-        matched = sorted(walk.files(root, parts, within), key=lambda one: one.as_posix())
-        for file in matched:
-            path = _shown(file, base)
-            if path not in found:
-                status = file.stat()
-                found[path] = FoundFile(file, path, status.st_size, status.st_mtime_ns)
+        matched = walk.files(str(root), tuple(parts), within)
+        for place in sorted(matched):
+            if place not in found:
+                status = matched[place]
+                path = place.removeprefix(below).encode("utf-8", "backslashreplace").decode()
+                found[place] = FoundFile(place, path, status.st_size, status.st_mtime_ns)
         if not matched:
             empty.append(pattern)
     return Matches(tuple(found.values()), tuple(empty))
@@ -96,80 +104,98 @@ def _rooted(pattern: str, base: Path, home: Path) -> tuple[Path, list[str]]:
     return Path(os.path.normpath(root.joinpath(*parts[:literal]))), parts[literal:]
 
 
-def _shown(file: Path, base: Path) -> str:
-    return (file.relative_to(base) if file.is_relative_to(base) else file).as_posix()
-
-
 class _Walk:
     """Walks folders; counts what it visits, over all patterns of an agent."""
 
     def __init__(self) -> None:
         self._visited = 0
+        self._listed: dict[str, list[os.DirEntry[str]]] = {}
 
-    def files(self, root: Path, parts: Sequence[str], within: Path) -> set[Path]:
-        """The regular files that parts of a pattern match below a folder.
+    def files(self, root: str, parts: tuple[str, ...], within: Path) -> dict[str, os.stat_result]:
+        """The regular files that parts of a pattern match below a folder, by their places.
 
         Args:
             root: the folder.
             parts: of the pattern.
             within: the folder that no link leads out of.
         """
-        return set(self._matches(root, tuple(parts), Path(os.path.realpath(within)), 0))
+        inside = os.path.realpath(within)
+        if not _stays(root, inside):
+            return {}
+        return dict(self._matches(root, parts, inside, 0))
 
     def _matches(
-        self, folder: Path, parts: tuple[str, ...], within: Path, depth: int
-    ) -> Iterator[Path]:
+        self, folder: str, parts: tuple[str, ...], inside: str, depth: int
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        """What parts of a pattern match in a folder that is known to be inside."""
         if not parts or depth > _MAX_DEPTH:
             return
         first, rest = parts[0], parts[1:]
         if first == "**":
-            yield from self._across(folder, rest or ("*",), within, depth)
-            return
-        names = [first] if not _MAGIC.search(first) else self._named(folder, first)
-        for name in names:
-            path = folder / name
-            if rest and _is_folder(path, within):
-                yield from self._matches(path, rest, within, depth + 1)
-            elif not rest and _is_file(path, within):
-                yield path
+            for here, level in self._below(folder, depth):
+                yield from self._matches(here, rest or ("*",), inside, level)
+        elif not _MAGIC.search(first):
+            yield from self._named(f"{folder.rstrip('/')}/{first}", rest, inside, depth)
+        else:
+            matches = _compiled(first).match
+            for entry in self._entries(folder):
+                if matches(entry.name):
+                    yield from self._entered(entry, rest, inside, depth)
 
-    def _across(
-        self, folder: Path, rest: tuple[str, ...], within: Path, depth: int
-    ) -> Iterator[Path]:
-        """What matches the rest of a pattern in a folder and all below it, which no link begins."""
+    def _named(
+        self, place: str, rest: tuple[str, ...], inside: str, depth: int
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        try:
+            status = os.stat(place)  # noqa: PTH116 - strings: this is asked often
+        except (OSError, ValueError):
+            return
+        if not _stays(place, inside):
+            return
+        if rest and stat.S_ISDIR(status.st_mode):
+            yield from self._matches(place, rest, inside, depth + 1)
+        elif not rest and stat.S_ISREG(status.st_mode):
+            yield place, status
+
+    def _entered(
+        self, entry: os.DirEntry[str], rest: tuple[str, ...], inside: str, depth: int
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        if entry.is_symlink():
+            yield from self._named(entry.path, rest, inside, depth)
+        elif rest:
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._matches(entry.path, rest, inside, depth + 1)
+        elif entry.is_file(follow_symlinks=False):
+            with suppress(OSError):
+                yield entry.path, entry.stat(follow_symlinks=False)
+
+    def _below(self, folder: str, depth: int) -> Iterator[tuple[str, int]]:
+        """A folder and all below it with their depths; no link is followed."""
         todo = [(folder, depth)]
         while todo:
             here, level = todo.pop()
-            yield from self._matches(here, rest, within, level)
+            yield here, level
             if level < _MAX_DEPTH:
-                todo += [(one, level + 1) for one in self._folders(here)]
+                todo += [
+                    (entry.path, level + 1)
+                    for entry in self._entries(here)
+                    if entry.is_dir(follow_symlinks=False)
+                ]
 
-    def _named(self, folder: Path, pattern: str) -> list[str]:
-        matches = _compiled(pattern).match
-        return sorted(entry.name for entry in self._entries(folder) if matches(entry.name))
-
-    def _folders(self, folder: Path) -> list[Path]:
-        return [
-            Path(entry.path)
-            for entry in self._entries(folder)
-            if entry.is_dir(follow_symlinks=False)
-        ]
-
-    def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
-        try:
-            with os.scandir(folder) as scanned:
-                entries = []
-                for entry in scanned:
-                    self._visited += 1
-                    if self._visited > MAX_ENTRIES:
-                        raise ConfigurationError(
-                            f"the patterns of its sources visit over {MAX_ENTRIES:,} files",
-                            hint="begin them at a folder nearer to the documentation",
-                        )
-                    entries.append(entry)
-                return entries
-        except OSError:
-            return []
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        if (known := self._listed.get(folder)) is not None:
+            return known
+        entries: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(folder) as scanned:
+            for entry in scanned:
+                self._visited += 1
+                if self._visited > MAX_ENTRIES:
+                    raise ConfigurationError(
+                        f"the patterns of its sources visit over {MAX_ENTRIES:,} files",
+                        hint="begin them at a folder nearer to the documentation",
+                    )
+                entries.append(entry)
+        self._listed[folder] = entries
+        return entries
 
 
 @lru_cache(maxsize=256)
@@ -178,18 +204,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern.replace("[^", "[!")))
 
 
-def _is_folder(path: Path, within: Path) -> bool:
-    return path.is_dir() and _stays(path, within)
-
-
-def _is_file(path: Path, within: Path) -> bool:
-    try:
-        regular = stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False
-    return regular and _stays(path, within)
-
-
-def _stays(path: Path, within: Path) -> bool:
+def _stays(place: str, inside: str) -> bool:
     """Whether a path, links followed, stays below the folder that its pattern begins in."""
-    return Path(os.path.realpath(path)).is_relative_to(within)
+    real = os.path.realpath(place)
+    return real == inside or real.startswith(os.path.join(inside, ""))  # noqa: PTH118

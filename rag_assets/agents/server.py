@@ -45,17 +45,21 @@ class Refreshed:
         self._failed = failed
         self._lock = threading.Lock()
         self._build: threading.Thread | None = None
+        self._failure: RagAssetsError | None = None
 
     def answer(self, query: str) -> str:
         """The passages that answer a question, as text.
 
         Raises:
-            RagAssetsError: the question is empty, or cannot be embedded.
+            RagAssetsError: the question is empty, or cannot be embedded; or there is no index, and
+                none could be built.
         """
         if not query.strip():
             raise RagAssetsError("the query is empty", hint="say what to look for")
         docs = self._agent.docs
         self.refresh()
+        if self._failure is not None and not self._manager.store.has_index(self._agent.id):
+            raise self._failure
         found = self._manager.search(self._agent.id, query, docs.top_k.value, mode=docs.mode.value)
         return as_text(found)
 
@@ -77,9 +81,13 @@ class Refreshed:
         agent = self._agent
         try:
             self._manager.ensure_index(agent.id, agent.docs.sources.value, agent.base)
+            self._failure = None
         except RagAssetsError as error:
+            self._failure = error
             self._failed(f"the index of @{agent.id} was not built: {error.advice}")
         except OSError as error:
+            why = f"the index cannot be written: {error.strerror}"
+            self._failure = RagAssetsError(why, hint="check the folder that rag.path names")
             self._failed(f"the index of @{agent.id} was not written: {error.strerror}")
 
 

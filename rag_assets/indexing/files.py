@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -25,6 +25,9 @@ from rag_assets.indexing.passages import DocChunk, IndexState, SearchResult, Vec
 
 _LONGEST = 150
 
+_Version: TypeAlias = tuple[int, int, int]
+"""Of a file: a replaced one has another number, if not another time."""
+
 
 class FileStore:
     """Indexes as JSON files in a folder; see PassageStore.
@@ -35,7 +38,8 @@ class FileStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[str, tuple[tuple[int, int, int], Index]] = {}
+        self._read: dict[str, tuple[_Version, Index]] = {}
+        self._digests: dict[str, tuple[_Version, str]] = {}
 
     def path_of(self, agent_id: str) -> Path:
         """The file of an agent's index; ids that are no plain names are percent-encoded."""
@@ -101,15 +105,11 @@ class FileStore:
 
     def _index(self, agent_id: str) -> Index:
         path = self.path_of(agent_id)
-        try:
-            found = path.stat()
-        except FileNotFoundError:
+        if (version := _version_of(path)) is None:
             return EMPTY
-        version = (found.st_ino, found.st_mtime_ns, found.st_size)
         known = self._read.get(agent_id)
         if known is None or known[0] != version:
-            known = (version, _loaded(path.read_bytes()) or EMPTY)
-            self._read[agent_id] = known
+            known = self._read[agent_id] = (version, _loaded(path.read_bytes()) or EMPTY)
         return known[1]
 
     def _write(self, agent_id: str, index: Index, state: IndexState | None) -> None:
@@ -145,10 +145,13 @@ class FileStore:
         return record if isinstance(record, dict) and {"digest", "state"} <= set(record) else None
 
     def _digest(self, agent_id: str) -> str | None:
-        try:
-            return sha256_hex(self.path_of(agent_id).read_bytes())
-        except FileNotFoundError:
+        path = self.path_of(agent_id)
+        if (version := _version_of(path)) is None:
             return None
+        known = self._digests.get(agent_id)
+        if known is None or known[0] != version:
+            known = self._digests[agent_id] = (version, sha256_hex(path.read_bytes()))
+        return known[1]
 
     def _state_path(self, agent_id: str) -> Path:
         return self._folder / f"{file_name(agent_id)}.state.json"
@@ -159,6 +162,14 @@ def file_name(agent_id: str) -> str:
     name = quote(agent_id, safe="")
     name = "%2E" + name[1:] if name.startswith(".") else name
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{sha256_hex(agent_id)}"
+
+
+def _version_of(path: Path) -> _Version | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _loaded(data: bytes) -> Index | None:

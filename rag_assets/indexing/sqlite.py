@@ -57,6 +57,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read: dict[str, tuple[str, list[str], Vectors]] = {}
+        self._states: dict[str, tuple[str, IndexState]] = {}
 
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
         """See PassageStore.upsert."""
@@ -110,7 +111,12 @@ class SqliteStore:
         """See PassageStore.state."""
         with self._reading() as connection:
             record = None if connection is None else _state(connection, agent_id)
-        return None if record is None else IndexState.of(json.loads(record))
+        if record is None:
+            return None
+        known = self._states.get(agent_id)
+        if known is None or known[0] != record:
+            known = self._states[agent_id] = (record, IndexState.of(json.loads(record)))
+        return known[1]
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
         """See PassageStore.vectors."""
@@ -256,9 +262,12 @@ def _loaded(connection: sqlite3.Connection, agent_id: str) -> tuple[list[str], V
 
 
 def _chunks_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, DocChunk]:
-    marks = ", ".join("?" * len(ids))
-    query = f"SELECT {_COLUMNS} FROM chunks WHERE id IN ({marks})"  # noqa: S608 - marks alone
-    return {row[0]: DocChunk(*row) for row in connection.execute(query, list(ids))}
+    found: dict[str, DocChunk] = {}
+    for batch in batched(ids, _BATCH):
+        marks = ", ".join("?" * len(batch))
+        query = f"SELECT {_COLUMNS} FROM chunks WHERE id IN ({marks})"  # noqa: S608 - marks alone
+        found |= {row[0]: DocChunk(*row) for row in connection.execute(query, list(batch))}
+    return found
 
 
 def _insert(connection: sqlite3.Connection, chunks: Sequence[DocChunk], rows: Vectors) -> None:

@@ -99,3 +99,10 @@ def test_a_hostile_pattern_ends(base: Path) -> None:
     (base / ("a" * 200)).write_text("x")
     assert paths(base, "*a" * 60 + "b") == []
     assert "B.md" in paths(base, "**/" * 40 + "*.md")
+
+
+def test_names_that_are_no_utf8_are_shown_escaped(base: Path) -> None:
+    (base / os.fsdecode(b"caf\xe9.md")).write_text("text")
+    (found,) = expand(["caf*.md"], base).files
+    assert found.path == "caf\\udce9.md"
+    assert found.file.read_bytes() == b"text"
