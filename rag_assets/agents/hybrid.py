@@ -9,6 +9,7 @@ from typing import Final
 
 from rag_assets.indexing.passages import SearchResult
 from rag_assets.retrieval.fusion import fuse
+from rag_assets.retrieval.terms import content_words
 from rag_assets.storage.index.identifiers import lexical_terms
 
 _K1: Final = 1.2
@@ -41,7 +42,8 @@ def ranked_by_words(query: str, passages: Sequence[tuple[str, str]]) -> list[str
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
     """
-    wanted = set(lexical_terms(query).split())
+    # Of a question of common words alone, such as `git add -A`, they are what there is.
+    wanted = content_words(query) or frozenset(lexical_terms(query).split())
     counts = [(id_, lexical_terms(text).split()) for id_, text in passages]
     mean = sum(len(terms) for _, terms in counts) / max(1, len(counts)) or 1.0
     present = [(id_, len(terms), _only(terms, wanted)) for id_, terms in counts]
@@ -59,5 +61,5 @@ def ranked_by_words(query: str, passages: Sequence[tuple[str, str]]) -> list[str
     return [id_ for _, id_ in sorted(scores)]
 
 
-def _only(terms: Sequence[str], wanted: set[str]) -> Counter[str]:
+def _only(terms: Sequence[str], wanted: frozenset[str]) -> Counter[str]:
     return Counter(term for term in terms if term in wanted)

@@ -115,23 +115,23 @@ class _Tree:
             raise ConfigurationError(
                 f"{' '.join(self._words)} prints no help", hint="name a command that has --help"
             )
-        todo = [(self._words, text, depth)]
+        todo = [(self._words, text, depth, "")]
         while todo:
-            words, text, below = todo.pop()
-            yield page_of_help(" ".join(words), self._version, text)
+            words, text, below, about = todo.pop()
+            yield page_of_help(" ".join(words), self._version, text, about)
             if below > 0:
                 todo += reversed(list(self._below(words, text, below - 1)))
 
     def _below(
         self, words: list[str], text: str, depth: int
-    ) -> Iterator[tuple[list[str], str, int]]:
-        for name in subcommands(self._list(words) or text):
+    ) -> Iterator[tuple[list[str], str, int, str]]:
+        for name, about in subcommands(self._list(words) or text).items():
             if not _WORD.fullmatch(name) or name == words[-1]:
                 continue
             own = self._help([*words, name])
             # Who does not know a subcommand shows its own help again, or none.
             if own and own != text:
-                yield [*words, name], own, depth
+                yield [*words, name], own, depth, about
 
     def _list(self, words: Sequence[str]) -> str:
         ask = _LISTS.get(Path(words[0]).name) if len(words) == 1 else None

@@ -15,12 +15,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 _NAME = r"[a-z0-9][A-Za-z0-9_.:+-]{0,60}"
 _HEADING = re.compile(
-    r"^(?:[A-Za-z][\w ()/-]{0,60} )?(?:sub)?(?:commands|services)(?: \([^)]*\)| are)?:?$",
-    re.IGNORECASE,
+    r"(?:\S+ ){0,5}(?:sub)?(?:commands|services)\b(?:\W| are:?$|$).*", re.IGNORECASE
 )
+_LONGEST_HEADING = 60
 _ARGUMENT = r"(?: (?:\[[^\]]{1,60}\]|<[^>]{1,60}>|\.\.\.))"
 _ENTRY = re.compile(
-    rf"^\s{{1,8}}(?P<name>{_NAME})(?:, {_NAME})*\*?{_ARGUMENT}{{0,9}}(?::?\s{{2,}}\S.*|:? *)$"
+    rf"^\s{{1,8}}(?P<name>{_NAME})(?:, {_NAME})*\*?{_ARGUMENT}{{0,9}}"
+    r"(?::?\s{2,}(?P<about>\S.*)|:? *)$"
 )
 _OWNER = re.compile(r"\[[\w.-]+\]")
 """Above commands of an application, in a list of Django's."""
@@ -40,18 +41,21 @@ def plain(text: str) -> str:
     return _CONTROL.sub("", _ESCAPES.sub("", text)).strip("\n")
 
 
-def subcommands(text: str) -> list[str]:
-    """The names that look like subcommands, in order; whoever runs them learns which are.
+def subcommands(text: str) -> dict[str, str]:
+    """What looks like subcommands, in order, with what is said of each; who runs them learns more.
 
     Args:
         text: plain help.
     """
-    found = dict.fromkeys([*_listed(text), *_braced(text)])
-    return [name for name in found if name not in _NO_COMMANDS]
+    found: dict[str, str] = {}
+    for name, about in (*_listed(text), *((name, "") for name in _braced(text))):
+        if name not in _NO_COMMANDS:
+            found[name] = found.get(name) or about
+    return found
 
 
-def _listed(text: str) -> Iterator[str]:
-    """Names in lists below a heading that speaks of commands."""
+def _listed(text: str) -> Iterator[tuple[str, str]]:
+    """Names in lists below a heading that speaks of commands, and what stands beside them."""
     within = git = False
     for line in text.split("\n"):
         if line.strip() and not line[0].isspace():
@@ -59,10 +63,14 @@ def _listed(text: str) -> Iterator[str]:
             if within and _OWNER.fullmatch(line.strip()):
                 continue
             git = git or line.startswith("These are common")
-            within = bool(_HEADING.match(line.strip())) or (git and bool(_GIT_GROUP.match(line)))
+            within = _speaks_of_commands(line.strip()) or (git and bool(_GIT_GROUP.match(line)))
             continue
         if within and (entry := _ENTRY.match(line) or _BULLET.match(line)) is not None:
-            yield entry["name"]
+            yield entry["name"], (entry.groupdict().get("about") or "").strip()
+
+
+def _speaks_of_commands(line: str) -> bool:
+    return len(line) <= _LONGEST_HEADING and _HEADING.fullmatch(line) is not None
 
 
 def _braced(text: str) -> Iterator[str]:

@@ -46,9 +46,16 @@ class Page:
         return f"{head}\n# {self.command}\n\n{self.text.strip()}\n"
 
 
-def page_of_help(command: str, version: str, text: str) -> Page:
-    """The page of a help text, with its sections under headings and as they stand."""
-    parts = []
+def page_of_help(command: str, version: str, text: str, about: str = "") -> Page:
+    """The page of a help text, with its sections under headings and as they stand.
+
+    Args:
+        command: whose help it is.
+        version: of the command.
+        text: plain.
+        about: what the help of the command above says of it; some do not say it themselves.
+    """
+    parts = [about] if about and about.rstrip(".") not in text else []
     for heading, body in sections(_PAGE_EDGE.sub("", text)):
         if heading:
             parts.append(f"## {heading}")
