@@ -1,10 +1,11 @@
-"""A process that builds or searches the index of an agent until it is killed.
+"""A process that builds or searches the index of an agent until it is killed, or its parent is.
 
 Arguments: build or search, file or sqlite, the folder, and how often a failure may be told.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -31,7 +32,8 @@ def main() -> None:
     folder = Path(given)
     manager = manager_of(kind, folder)
     print("ready", flush=True)  # noqa: T201 - read by the test
-    while True:
+    parent = os.getppid()
+    while os.getppid() == parent:
         if what == "build":
             for path in sorted((folder / "docs").glob("*.md"))[:3]:
                 path.write_text(path.read_text() + f"One more sentence {time.time_ns()}. ")

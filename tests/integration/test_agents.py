@@ -18,6 +18,8 @@ import pytest
 from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from rag_assets.common.tokens import count_text
+
 COMMAND = Path(sys.executable).with_name("rag-assets")
 LOCKED = Path(__file__).resolve().parents[2] / "requirements" / "agent.txt"
 AGENTS = """\
@@ -127,6 +129,16 @@ def test_a_wrong_file_is_one_line(place: Place) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert "agents.yaml:1:14: store must be one of memory, file, sqlite" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("store", ["file", "sqlite"])
+def test_a_store_that_cannot_be_written_is_one_line(place: Place, store: str) -> None:
+    (place.root / "taken").write_text("a file where a folder is wanted")
+    path = {"SWEBASH_AI_RAG_STORE_PATH": "taken/below"}
+    done = place.run("index", SWEBASH_AI_RAG_STORE=store, **path)
+    assert done.returncode == 1
+    assert "taken/below cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -265,6 +277,7 @@ def test_the_tool_through_the_official_client(place: Place) -> None:
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint
         assert set(tool.input_schema["properties"]) == {"query"}
+        assert count_text(tool.model_dump_json(exclude_none=True)) <= 150
         failed, text = await _answer(session, query="Who steers the boat?")
         assert not failed
         assert text.startswith("--- Result 1 (score: 0.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rag_assets.agents.configuration import agent_of
@@ -15,7 +17,23 @@ from rag_assets.agents.results import as_record, as_text
 from rag_assets.agents.settings import Agent, Configuration
 from rag_assets.cli.commands.agents import can_search, chosen, configured, warn_of_empty
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
+
+
+@contextmanager
+def _store_errors(configuration: Configuration) -> Iterator[None]:
+    """Tell what of a store cannot be read or written."""
+    hint = "check its permissions and its disk, or set another `rag.path`"
+    place = configuration.rag.path.value
+    try:
+        yield
+    except OSError as error:
+        why = f"the store {place} cannot be used: {error.strerror}"
+        raise ConfigurationError(why, hint=hint) from None
+    except sqlite3.Error as error:
+        why = f"the database in {place} cannot be used: {error}"
+        raise ConfigurationError(why, hint=hint) from None
 
 
 def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
@@ -32,7 +50,8 @@ def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
         return
     _warn_of_memory(configuration)
     manager = open_manager(configuration)
-    reports = [_ensured(manager, agent) for agent in agents]
+    with _store_errors(configuration):
+        reports = [_ensured(manager, agent) for agent in agents]
     if as_json:
         print_json({"indexed": reports})
         return
@@ -54,13 +73,13 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
             print_json({"agent": agent.id, "results": []})
         return
     manager = open_manager(configuration)
-    if agent.docs.sources.value:
-        if configuration.rag.store.value == "memory":
+    with _store_errors(configuration):
+        if agent.docs.sources.value:
             _warn_of_memory(configuration)
-        _ensured(manager, agent)
-    found = manager.search(
-        agent.id, query, top_k or agent.docs.top_k.value, mode=agent.docs.mode.value
-    )
+            _ensured(manager, agent)
+        found = manager.search(
+            agent.id, query, top_k or agent.docs.top_k.value, mode=agent.docs.mode.value
+        )
     if as_json:
         print_json({"agent": agent.id, "results": [as_record(one) for one in found]})
     else:
@@ -74,7 +93,8 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for agent in chosen(configuration, ids):
         matches = expand(agent.docs.sources.value, agent.base)
-        state = store.state(agent.id)
+        with _store_errors(configuration):
+            state = store.state(agent.id)
         current = (
             state is not None
             and can_search(configuration, agent)
