@@ -45,6 +45,8 @@ from rag_assets.common.errors import (
     NoReranker,
     NotVerified,
     NoUploadsSource,
+    NoVectorBackend,
+    NoWorkspace,
     OnHold,
     PassagesWithdrawn,
     PromptRejected,
@@ -128,12 +130,16 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     EntryDiffers: Kind(409, "entry-differs", "Another entry has this external id"),
     NoExperience: Kind(409, "no-experience", "The tenant keeps no experience of projects"),
     NoCodeMemory: Kind(409, "no-code-memory", "The project has no code memory"),
+    NoWorkspace: Kind(409, "no-workspace", "The tenant is no workspace"),
+    NoVectorBackend: Kind(
+        409, "no-vector-backend", "The installation cannot answer from this back end"
+    ),
     NotVerified: Kind(422, "not-verified", "The entry holds no verified solution"),
     UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
     ConfiguredByOperator: Kind(
         409,
         "configured-by-operator",
-        "The operator configures this project",
+        "The operator configures this",
         detail="only the operator of the service changes it",
     ),
     NoReranker: Kind(409, "no-reranker", "The tenant has no reranker"),

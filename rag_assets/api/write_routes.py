@@ -176,6 +176,8 @@ def _reindexing(
                 )
             documents = requests.request_source(known.ref, body.id, by)
         else:
+            # A model that waits for this is paid for from now on.
+            backend.catalog.workspace_settings.take_pending_model(known.ref, by)
             documents = requests.request_tenant(known.ref, by)
         return Reindexed(documents=documents)
 

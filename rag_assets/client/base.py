@@ -11,6 +11,7 @@ from rag_assets.client import (
     experience_operations,
     guideline_operations,
     operations,
+    workspace_operations,
 )
 from rag_assets.client.environment import from_environment
 from rag_assets.client.exchange import ClientSettings
@@ -87,6 +88,8 @@ class BaseClient(ABC, Generic[Http]):
     events = method_of(operations.events)
     all_events = list_method_of(operations.all_events)
     status = method_of(operations.status)
+    workspace_settings = method_of(workspace_operations.workspace_settings)
+    change_workspace_settings = method_of(workspace_operations.change_workspace_settings)
     live = method_of(operations.live)
     ready = method_of(operations.ready)
     metrics = method_of(operations.metrics)

@@ -11,7 +11,7 @@ from rag_assets.common.errors import ConfigurationError
 
 T = TypeVar("T")
 Item = TypeVar("Item")
-Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── UnknownExperience         no such entry, pattern, question or checkpoint
     ├── NoExperience              the tenant keeps no experience of projects
     ├── NoCodeMemory              the project has no code memory
+    ├── NoWorkspace               the tenant is no workspace
+    ├── NoVectorBackend           the installation cannot answer from it
     ├── UnknownRun                the project has no such run of an agent
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── UnknownTenant
@@ -148,6 +150,14 @@ class NoExperience(RagAssetsError):
 
 class NoCodeMemory(RagAssetsError):
     """The project has no code memory: its tenants have other profiles."""
+
+
+class NoWorkspace(RagAssetsError):
+    """The tenant is no workspace: its profile is another one."""
+
+
+class NoVectorBackend(RagAssetsError):
+    """The installation cannot answer from this back end."""
 
 
 class UnknownRun(RagAssetsError):

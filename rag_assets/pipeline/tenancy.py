@@ -29,7 +29,7 @@ def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord
         _require_reranker(config)
     for config, enabled in changes.put:
         former = known.get(str(config["id"]))
-        if former is not None and former.config != config:
+        if former is not None and former.configured != config:
             fill_in_recipes(catalog, former)
         catalog.tenants.put(str(config["id"]), config, enabled=enabled, origin="file")
     for tenant_id in changes.disable:

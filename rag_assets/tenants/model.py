@@ -36,6 +36,7 @@ from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of, with_profile
 from rag_assets.tenants.sources import Source
+from rag_assets.workspace.settings import VectorBackend
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
@@ -221,6 +222,18 @@ class ExperienceConfig(_Model):
     code_tenant: TenantId | None = None
 
 
+class WorkspaceConfig(_Model):
+    """What only tenants with the profile workspace have.
+
+    Attributes:
+        resolved_comment_days: days after which a resolved comment is found no more.
+        vector_backend: what answers vector searches; its application may choose another one.
+    """
+
+    resolved_comment_days: int = Field(default=30, ge=0, le=36_500)
+    vector_backend: VectorBackend = "elasticsearch"
+
+
 class Tenant(_Model):
     """One tenant with its profile's defaults filled in.
 
@@ -273,6 +286,7 @@ class Tenant(_Model):
     quality: QualityConfig = QualityConfig()
     drift: DriftConfig = DriftConfig()
     experience: ExperienceConfig = ExperienceConfig()
+    workspace: WorkspaceConfig = WorkspaceConfig()
     auto_repair: bool = True
     retention_days: Retention | None = None
     prune_share: float | None = Field(default=0.5, ge=0, le=1)

@@ -57,6 +57,12 @@ def configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]
     return () if profile is None else profile.defaults.get("sources", ())
 
 
+def configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The embedder of a configuration as stored: its own, completed by that of its profile."""
+    embedder: Mapping[str, Any] = with_profile(config).get("embedder") or {}
+    return embedder
+
+
 def profile_of(name: str) -> Profile:
     """The profile of a tenant that was validated.
 

@@ -18,7 +18,9 @@ class _Record(Protocol):
     @property
     def origin(self) -> str: ...
     @property
-    def config(self) -> Mapping[str, Any]: ...
+    def configured(self) -> Mapping[str, Any]: ...
+    @property
+    def configured_state(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ def plan_tenants(
 ) -> TenantChanges:
     """Compare the file with the catalog; tenants of another origin are left alone.
 
+    What applications have set over the file's configuration stays out of it.
+
     Args:
         listed: configuration by id, from tenants.yaml.
         known: the catalog's tenants by id.
@@ -50,11 +54,13 @@ def plan_tenants(
         if record is not None and (record.state == "REMOVING" or record.origin != "file"):
             continue
         state = "ACTIVE" if enabled else "DISABLED"
-        if record is None or (record.config, record.state) != (config, state):
+        if record is None or (record.configured, record.configured_state) != (config, state):
             put.append((config, enabled))
     disable = [
         tenant_id
         for tenant_id, record in known.items()
-        if record.origin == "file" and record.state == "ACTIVE" and tenant_id not in listed
+        if record.origin == "file"
+        and record.configured_state == "ACTIVE"
+        and tenant_id not in listed
     ]
     return TenantChanges(tuple(put), tuple(disable))

@@ -53,6 +53,7 @@ from rag_assets.storage.catalog.upload_states import UploadStates
 from rag_assets.storage.catalog.uploads import UploadTable
 from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
+from rag_assets.storage.catalog.workspace_settings import WorkspaceSettingsTable
 
 
 class Catalog:
@@ -61,26 +62,26 @@ class Catalog:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.tenants = TenantTable(database)
+        self.workspace_settings = WorkspaceSettingsTable(database)
         self.access = AccessTable(database)
         self.documents = DocumentTable(database)
         self.kinds = KindTable(database)
         self.relations = RelationQuery(database)
-        self.relation_counts = RelationCountQuery(database)
-        self.relation_drift = RelationDriftQuery(database)
+        self.relation_counts, self.relation_drift = (
+            RelationCountQuery(database),
+            RelationDriftQuery(database),
+        )
         self.derivations = DerivationTable(database)
         self.quarantine = QuarantineTable(database)
         self.records = RecordTable(database)
-        self.uploads = UploadTable(database)
-        self.upload_states = UploadStates(database)
+        self.uploads, self.upload_states = UploadTable(database), UploadStates(database)
         self.record_drift = RecordDriftQuery(database)
         self.removals = RemovalTable(database)
         self.retention = RetentionQuery(database)
         self.holds = HoldTable(database)
-        self.erasures = ErasureTable(database)
-        self.receipts = ReceiptTable(database)
+        self.erasures, self.receipts = ErasureTable(database), ReceiptTable(database)
         self.traces = TraceQuery(database)
-        self.rescans = RescanTable(database)
-        self.text_columns = TextColumnQuery(database)
+        self.rescans, self.text_columns = RescanTable(database), TextColumnQuery(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)
         self.former_versions = FormerVersionTable(database)

@@ -48,6 +48,7 @@ EventKind = Literal[
     "hold_set",
     "hold_lifted",
     "model_changed",
+    "settings_changed",
     "rag_search_started",
     "rag_search_completed",
     "ai_context_loaded",

@@ -16,8 +16,11 @@ from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.storage.catalog.changes import TENANTS, notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.organizations import add_organizations
+from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
+from rag_assets.storage.catalog.workspace_settings import setting_columns, settings_of, settle
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of
+from rag_assets.workspace.settings import NO_SETTINGS, WorkspaceSettings
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
 Origin = Literal["file", "api"]
@@ -28,11 +31,14 @@ class TenantRecord:
     """One row of `tenants`, and what holds for its organization.
 
     Attributes:
-        config: the tenant's configuration as plain JSON. One that was made over the API has the
-            chat model of its organization, unless it has one of its own.
+        config: the tenant's configuration as plain JSON, with what its application has set of it.
+            One that was made over the API has the chat model of its organization, unless it has
+            one of its own.
         organization, project: in the configuration.
         rag_guidelines: of its organization.
         scanned: by which rules for credentials its stores were scanned, and what was found.
+        settings: what its application has set.
+        operator_config, operator_enabled: what these lie over; None where nothing was set.
     """
 
     id: str
@@ -44,6 +50,21 @@ class TenantRecord:
     project: str | None = None
     rag_guidelines: bool = False
     scanned: Mapping[str, Any] = field(default_factory=dict)
+    settings: WorkspaceSettings = NO_SETTINGS
+    operator_config: Mapping[str, Any] | None = None
+    operator_enabled: bool | None = None
+
+    @property
+    def configured(self) -> Mapping[str, Any]:
+        """The configuration without what its application has set."""
+        return self.config if self.operator_config is None else self.operator_config
+
+    @property
+    def configured_state(self) -> State:
+        """The state that it has by its operator, whatever its application has set."""
+        if self.operator_enabled is None or self.state == "REMOVING":
+            return self.state
+        return "ACTIVE" if self.operator_enabled else "DISABLED"
 
     @property
     def profile(self) -> str:
@@ -124,11 +145,12 @@ class TenantTable:
         Raises:
             ConfigurationError: its project is another tenant already.
         """
-        values = {"state": "ACTIVE" if enabled else "DISABLED", "origin": origin}
-        values |= configured(config)
-        changed = {**values, "updated_at": func.now()}
         try:
             with self._database.begin() as connection:
+                in_force, is_on = settle(connection, tenant_id, config, enabled=enabled)
+                values = {"state": "ACTIVE" if is_on else "DISABLED", "origin": origin}
+                values |= configured(in_force)
+                changed = {**values, "updated_at": func.now()}
                 connection.execute(
                     upsert(tenants)
                     .values(id=tenant_id, incarnation=incarnations.next_value(), **values)
@@ -147,10 +169,21 @@ class TenantTable:
     def set_state(self, tenant_id: str, state: State) -> None:
         """Enable, disable or begin to remove a tenant.
 
+        One that its application has switched off stays disabled.
+
         Raises:
             UnknownTenant: no tenant has that id.
         """
         with self._database.begin() as connection:
+            if state != "REMOVING":
+                on = (
+                    update(rag_settings)
+                    .where(rag_settings.c.tenant == tenant_id)
+                    .values(operator_enabled=state == "ACTIVE")
+                    .returning(rag_settings.c.enabled)
+                )
+                if connection.scalar(on) is False:
+                    state = "DISABLED"
             changed = connection.execute(
                 update(tenants)
                 .where(tenants.c.id == tenant_id)
@@ -167,7 +200,12 @@ def tenant_rows() -> Select[Any]:
         tenants,
         organizations.c.rag_guidelines,
         organizations.c.chat_model.label("organization_chat_model"),
-    ).outerjoin(organizations, organizations.c.id == tenants.c.organization)
+        *setting_columns(),
+    ).select_from(
+        tenants.outerjoin(organizations, organizations.c.id == tenants.c.organization).outerjoin(
+            rag_settings, rag_settings.c.tenant == tenants.c.id
+        )
+    )
 
 
 def tenant_record(row: Row[Any]) -> TenantRecord:
@@ -186,6 +224,9 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
         row.project,
         bool(row.rag_guidelines),
         row.scanned,
+        settings_of(row),
+        row.operator_config,
+        row.operator_enabled,
     )
 
 

@@ -2,6 +2,8 @@
 
 from rag_assets.systems.base import Profile, System
 
+_HERE = "rag_assets.systems.workspace"
+
 SYSTEM = System(
     name="workspace",
     # No thresholds: see the system of documents.
@@ -12,4 +14,5 @@ SYSTEM = System(
             "retrieval": {"top_k": 8, "mode": "hybrid"},
         }
     ),
+    routers={"/rag/settings": f"{_HERE}.setting_routes:router"},
 )

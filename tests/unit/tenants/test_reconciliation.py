@@ -15,6 +15,14 @@ class Record:
     origin: str = "file"
     config: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def configured(self) -> dict[str, Any]:
+        return self.config
+
+    @property
+    def configured_state(self) -> str:
+        return self.state
+
 
 def known(*records: Record) -> dict[str, Record]:
     return {record.id: record for record in records}

@@ -14,6 +14,7 @@ from rag_assets.storage.catalog import (
     experience_tables,
     judgement_tables,
     panel_tables,
+    rag_setting_tables,
     tables,
     upload_tables,
 )
@@ -26,6 +27,7 @@ _MODULES = (
     experience_tables,
     judgement_tables,
     panel_tables,
+    rag_setting_tables,
     tables,
     upload_tables,
 )
@@ -41,6 +43,7 @@ KEYS = {
     *("content_key", "exact_key", "problem_key", "kept_texts", "masked", "failure", "external_id"),
     *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
     *("outcome", "way", "use", "patterns", "bounds", "how", "version", "content_hash"),
+    "vector_backend",
     *(
         "entry_type",
         "by",
@@ -75,6 +78,10 @@ OTHERS: Mapping[str, str] = {
     "embedding_batches.embedder": "configuration, in which credentials are refused",
     "generations.embedder": "likewise",
     "generations.recipe": "likewise",
+    "rag_settings.operator_config": "likewise",
+    "rag_settings.embedder": "likewise",
+    "rag_settings.base_url": "likewise",
+    "rag_settings.embedding_model": "a model's name",
     "erasures.rule": "a word of ours, or a setting",
     "erasures.counts": "numbers",
     "erasures.progress": "keys",

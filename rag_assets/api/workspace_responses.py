@@ -1,0 +1,48 @@
+"""What the endpoints of workspaces answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """An embedding model, by its provider.
+
+    Attributes:
+        provider: as in the settings, or as the operator has configured it.
+        embedding_model: the model's name at its provider.
+        dimensions: length of a vector, where it was set.
+    """
+
+    provider: str
+    embedding_model: str
+    dimensions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a workspace, as they are in force.
+
+    Attributes:
+        enabled: whether it is indexed and answers.
+        provider, embedding_model, dimensions, base_url: of its embeddings.
+        pending_model: the model that waits until the whole workspace is indexed again.
+        vector_backend: what answers vector searches.
+        resolved_comment_days: days after which a resolved comment is found no more.
+        own: names of those that its application has set; the others are the operator's.
+        updated_at, updated_by: of the application's last change.
+    """
+
+    enabled: bool
+    provider: str
+    embedding_model: str
+    dimensions: int | None
+    base_url: str | None
+    pending_model: EmbeddingModel | None
+    vector_backend: str
+    resolved_comment_days: int
+    own: tuple[str, ...] = ()
+    updated_at: datetime | None = None
+    updated_by: str | None = None

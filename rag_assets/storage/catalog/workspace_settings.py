@@ -1,0 +1,177 @@
+"""Queries on `rag_settings`: what applications set of their workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeAlias
+
+from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql import func
+
+from rag_assets.storage.catalog.changes import TENANTS, notify
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.rag_setting_tables import rag_settings
+from rag_assets.storage.catalog.tables import events, tenants
+from rag_assets.tenants.profiles import configured_embedder
+from rag_assets.workspace.settings import WorkspaceSettings, overlaid, wanted_embedder
+
+Change: TypeAlias = Callable[[WorkspaceSettings, Mapping[str, Any]], WorkspaceSettings]
+"""From present settings, and the operator's configuration, to other settings."""
+
+_SETTINGS = tuple(field.name for field in fields(WorkspaceSettings))
+_SET = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSettings:
+    """What became of a change of settings.
+
+    Attributes:
+        former, present: settings before and after it.
+        enabled: whether the workspace was off and is on now.
+    """
+
+    former: WorkspaceSettings
+    present: WorkspaceSettings
+    enabled: bool
+
+
+class WorkspaceSettingsTable:
+    """Changes `rag_settings`, and with it the configuration that is in force."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
+        """Change the settings of a workspace; what follows of them holds with the return.
+
+        Of several changes at once, each sees what the one before it left.
+
+        Args:
+            ref: the tenant.
+            change: makes the new settings; what it raises leaves everything as it was.
+            by: the caller's name.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            row = connection.execute(_rows(ref)).one()
+            operators = row.config if row.operator_config is None else row.operator_config
+            is_enabled = row.state == "ACTIVE"
+            may_be = is_enabled if row.operator_enabled is None else row.operator_enabled
+            former = settings_of(row)
+            present = change(former, operators)
+            if _given(present) == _given(former):
+                return ChangedSettings(former, former, enabled=False)
+            values = {
+                **_given(present),
+                "operator_config": operators,
+                "operator_enabled": may_be,
+                "updated_at": func.clock_timestamp(),
+                "updated_by": by,
+            }
+            connection.execute(
+                upsert(rag_settings)
+                .values(tenant=ref.id, **values)
+                .on_conflict_do_update(index_elements=["tenant"], set_=values)
+            )
+            enabled = may_be and present.enabled is not False
+            connection.execute(
+                update(tenants)
+                .where(tenants.c.id == ref.id)
+                .values(
+                    config=overlaid(operators, present),
+                    state="ACTIVE" if enabled else "DISABLED",
+                    updated_at=func.clock_timestamp(),
+                )
+            )
+            payload = {"by": by, "changed": sorted(_differing(former, present))}
+            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
+            connection.execute(insert(events).values(event))
+            notify(connection, TENANTS)
+            saved = connection.execute(_rows(ref)).one()
+        return ChangedSettings(former, settings_of(saved), enabled and not is_enabled)
+
+    def take_pending_model(self, ref: TenantRef, by: str) -> bool:
+        """Have the model that waits be that of the next build; returns whether one waited.
+
+        Args:
+            ref: the tenant.
+            by: the caller's name, for the event.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+
+        def taken(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> WorkspaceSettings:
+            wanted = wanted_embedder(settings, configured_embedder(operators))
+            return replace(settings, embedder=wanted)
+
+        done = self.change(ref, taken, by)
+        return done.former.embedder != done.present.embedder
+
+
+def setting_columns() -> list[ColumnElement[Any]]:
+    """The columns of a tenant's settings; see settings_of."""
+    own = rag_settings.c
+    named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
+    return [
+        *named,
+        own.updated_at.label("settings_at"),
+        own.updated_by.label("settings_by"),
+        own.operator_config,
+        own.operator_enabled,
+    ]
+
+
+def settings_of(row: Row[Any]) -> WorkspaceSettings:
+    """The settings in a row with setting_columns()."""
+    values = {name: getattr(row, name) for name in _SET}
+    return WorkspaceSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
+
+
+def settle(
+    connection: Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
+) -> tuple[Mapping[str, Any], bool]:
+    """Put a new configuration of the operator's below what the application has set.
+
+    Args:
+        connection: of the transaction that changes the tenant.
+        tenant_id: the tenant.
+        config, enabled: what its operator has configured.
+
+    Returns:
+        the configuration that is in force, and whether the tenant is enabled.
+    """
+    values = {"operator_config": dict(config), "operator_enabled": enabled}
+    changed = (
+        update(rag_settings)
+        .where(rag_settings.c.tenant == tenant_id)
+        .values(values)
+        .returning(*setting_columns())
+    )
+    row = connection.execute(changed).first()
+    if row is None:
+        return config, enabled
+    settings = settings_of(row)
+    return overlaid(config, settings), enabled and settings.enabled is not False
+
+
+def _rows(ref: TenantRef) -> Any:
+    return (
+        select(tenants.c.config, tenants.c.state, *setting_columns())
+        .select_from(tenants.outerjoin(rag_settings, rag_settings.c.tenant == tenants.c.id))
+        .where(tenants.c.id == ref.id)
+    )
+
+
+def _given(settings: WorkspaceSettings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if name in _SET}
+
+
+def _differing(former: WorkspaceSettings, present: WorkspaceSettings) -> set[str]:
+    before, after = _given(former), _given(present)
+    return {name for name in _SET if before[name] != after[name]}

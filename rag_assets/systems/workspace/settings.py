@@ -1,0 +1,227 @@
+"""Settings of workspaces: what may be set, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Annotated, Any, get_args
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rag_assets.api.workspace_responses import EmbeddingModel, Settings
+from rag_assets.common.errors import (
+    ConfigurationError,
+    ConfiguredByOperator,
+    InvalidRequest,
+    NoVectorBackend,
+    NoWorkspace,
+)
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.config.embedder import MAX_DIMENSIONS, EmbedderConfig
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
+from rag_assets.models.transport.settings import BaseUrl, ModelName
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import configured_embedder
+from rag_assets.workspace.settings import (
+    SELF_HOSTED,
+    Provider,
+    VectorBackend,
+    WorkspaceSettings,
+    is_pending,
+    overlaid,
+    wanted_embedder,
+)
+
+PROFILE = "workspace"
+_SHOWN = tuple(
+    field
+    for field in WorkspaceSettings.__dataclass_fields__
+    if field not in {"embedder", "updated_at", "updated_by"}
+)
+
+
+class SettingsDraft(BaseModel):
+    """What an application sets of a workspace.
+
+    What is not given stays; null stands for what the operator has configured.
+
+    Attributes:
+        enabled: whether it is indexed and answers.
+        provider: of embeddings. localai and ollama need a base_url that the operator allows, and
+            the dimensions of their model.
+        embedding_model: the model's name at its provider.
+        base_url: of a server of localai or ollama.
+        dimensions: length of a vector.
+        vector_backend: what answers vector searches.
+        resolved_comment_days: days after which a resolved comment is found no more.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: Annotated[bool, Field(strict=True)] | None = None
+    provider: Provider | None = None
+    embedding_model: ModelName | None = None
+    base_url: BaseUrl | None = None
+    dimensions: Annotated[int, Field(strict=True, ge=1, le=MAX_DIMENSIONS)] | None = None
+    vector_backend: VectorBackend | None = None
+    resolved_comment_days: Annotated[int, Field(strict=True, ge=0, le=36_500)] | None = None
+
+
+class SettingsService:
+    """Reads and changes the settings of workspaces.
+
+    Args:
+        catalog: holds them.
+        allowed: endpoints that the operator allows for models.
+        masker: finds credentials, which no setting may hold.
+    """
+
+    def __init__(self, catalog: Catalog, allowed: PrivateEndpoints, masker: Masker) -> None:
+        self._catalog = catalog
+        self._allowed = allowed
+        self._masker = masker
+
+    def get(self, tenant_id: str) -> Settings:
+        """The settings of a workspace, as they are in force.
+
+        Raises:
+            UnknownTenant: no tenant has that id.
+            NoWorkspace: it is no workspace.
+        """
+        return _shown(self._workspace(tenant_id))
+
+    def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
+        """Set what is given.
+
+        A workspace that is switched on is indexed again as a whole. A model waits until that is
+        asked for, unless nothing was indexed yet.
+
+        Args:
+            tenant_id: the tenant.
+            draft: what to set.
+            by: the caller's name, for the event.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see get().
+            InvalidRequest: the settings do not fit each other, or the operator does not allow them.
+            ConfiguredByOperator: the operator has disabled the workspace.
+            NoVectorBackend: the back end is not available here.
+        """
+        record = self._workspace(tenant_id)
+        self._require_allowed(draft)
+        begins = draft.enabled is True and record.state != "ACTIVE"
+        if begins and record.configured_state != "ACTIVE":
+            raise ConfiguredByOperator(
+                f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
+            )
+        unused = not self._catalog.generations.live(record.id)
+        if begins:
+            # First: what is asked for while it is off waits, and is not lost.
+            self._catalog.reindex_requests.request_tenant(record.ref, by)
+
+        def changed(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> WorkspaceSettings:
+            given = draft.model_dump(include=draft.model_fields_set)
+            drafted = replace(settings, **given)
+            wanted = wanted_embedder(drafted, configured_embedder(operators))
+            _require_usable(operators, replace(drafted, embedder=wanted))
+            return replace(drafted, embedder=wanted) if unused else drafted
+
+        self._catalog.workspace_settings.change(record.ref, changed, by)
+        return self.get(tenant_id)
+
+    def _workspace(self, tenant_id: str) -> TenantRecord:
+        record = self._catalog.tenants.get(tenant_id)
+        if record.profile != PROFILE:
+            raise NoWorkspace(
+                f"tenant {tenant_id!r} has the profile {record.profile!r}",
+                hint=f"settings are those of tenants with the profile {PROFILE}",
+            )
+        return record
+
+    def _require_allowed(self, draft: SettingsDraft) -> None:
+        for name in ("embedding_model", "base_url"):
+            value = getattr(draft, name)
+            if value is not None and self._masker.holds_credential(value):
+                raise InvalidRequest(
+                    f"{name}: it must hold no credential: it is stored and shown as it is",
+                    hint="store a key for the provider instead",
+                )
+        if draft.base_url is not None and not self._is_allowed(draft.base_url):
+            raise InvalidRequest(
+                "base_url: the operator does not allow this server",
+                hint="the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
+            )
+        if draft.vector_backend not in {None, "elasticsearch"}:
+            raise NoVectorBackend(
+                f"{draft.vector_backend} is not available here", hint="leave vector_backend out"
+            )
+
+    def _is_allowed(self, base_url: str) -> bool:
+        url = urlsplit(base_url)
+        host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
+        if self._allowed.names(host, port):
+            return True
+        try:
+            return self._allowed.holds(ip_address(host))
+        except ValueError:
+            return False
+
+
+def pending_model(record: TenantRecord) -> EmbeddingModel | None:
+    """The model that waits until a workspace is indexed again as a whole."""
+    operators = configured_embedder(record.configured)
+    if record.profile != PROFILE or not is_pending(record.settings, operators):
+        return None
+    settings = record.settings
+    wanted = replace(settings, embedder=wanted_embedder(settings, operators))
+    tenant = Tenant.from_config(overlaid(record.configured, wanted))
+    return EmbeddingModel(
+        settings.provider or tenant.embedder.provider,
+        _name(tenant.embedder),
+        tenant.embedder.dimensions,
+    )
+
+
+def _shown(record: TenantRecord) -> Settings:
+    settings = record.settings
+    tenant = Tenant.from_config(record.config)
+    embedder = tenant.embedder
+    # The provider's name as it was set: two of them speak one interface.
+    hosted = settings.provider in SELF_HOSTED and settings.embedder is not None
+    return Settings(
+        enabled=record.state == "ACTIVE",
+        provider=settings.provider if hosted and settings.provider else embedder.provider,
+        embedding_model=_name(embedder),
+        dimensions=embedder.dimensions,
+        base_url=embedder.base_url,
+        pending_model=pending_model(record),
+        vector_backend=tenant.workspace.vector_backend,
+        resolved_comment_days=tenant.workspace.resolved_comment_days,
+        own=tuple(name for name in _SHOWN if getattr(settings, name) is not None),
+        updated_at=settings.updated_at,
+        updated_by=settings.updated_by,
+    )
+
+
+def _name(embedder: EmbedderConfig) -> str:
+    return embedder.model_name or (embedder.path.name if embedder.path else DEFAULT_MODEL)
+
+
+def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -> None:
+    if settings.base_url is not None and settings.provider not in SELF_HOSTED:
+        raise InvalidRequest(
+            "base_url: only localai and ollama have one",
+            hint=f"choose one of {', '.join(get_args(Provider))}, or leave base_url out",
+        )
+    try:
+        Tenant.from_config(overlaid(operators, settings))
+    except ConfigurationError as error:
+        raise InvalidRequest(
+            f"the settings do not fit each other: {error.message}",
+            hint="provider, embedding_model, base_url and dimensions belong together",
+        ) from None

@@ -1,0 +1,106 @@
+"""The settings of a workspace: what its application sets over the operator's configuration.
+
+A model that is set waits until the workspace is indexed again as a whole. So what was paid for
+answers until an admin has decided to pay anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+Provider: TypeAlias = Literal["openai", "gemini", "localai", "ollama", "local"]
+VectorBackend: TypeAlias = Literal["elasticsearch", "pgvector"]
+
+SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
+"""Providers that run where the workspace's people say."""
+
+_COMPATIBLE = "openai-compatible"
+_OF_A_MODEL = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceSettings:
+    """What an application has set of a workspace; None stands for the operator's configuration.
+
+    Attributes:
+        enabled: whether it is indexed and answers.
+        provider: of embeddings; those of SELF_HOSTED speak OpenAI's API.
+        embedding_model: the model's name at its provider.
+        base_url: of a server of SELF_HOSTED.
+        dimensions: length of a vector, where there is a choice or the model is not known.
+        vector_backend: what answers vector searches.
+        resolved_comment_days: days for which resolved comments are found.
+        embedder: the embedder that was asked for when the workspace was last indexed as a whole,
+            as in tenants.yaml; None: the operator's.
+        updated_at, updated_by: of the last change.
+    """
+
+    enabled: bool | None = None
+    provider: Provider | None = None
+    embedding_model: str | None = None
+    base_url: str | None = None
+    dimensions: int | None = None
+    vector_backend: VectorBackend | None = None
+    resolved_comment_days: int | None = None
+    embedder: Mapping[str, Any] | None = None
+    updated_at: datetime | None = None
+    updated_by: str | None = None
+
+
+NO_SETTINGS = WorkspaceSettings()
+"""Of a workspace whose application has set nothing."""
+
+
+def wanted_embedder(
+    settings: WorkspaceSettings, operators: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The embedder that the settings ask for, as in tenants.yaml; None: the operator's.
+
+    Args:
+        settings: of the workspace.
+        operators: the operator's embedder, as in tenants.yaml.
+    """
+    model, dimensions = settings.embedding_model, settings.dimensions
+    if settings.provider is not None:
+        chosen = _COMPATIBLE if settings.provider in SELF_HOSTED else settings.provider
+        # None replaces what the profile has for another provider or model.
+        return {
+            "provider": chosen,
+            "model": model,
+            "base_url": settings.base_url,
+            "dimensions": dimensions,
+        }
+    if model is not None:
+        kept = {name: value for name, value in operators.items() if name not in _OF_A_MODEL}
+        return {**kept, "model": model, "dimensions": dimensions}
+    return {**operators, "dimensions": dimensions} if dimensions is not None else None
+
+
+def is_pending(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> bool:
+    """Whether the settings ask for another embedder than the one that is in force."""
+    return wanted_embedder(settings, operators) != settings.embedder
+
+
+def overlaid(operators: Mapping[str, Any], settings: WorkspaceSettings) -> dict[str, Any]:
+    """The configuration of a workspace: the operator's, with what its application set over it.
+
+    Args:
+        operators: the operator's configuration, as in tenants.yaml.
+        settings: of the workspace.
+    """
+    config = dict(operators)
+    if settings.embedder is not None:
+        config["embedder"] = dict(settings.embedder)
+    own: dict[str, Any] = {}
+    if settings.resolved_comment_days is not None:
+        own["resolved_comment_days"] = settings.resolved_comment_days
+    if settings.vector_backend is not None:
+        own["vector_backend"] = settings.vector_backend
+    if own:
+        config["workspace"] = {**config.get("workspace", NOTHING), **own}
+    return config

@@ -1,0 +1,213 @@
+"""The settings of a workspace: over HTTP, over tenants.yaml, and what follows from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jwt
+import pytest
+from starlette.testclient import TestClient
+
+from rag_assets.api.app import build_app
+from rag_assets.api.backend import Backend
+from rag_assets.api.rate_limits import Rate
+from rag_assets.api.settings import JwtSettings, ServiceSettings
+from rag_assets.billing.chat_models import ChatModels
+from rag_assets.pipeline.tenancy import reconcile_tenants
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.systems.registry import installed_systems
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+SECRET = "an example secret of more than 32 bytes"
+SETTINGS = ServiceSettings(
+    jwt=JwtSettings(secret=SECRET),
+    rate=Rate.parse("100000/minute"),
+    attempts=Rate.parse("100000/minute"),
+)
+
+
+class Workspace:
+    """A workspace with one document, and requests about it."""
+
+    def __init__(
+        self, tenant: str, client: TestClient, installation: Installation, driver: Driver
+    ) -> None:
+        self.id, self._client = tenant, client
+        self._installation, self.driver = installation, driver
+        self.catalog = driver.session.catalog
+
+    def send(self, method: str, path: str, body: Any = None, role: str = "admin") -> Any:
+        claims = {"sub": "ann", "tenants": [self.id], "role": role, "exp": int(time.time()) + 3_000}
+        headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
+        return self._client.request(method, path, json=body, headers=headers)
+
+    def patch(self, **settings: Any) -> Any:
+        answer = self.send("PATCH", "/rag/settings", settings)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def ask(self) -> dict[str, Any]:
+        answer = self.send("POST", "/rag/query", {"query": "valve", "mode": "text"})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def reconcile(self) -> None:
+        """What the sensor does every few seconds."""
+        reconcile_tenants(self.catalog, self.driver.session.settings)
+
+    def sync(self) -> None:
+        self.driver.sync(self.id)
+
+
+@pytest.fixture(scope="module")
+def client(shared_installation: Installation, driver: Driver) -> Iterator[TestClient]:
+    session = shared_installation.session()
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    chat_models = ChatModels(session.catalog, session.settings)
+    blobs = open_blobs(session.settings)
+    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    routers = [*installed_systems().load("routers").values()]
+    with TestClient(build_app(backend, routers=routers)) as made:
+        yield made
+
+
+@pytest.fixture
+def workspace(
+    request: pytest.FixtureRequest,
+    client: TestClient,
+    shared_installation: Installation,
+    driver: Driver,
+) -> Workspace:
+    tenant = f"ws-{abs(hash(request.node.name)) % 10**8}"
+    folder = shared_installation.home.parent / "sources" / tenant
+    folder.mkdir(parents=True)
+    (folder / "valves.md").write_text("# Valves\n\nThe valve closes to the right.\n")
+    source = {"name": "pages", "root": str(folder)}
+    shared_installation.add_tenant(tenant, **FAST, profile="workspace", sources=[source])
+    made = Workspace(tenant, client, shared_installation, driver)
+    made.sync()
+    return made
+
+
+def test_settings_lie_over_tenants_yaml(workspace: Workspace) -> None:
+    shown = workspace.send("GET", "/rag/settings").json()
+    assert shown["enabled"]
+    assert shown["own"] == []
+    assert shown["resolved_comment_days"] == 30
+    assert shown["vector_backend"] == "elasticsearch"
+    shown = workspace.patch(resolved_comment_days=7)
+    assert (shown["resolved_comment_days"], shown["own"]) == (7, ["resolved_comment_days"])
+    assert shown["updated_by"] == "jwt:ann"
+    assert shown["updated_at"]
+    workspace.reconcile()
+    assert workspace.send("GET", "/rag/settings").json() == shown
+    # The operator's other settings still arrive, and theirs is back with null.
+    workspace._installation.configure(workspace.id, workspace={"resolved_comment_days": 5})
+    workspace.reconcile()
+    assert workspace.send("GET", "/rag/settings").json()["resolved_comment_days"] == 7
+    shown = workspace.patch(resolved_comment_days=None)
+    assert (shown["resolved_comment_days"], shown["own"]) == (5, [])
+
+
+def test_a_workspace_that_is_off_neither_answers_nor_indexes(workspace: Workspace) -> None:
+    assert workspace.ask()["hits"]
+    assert workspace.patch(enabled=False)["enabled"] is False
+    found = workspace.ask()
+    assert (found["disabled"], found["hits"]) == (True, [])
+    workspace.reconcile()
+    assert workspace.ask()["disabled"], "the sensor of tenants.yaml has switched it on"
+    record = workspace.catalog.tenants.get(workspace.id)
+    assert (record.state, record.configured_state) == ("DISABLED", "ACTIVE")
+
+    assert workspace.patch(enabled=True)["enabled"] is True
+    assert workspace.ask()["hits"]
+    status = workspace.send("GET", "/rag/status").json()
+    assert status["queue_depth"] == 1, "switching on queues a full reindex"
+    requested = workspace.catalog.events.latest(workspace.id, kind="reindex_requested")[0].payload
+    assert requested["scope"] == "tenant"
+    assert requested["by"] == "jwt:ann"
+
+
+def test_what_the_operator_has_disabled_stays_off(workspace: Workspace) -> None:
+    workspace.patch(enabled=False)
+    workspace._installation.configure(workspace.id, enabled=False)
+    workspace.reconcile()
+    refused = workspace.send("PATCH", "/rag/settings", {"enabled": True})
+    assert refused.status_code == 409
+    assert refused.json()["type"].endswith(":configured-by-operator")
+    workspace._installation.configure(workspace.id, enabled=True)
+    workspace.reconcile()
+    assert workspace.ask()["disabled"], "its application has switched it off"
+    workspace.patch(enabled=True)
+    assert not workspace.ask()["disabled"]
+
+
+def test_a_model_waits_until_the_workspace_is_indexed_again(workspace: Workspace) -> None:
+    before = workspace.catalog.generations.serving(workspace.id)
+    assert before is not None
+    shown = workspace.patch(provider="local")
+    assert shown["pending_model"]["provider"] == "local"
+    assert shown["provider"] == "deterministic"
+    workspace.reconcile()
+    workspace.sync()
+    same = workspace.catalog.generations.serving(workspace.id)
+    assert same is not None
+    assert same.number == before.number
+
+    asked = workspace.send("POST", "/rag/reindex", {"scope": "tenant"})
+    assert asked.status_code == 202
+    shown = workspace.send("GET", "/rag/settings").json()
+    assert (shown["provider"], shown["pending_model"]) == ("local", None)
+    assert workspace.ask()["hits"], "the former build answers until the new one is complete"
+    workspace.sync()
+    after = workspace.catalog.generations.serving(workspace.id)
+    assert after is not None
+    assert after.number > before.number
+    assert after.embedder_id.startswith("local/")
+    assert workspace.ask()["hits"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"provider": "ollama", "embedding_model": "x", "base_url": "http://10.0.0.9:1/v1"}, "url"),
+        ({"provider": "openai", "base_url": "https://127.0.0.1:9/v1"}, "base_url"),
+        ({"embedding_model": "nothing-known"}, "embedding_model"),
+        ({"provider": "anthropic"}, "provider"),
+        ({"resolved_comment_days": -1}, "resolved_comment_days"),
+        ({"colour": "red"}, "field"),
+        ({"embedding_model": "ghp_" + "a1B2c3D4e5" * 4}, "credential"),
+    ],
+)
+def test_settings_that_do_not_fit_change_nothing(
+    workspace: Workspace, settings: dict[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = workspace.send("GET", "/rag/settings").json()
+    refused = workspace.send("PATCH", "/rag/settings", settings)
+    assert refused.status_code == 422
+    assert named in refused.text
+    assert workspace.send("GET", "/rag/settings").json() == before
+
+
+def test_only_admins_of_a_workspace_see_settings(workspace: Workspace) -> None:
+    assert workspace.send("GET", "/rag/settings", role="member").status_code == 403
+    assert workspace.send("PATCH", "/rag/settings", {}, role="member").status_code == 403
+    missing = workspace.send("PATCH", "/rag/settings", {"vector_backend": "pgvector"})
+    assert missing.status_code == 409
+    assert missing.json()["type"].endswith(":no-vector-backend")
+
+
+def test_other_tenants_have_no_settings(
+    client: TestClient, shared_installation: Installation, driver: Driver
+) -> None:
+    shared_installation.add_tenant("plain-documents", **FAST)
+    plain = Workspace("plain-documents", client, shared_installation, driver)
+    plain.reconcile()
+    refused = plain.send("GET", "/rag/settings")
+    assert refused.status_code == 409
+    assert refused.json()["type"].endswith(":no-workspace")
