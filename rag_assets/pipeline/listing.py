@@ -224,4 +224,6 @@ def _row(
         said_title=metadata.title,
         error=error,
         error_kind=kind,
+        source_id=document.source_id,
+        page_uuid=document.page_uuid,
     )

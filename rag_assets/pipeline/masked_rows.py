@@ -74,6 +74,8 @@ def change_of(row: Document) -> DocumentChange:
         said_title=row.said_title,
         error=row.error_message if row.content_sha256 is None else None,
         error_kind=row.error_kind if row.content_sha256 is None else None,
+        source_id=row.source_id,
+        page_uuid=row.page_uuid,
     )
 
 

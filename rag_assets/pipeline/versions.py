@@ -17,6 +17,9 @@ from rag_assets.storage.catalog.index_rows import IndexedVersion
 from rag_assets.storage.index.model import Entry, EntryDocument, indexed_key
 from rag_assets.storage.lake.model import ChunkSetHead
 
+BLOCK = "block"
+"""The source type of an entry that is one block of a long page."""
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -88,14 +91,35 @@ def entries_of(
     entries = []
     for version in versions:
         document = _entry_document(version)
+        chunks = sets[version.chunk_set_key].chunks
         entries += [
-            Entry(owner, document, chunk, vectors[chunk.text_sha256], _chunk_type(version, chunk))
-            for chunk in sets[version.chunk_set_key].chunks
+            Entry(
+                owner,
+                document,
+                chunk,
+                vectors[chunk.text_sha256],
+                _chunk_type(version, chunk),
+                _within(chunk, chunks),
+            )
+            for chunk in chunks
         ]
     return entries
 
 
+def _within(chunk: Chunk, chunks: Sequence[Chunk]) -> tuple[int, ...]:
+    """The ordinals of the chunks of a whole page that hold something of a block of it."""
+    if not chunk.of_block:
+        return ()
+    return tuple(
+        other.ordinal
+        for other in chunks
+        if not other.of_block and other.start < chunk.end and chunk.start < other.end
+    )
+
+
 def _chunk_type(version: Version, chunk: Chunk) -> str | None:
+    if chunk.of_block:
+        return BLOCK
     named = chunk.definition
     if named is None:
         return None
@@ -121,6 +145,8 @@ def _version(
         metadata=document.metadata,
         reindex_requests=document.reindex_requests,
         kinds=kinds,
+        source_id=document.source_id,
+        page_uuid=document.page_uuid,
     )
     return Version(
         document=document,
@@ -153,6 +179,8 @@ def _entry_document(version: Version) -> EntryDocument:
         access_scope=document.access_scope,
         tags=document.tags,
         metadata=document.metadata,
+        source_id=document.source_id,
+        page_uuid=document.page_uuid,
     )
 
 

@@ -20,6 +20,7 @@ from rag_assets.retrieval.answers import (
     Citation,
     Reason,
 )
+from rag_assets.retrieval.blocks import block_of_excerpt, url_of
 from rag_assets.retrieval.citations import enforce_citations, verify_citations
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit
@@ -149,6 +150,7 @@ def _citations_of(answer: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
 
 
 def _citation(hit: Hit, claim: str) -> Citation:
+    block_id = block_of_excerpt(hit.text, claim, hit.blocks, offset=hit.start)
     return Citation(
         number=hit.number,
         uri=hit.uri,
@@ -156,6 +158,11 @@ def _citation(hit: Hit, claim: str) -> Citation:
         title=hit.title,
         **location_fields(hit),
         excerpt=excerpt(hit.text, claim),
+        source_type=hit.source_type,
+        source_id=hit.source_id,
+        page_uuid=hit.page_uuid,
+        block_id=block_id,
+        url=url_of(hit.uri, block_id),
     )
 
 

@@ -42,6 +42,9 @@ class Citation(Location):
         number: that it is cited by.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
         excerpt: the part of it that the sentences which cite it are about.
+        source_type, source_id, page_uuid: of its document; see Hit.
+        block_id: the block that the excerpt is from, where blocks have ids.
+        url: the uri, and the block as its fragment.
     """
 
     number: int
@@ -49,6 +52,11 @@ class Citation(Location):
     document_id: str
     title: str | None
     excerpt: str
+    source_type: str = ""
+    source_id: str | None = None
+    page_uuid: str | None = None
+    block_id: str | None = None
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

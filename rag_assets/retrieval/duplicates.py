@@ -1,8 +1,8 @@
-"""Duplicates: equal texts become one hit that names every document that holds it."""
+"""Duplicates: equal texts become one hit, and so do a passage and a block that it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,16 +53,34 @@ class Passage:
 def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     """Keep the first candidate of each text, with the uris of the others.
 
+    Of a passage and the blocks in it, which are entries as well, what ranks first stays: the
+    passage without these blocks, or the block without this passage.
+
     Args:
         candidates: best first; only what the caller may read.
     """
     equal: dict[str, list[Candidate]] = {}
-    for candidate in candidates:
+    for candidate in _outermost_first(candidates):
         equal.setdefault(candidate.text_key, []).append(candidate)
     return [
         Distinct(same[0], _uris(same[0], same[1:]) if len(same) > 1 else ())
         for same in equal.values()
     ]
+
+
+def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The candidates without those that hold, or lie in, one that ranks higher."""
+    held: set[tuple[str, str, int]] = set()
+    kept: set[tuple[str, str, int]] = set()
+    for candidate in candidates:
+        version = candidate.document_id, candidate.index_key
+        around = [(*version, ordinal) for ordinal in candidate.within]
+        own = (*version, candidate.ordinal)
+        if own in held or not kept.isdisjoint(around):
+            continue
+        kept.add(own)
+        held.update(around)
+        yield candidate
 
 
 def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:

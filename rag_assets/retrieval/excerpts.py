@@ -20,13 +20,23 @@ def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
         length: characters, about.
     """
     words = text.split()
-    wanted = _question_terms(question)
-    met = {word: terms for word in {*words} if (terms := _terms(word) & wanted)}
-    found = [(at, met[word]) for at, word in enumerate(words) if word in met]
-    start, end = _best(found, [0, *accumulate(len(word) + 1 for word in words)], length)
-    start, end = _widened(words, start, end, length)
+    start, end = _widened(words, *best_part(words, question, length), length)
     before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
+
+
+def best_part(words: Sequence[str], question: str, length: int = EXCERPT) -> tuple[int, int]:
+    """From the first to the last word of the part that has most words of the question.
+
+    Args:
+        words: of a text.
+        question: in words.
+        length: of the part, in characters.
+    """
+    wanted = question_terms(question)
+    met = {word: terms for word in {*words} if (terms := terms_of(word) & wanted)}
+    found = [(at, met[word]) for at, word in enumerate(words) if word in met]
+    return _best(found, [0, *accumulate(len(word) + 1 for word in words)], length)
 
 
 def _best(
@@ -87,10 +97,12 @@ def _fitting(words: list[str], room: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _question_terms(question: str) -> frozenset[str]:
+def question_terms(question: str) -> frozenset[str]:
+    """The words of a question that count."""
     return content_words(question)
 
 
 @lru_cache(maxsize=65_536)
-def _terms(word: str) -> frozenset[str]:
+def terms_of(word: str) -> frozenset[str]:
+    """What counts of a word of a text."""
     return content_words(word)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from rag_assets.ingest.chunking.location import Location, location_fields
+from rag_assets.retrieval.blocks import block_of_excerpt, blocks_of, url_of
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, Scores
@@ -31,6 +32,8 @@ def hit_of(
     """
     fields = passage.fields
     modified: str | None = fields.get("modified_at")
+    blocks = blocks_of(fields)
+    block_id = block_of_excerpt(fields["text"], question, blocks, offset=fields["start"])
     return Hit(
         number=number,
         ordinal=fields["ordinal"],
@@ -53,6 +56,11 @@ def hit_of(
         also=passage.also,
         source_type=fields["source_type"],
         symbol=fields.get("metadata", {}).get(SYMBOL),
+        source_id=fields.get("source_id"),
+        page_uuid=fields.get("page_uuid"),
+        block_id=block_id,
+        url=url_of(fields["uri"], block_id),
+        blocks=blocks,
     )
 
 

@@ -21,6 +21,7 @@ from pydantic import (
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
 from rag_assets.common.times import boundary_of
+from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import Location
 from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
@@ -270,6 +271,12 @@ class Hit(Location):
         symbol: the qualified name of what it defines, in source code; else None.
         origin: the repository that it is from; None for other sources, and where the repository
             cannot be read by who answers.
+        source_id: of a pushed record, its id in its application; None for all else.
+        page_uuid: of a pushed record, the page or database that it belongs to.
+        block_id: the block that the excerpt is from, where blocks have ids.
+        url: the uri, and the block as its fragment.
+        blocks: the blocks in its text, where blocks have ids, each with its first character, an
+            offset as `start` is.
     """
 
     number: int
@@ -294,6 +301,11 @@ class Hit(Location):
     source_type: str = ""
     symbol: str | None = None
     origin: Origin | None = None
+    source_id: str | None = None
+    page_uuid: str | None = None
+    block_id: str | None = None
+    url: str = ""
+    blocks: tuple[BlockPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

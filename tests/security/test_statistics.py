@@ -44,7 +44,7 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "symbols": ("symbol", "short"),
     "documents": (
         *("path", "uri", "title", "said_title", "tags", "metadata", "error_message"),
-        "source_type",
+        *("source_type", "source_id", "page_uuid"),
     ),
     "embedding_batches": ("error",),
     "erasures": (

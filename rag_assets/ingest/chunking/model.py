@@ -10,6 +10,7 @@ from typing import Any
 
 from rag_assets.code.model import EVIDENCE
 from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location, location_fields
 
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
@@ -45,6 +46,8 @@ class Chunk:
         location: where in the document it is.
         facts: further values from its chunker; JSON values by name.
         definition: what it defines, where the chunker of source code made it; else None.
+        blocks: the blocks that it holds and that have ids, in order.
+        of_block: whether it is one block, or a part of one, of a text that was also cut as a whole.
     """
 
     ordinal: int
@@ -58,6 +61,8 @@ class Chunk:
     location: Location = UNKNOWN_LOCATION
     facts: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
     definition: Definition | None = None
+    blocks: tuple[BlockPlace, ...] = ()
+    of_block: bool = False
 
     def embedded(self, title: str | None) -> str:
         """The text whose vector stands for it, in a document with this title."""
@@ -66,12 +71,12 @@ class Chunk:
         )
 
 
-_NOT_FLAT = ("location", "facts", "definition")
+_NOT_FLAT = ("location", "facts", "definition", "blocks", "of_block")
 _FLAT = tuple(each.name for each in fields(Chunk) if each.name not in _NOT_FLAT)
 
 
 def chunk_record(chunk: Chunk) -> dict[str, Any]:
-    """A chunk as a flat row; facts and a definition are in it only where there are any."""
+    """A chunk as a flat row; facts, a definition and blocks are in it only where there are any."""
     values = {name: getattr(chunk, name) for name in _FLAT}
     values["heading_path"] = list(chunk.heading_path)
     values |= location_fields(chunk.location)
@@ -79,6 +84,9 @@ def chunk_record(chunk: Chunk) -> dict[str, Any]:
         values["facts"] = dict(chunk.facts)
     if chunk.definition is not None:
         values["definition"] = asdict(chunk.definition)
+    if chunk.blocks:
+        values["blocks"] = [asdict(block) for block in chunk.blocks]
+        values["of_block"] = chunk.of_block
     return values
 
 
@@ -92,6 +100,8 @@ def chunk_of(record: Mapping[str, Any]) -> Chunk:
         location=Location.of(record),
         facts=facts,
         definition=None if definition is None else Definition(**definition),
+        blocks=tuple(BlockPlace(**block) for block in record.get("blocks") or ()),
+        of_block=bool(record.get("of_block")),
     )
 
 

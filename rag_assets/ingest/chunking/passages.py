@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location
 from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, Definition, text_hash
 from rag_assets.ingest.parsing.model import Block, ParsedText
@@ -34,11 +35,21 @@ class Passage:
     definition: Definition | None = None
 
 
-def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
-    """Make chunks of passages, in order, numbered from 0, in one pass over the text."""
+def locate(
+    parsed: ParsedText, passages: Iterable[Passage], *, first: int = 0, of_blocks: bool = False
+) -> Iterator[Chunk]:
+    """Make chunks of passages, in order, in one pass over the text.
+
+    Args:
+        parsed: the text.
+        passages: of it.
+        first: the number of the first one.
+        of_blocks: whether each of them is one block, or a part of one.
+    """
     starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
     locations = _Locations(parsed.blocks)
-    for ordinal, passage in enumerate(passages):
+    named = _NamedBlocks(parsed.blocks)
+    for ordinal, passage in enumerate(passages, start=first):
         text = parsed.text[passage.start : passage.end]
         starts.advance(passage.start)
         ends.advance(passage.end - 1)
@@ -59,6 +70,8 @@ def locate(parsed: ParsedText, passages: Iterable[Passage]) -> Iterator[Chunk]:
             location=location,
             facts=passage.facts,
             definition=passage.definition,
+            blocks=named.of(passage.start, passage.end),
+            of_block=of_blocks,
         )
 
 
@@ -112,3 +125,18 @@ class _Locations:
             line_start=None,
             line_end=None,
         )
+
+
+class _NamedBlocks:
+    """Finds the blocks with ids that a span touches; starts of spans only move forward."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = [block for block in blocks if block.block_id is not None]
+        self._first = 0
+
+    def of(self, start: int, end: int) -> tuple[BlockPlace, ...]:
+        while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
+            self._first += 1
+        at = range(self._first, len(self._blocks))
+        touched = takewhile(lambda block: block.start < end, map(self._blocks.__getitem__, at))
+        return tuple(BlockPlace(b.block_id or "", max(b.start, start)) for b in touched)

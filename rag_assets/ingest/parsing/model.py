@@ -22,6 +22,7 @@ class Block:
         slide: the slide it is on, counted from 1, where the format has slides.
         sheet: the name of the sheet it is on, where the format has sheets.
         row: the row of the sheet or file that it begins in, counted from 1, where there are rows.
+        block_id: its id in the application that pushed it, where its blocks have ids.
     """
 
     kind: BlockKind
@@ -33,6 +34,7 @@ class Block:
     slide: int | None = None
     sheet: str | None = None
     row: int | None = None
+    block_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,5 +59,7 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
     )
 
 
-def _facts(block: Block) -> tuple[int, int | None, int | None, str | None, int | None]:
-    return block.level, block.page, block.slide, block.sheet, block.row
+def _facts(block: Block) -> tuple[int | str | None, ...]:
+    # Only where there is one: the digests of other texts must not change.
+    named = () if block.block_id is None else (block.block_id,)
+    return block.level, block.page, block.slide, block.sheet, block.row, *named

@@ -108,6 +108,9 @@ class ListedDocument:
         revision: of a pushed record; None for all else.
         source_metadata: its metadata from the source.
         version: see ListingFacts.
+        source_id: of a pushed record, its id in its application; None for all else.
+        page_uuid: of a pushed record, the page or database that it belongs to, of a page its own
+            id; None where there is none.
     """
 
     source: str
@@ -124,6 +127,8 @@ class ListedDocument:
     revision: int | None = None
     source_metadata: SourceMetadata = NO_METADATA
     version: str | None = None
+    source_id: str | None = None
+    page_uuid: str | None = None
 
     @property
     def modified_at(self) -> datetime:

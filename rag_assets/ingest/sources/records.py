@@ -69,6 +69,7 @@ class RecordsSource:
                 content_sha256=record.content_sha256,
                 revision=record.revision,
                 source_metadata=record.source_metadata,
+                source_id=record.source_id,
             )
 
     def state(self) -> str:

@@ -31,6 +31,7 @@ class DocumentChange:
     Attributes:
         modified_at: when its present content was written, according to its source.
         said_title: the title that its source gives.
+        source_id, page_uuid: see ListedDocument.
         error: why it could not be read; None if it was read.
         error_kind: of that failure.
     """
@@ -51,6 +52,8 @@ class DocumentChange:
     said_title: str | None = None
     error: str | None = None
     error_kind: FailureKind | None = None
+    source_id: str | None = None
+    page_uuid: str | None = None
 
     @property
     def document_key(self) -> str:
@@ -61,6 +64,8 @@ class DocumentChange:
         content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.identity}"
         # Included only if there is one, so that keys of documents without a title do not change.
         title = [] if self.said_title is None else [self.said_title]
+        # The id never changes for one document; the page may.
+        page = [] if self.page_uuid is None else [["page", self.page_uuid]]
         return key_of(
             "document",
             content,
@@ -71,6 +76,7 @@ class DocumentChange:
             list(self.tags),
             dict(self.metadata),
             *title,
+            *page,
         )
 
 
@@ -95,6 +101,7 @@ class Document:
 
     Attributes:
         said_title: the title that its source gives; None: the title is read from its content.
+        source_id, page_uuid: see ListedDocument.
         reindex_requests: the number of reindex requests for it.
     """
 
@@ -124,6 +131,8 @@ class Document:
     said_title: str | None = None
     reindex_requests: int = 0
     error_kind: FailureKind | None = None
+    source_id: str | None = None
+    page_uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,8 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "document_id": change.document_id,
         "source": change.source,
         "source_type": change.source_type,
+        "source_id": change.source_id,
+        "page_uuid": change.page_uuid,
         "path": change.path,
         "uri": change.uri,
         "media_type": change.media_type,
@@ -196,6 +207,7 @@ def record_statement() -> Insert:
             "listed_at_ns",
             *("path", "uri", "media_type", "content_sha256", "modified_at"),
             *("said_title", "access_scope", "tags", "metadata", "updated_at"),
+            *("source_id", "page_uuid"),
         )
     }
     progress = {
@@ -254,4 +266,6 @@ def document_of(row: Row[Any]) -> Document:
         said_title=row.said_title,
         reindex_requests=row.edition,
         error_kind=row.error_kind,
+        source_id=row.source_id,
+        page_uuid=row.page_uuid,
     )

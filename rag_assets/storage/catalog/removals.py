@@ -107,6 +107,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
     held.
     """
     nothing = {"title": null(), "said_title": null(), "tags": literal([], ARRAY(Text))}
+    nothing |= {"source_id": null(), "page_uuid": null()}
     nothing |= {"metadata": literal({}, JSONB), "path": literal(b"", LargeBinary)}
     cleared = {
         name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()

@@ -84,6 +84,9 @@ documents = Table(
     Column("document_id", Text, primary_key=True),
     Column("source", Text, nullable=False),
     Column("source_type", Text, nullable=False),
+    # Of a pushed record: its id in its application, and the page or database that it belongs to.
+    Column("source_id", Text),
+    Column("page_uuid", Text),
     # File names are bytes: not every one is valid UTF-8.
     Column("path", LargeBinary, nullable=False),
     Column("uri", Text, nullable=False),
@@ -134,6 +137,12 @@ documents = Table(
     ),
     Index(None, "tenant", "source", "status"),
     Index(None, "tenant", "content_sha256"),
+    Index(
+        "ix_documents_tenant_page_uuid",
+        "tenant",
+        "page_uuid",
+        postgresql_where=text("page_uuid IS NOT NULL"),
+    ),
 )
 
 generations = Table(

@@ -61,7 +61,19 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "tags": list(document.tags),
         "metadata": entry.metadata,
     }
-    optional = {"title": document.title, "language": document.language}
+    optional: dict[str, Any] = {
+        "title": document.title,
+        "language": document.language,
+        "source_id": document.source_id,
+        "page_uuid": document.page_uuid,
+    }
+    if chunk.blocks:
+        optional |= {
+            "block_id": [block.block_id for block in chunk.blocks],
+            "block_starts": [block.start for block in chunk.blocks],
+        }
+    if entry.within:
+        optional["within"] = list(entry.within)
     optional |= location_fields(chunk.location)
     fields |= {name: value for name, value in optional.items() if value is not None}
     fields["digest"] = digest_of(fields, owner.digest_key)

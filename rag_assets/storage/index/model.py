@@ -14,7 +14,7 @@ from rag_assets.common.hashing import canonical, key_of, short_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"
 """Keys in the metadata of entries of source code."""
 _LONGEST_NAME = 1_000
@@ -87,6 +87,8 @@ class EntryDocument:
         path: the document's printable path within its source, for the chunk id.
         language: an ISO 639-1 code or a programming language; None if uncertain.
         modified_at: when its present content was written, in milliseconds.
+        source_id: its id in the application that pushed it; None for all else.
+        page_uuid: the page or database that it belongs to; None where there is none.
     """
 
     document_id: str
@@ -102,6 +104,8 @@ class EntryDocument:
     language: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source_id: str | None = None
+    page_uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ class Entry:
 
     Attributes:
         chunk_type: its source type, where that is not its document's.
+        within: of a block, the ordinals of the entries of its document that hold something of it.
     """
 
     owner: Owner
@@ -117,6 +122,7 @@ class Entry:
     chunk: Chunk
     vector: npt.NDArray[np.float32]
     chunk_type: str | None = None
+    within: tuple[int, ...] = ()
 
     @property
     def source_type(self) -> str:
@@ -303,6 +309,8 @@ class Candidate:
         uri: of its document, from the index; empty if it is too long for a doc value.
         text_key: equal for equal texts; in generations of the first three schemas, for equal texts
             with equal titles and headings.
+        ordinal: its place among the entries of its version.
+        within: of a block, the ordinals of the entries that hold something of it.
     """
 
     id: str
@@ -311,6 +319,8 @@ class Candidate:
     score: float
     uri: str
     text_key: str
+    ordinal: int = 0
+    within: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,11 +381,14 @@ def indexed_key(
     metadata: Mapping[str, Any],
     reindex_requests: int = 0,
     kinds: Mapping[str, str] | None = None,
+    source_id: str | None = None,
+    page_uuid: str | None = None,
 ) -> str:
     """Hash of everything in the entries of a version."""
     # Only where there are any: the keys of other documents must not change.
     anew = [reindex_requests] if reindex_requests else []
     typed = [dict(kinds)] if kinds else []
+    placed = [["of", source_id, page_uuid]] if source_id or page_uuid else []
     return key_of(
         "index",
         chunk_set_digest,
@@ -391,4 +404,5 @@ def indexed_key(
         SCHEMA_VERSION,
         *anew,
         *typed,
+        *placed,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -190,7 +190,13 @@ def _parsed_record(row: ParsedRow) -> dict[str, Any]:
         "media_type": parsed.media_type,
         "notes": list(parsed.notes),
         "created_at": row.created_at,
+        "block_ids": _block_ids(parsed),
     }
+
+
+def _block_ids(parsed: ParsedText) -> list[str | None] | None:
+    ids = [block.block_id for block in parsed.blocks]
+    return ids if any(ids) else None
 
 
 def _parsed_row(record: dict[str, Any]) -> ParsedRow:
@@ -200,8 +206,8 @@ def _parsed_row(record: dict[str, Any]) -> ParsedRow:
         parsed=ParsedText(
             text=record["text"],
             blocks=tuple(
-                Block(**{**block, "heading_path": tuple(block["heading_path"])})
-                for block in record["blocks"]
+                Block(**{**block, "heading_path": tuple(block["heading_path"]), "block_id": id_})
+                for block, id_ in _with_ids(record)
             ),
             title=record["title"],
             pages=record["pages"],
@@ -213,6 +219,11 @@ def _parsed_row(record: dict[str, Any]) -> ParsedRow:
         ),
         created_at=record["created_at"],
     )
+
+
+def _with_ids(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
+    blocks = record["blocks"]
+    return zip(blocks, record["block_ids"] or [None] * len(blocks), strict=True)
 
 
 def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
@@ -232,7 +243,31 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "definitions": _definitions(row),
         "facts": orjson.dumps(fact_records(row.facts)).decode() if row.facts else None,
+        "blocks": _blocks(row),
     }
+
+
+def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
+    """Of each chunk, where blocks have ids."""
+    if not any(chunk.blocks for chunk in row.chunks):
+        return None
+    return [
+        {
+            "block_ids": [block.block_id for block in chunk.blocks],
+            "starts": [block.start for block in chunk.blocks],
+            "of_block": chunk.of_block,
+        }
+        for chunk in row.chunks
+    ]
+
+
+def _blocks_of(stored: dict[str, Any] | None) -> dict[str, Any]:
+    """The values of a chunk for what _blocks() stored of it."""
+    if stored is None:
+        return {}
+    pairs = zip(stored["block_ids"], stored["starts"], strict=True)
+    blocks = [{"block_id": id_, "start": start} for id_, start in pairs]
+    return {"blocks": blocks, "of_block": stored["of_block"]}
 
 
 def _definitions(row: ChunkSetRow) -> list[dict[str, str]] | None:
@@ -246,11 +281,14 @@ def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
         key=record["key"],
         digest=record["digest"],
         chunks=tuple(
-            chunk_of({**chunk, "text_sha256": text_sha256, "definition": definition})
-            for chunk, text_sha256, definition in zip(
+            chunk_of(
+                {**chunk, "text_sha256": hashed, "definition": definition, **_blocks_of(blocks)}
+            )
+            for chunk, hashed, definition, blocks in zip(
                 record["chunks"],
                 record["text_sha256"],
                 record["definitions"] or [None] * len(record["chunks"]),
+                record["blocks"] or [None] * len(record["chunks"]),
                 strict=True,
             )
         ),

@@ -33,6 +33,8 @@ BLOCK: Final = pl.Struct(
     }
 )
 MASKED: Final = pl.Struct({"start": _INTEGER, "end": _INTEGER, "rule": _TEXT})
+OF_PAGES: Final = pl.Schema({"block_ids": pl.List(_TEXT)})
+"""Ids of blocks, in their order, of texts whose blocks have some; null in all others."""
 PARSED_TEXT: Final = pl.Schema(
     {
         "key": _TEXT,
@@ -47,6 +49,7 @@ PARSED_TEXT: Final = pl.Schema(
         "media_type": _TEXT,
         "notes": pl.List(_TEXT),
         "created_at": _TIMESTAMP,
+        **OF_PAGES,
     }
 )
 
@@ -79,6 +82,11 @@ OF_CODE: Final = pl.Schema(
     }
 )
 """Columns that chunk sets of earlier versions lack, where they are read as null."""
+BLOCKS: Final = pl.Struct(
+    {"block_ids": pl.List(_TEXT), "starts": pl.List(_INTEGER), "of_block": pl.Boolean()}
+)
+WITH_BLOCKS: Final = pl.Schema({"blocks": pl.List(BLOCKS)})
+"""The blocks of chunks, in the order of these; null where blocks have no ids."""
 
 CHUNKS: Final = pl.Schema(
     {
@@ -90,6 +98,7 @@ CHUNKS: Final = pl.Schema(
         "language": _TEXT,
         "created_at": _TIMESTAMP,
         **OF_CODE,
+        **WITH_BLOCKS,
     }
 )
 
@@ -125,6 +134,8 @@ class TableKind:
         return key_of("lake_schema", first)[:12]
 
 
-PARSED_TEXT_TABLE: Final = TableKind("key", PARSED_TEXT, 32, 16 << 20, "ZSTD")
-CHUNKS_TABLE: Final = TableKind("key", CHUNKS, 32, 16 << 20, "ZSTD", frozenset(OF_CODE))
+PARSED_TEXT_TABLE: Final = TableKind("key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset(OF_PAGES))
+CHUNKS_TABLE: Final = TableKind(
+    "key", CHUNKS, 32, 16 << 20, "ZSTD", frozenset({*OF_CODE, *WITH_BLOCKS})
+)
 EMBEDDINGS_TABLE: Final = TableKind("text_sha256", EMBEDDINGS, 2_000, 64 << 20, "UNCOMPRESSED")

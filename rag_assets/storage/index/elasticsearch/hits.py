@@ -69,7 +69,8 @@ def candidate(
     # uri over 8,191 characters has no doc value.
     [text_key] = values.get("text_key") or values.get("text_sha256") or [id_]
     [uri] = values.get("uri", [""])
-    return Candidate(id_, document_id, index_key, score, uri, text_key)
+    within = tuple(sorted(map(int, values.get("within", ()))))
+    return Candidate(id_, document_id, index_key, score, uri, text_key, int(ordinal), within)
 
 
 def ranking(

@@ -32,7 +32,7 @@ ENTRY_OPTIONS: Mapping[str, Any] = {
 SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
 """Options of a search that returns scores only."""
 
-_CANDIDATE_FIELDS = ("document_id", "index_key", "ordinal", "uri", "text_key")
+_CANDIDATE_FIELDS = ("document_id", "index_key", "ordinal", "uri", "text_key", "within")
 
 _MOST_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""

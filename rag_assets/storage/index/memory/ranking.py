@@ -47,7 +47,16 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
 def _candidate(row: Row, owner: Owner, score: float) -> Candidate:
     document_id, index_key = row.fields["document_id"], row.fields["index_key"]
     id_ = entry_id(owner, document_id, index_key, row.fields["ordinal"])
-    return Candidate(id_, document_id, index_key, score, row.fields["uri"], row.fields["text_key"])
+    return Candidate(
+        id_,
+        document_id,
+        index_key,
+        score,
+        row.fields["uri"],
+        row.fields["text_key"],
+        row.fields["ordinal"],
+        tuple(row.fields.get("within", ())),
+    )
 
 
 def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:

@@ -33,7 +33,8 @@ _MODULES = (
 )
 KEYS = {
     *("path", "uploaded_by", "updated_by", "blobs", "organization", "error_kind"),
-    *("tenant", "document_id", "source", "source_type", "source_id", "question_id", "embedder_id"),
+    *("tenant", "document_id", "source", "source_type", "source_id", "page_uuid", "question_id"),
+    "embedder_id",
     *("scope", "access_scope", "principal", "principals", "token_id", "run_id", "batch_id", "tag"),
     *("provider", "model", "media_type", "record_key", "listing_digest", "digest", "asset", "name"),
     *("indexed_key", "document_key", "config_key", "parse_key", "chunk_set_key", "generation_key"),

@@ -1,4 +1,4 @@
-"""Definitions and facts of source code in the lake, beside chunk sets of earlier versions."""
+"""What is stored of source code and of blocks of pages, beside rows of earlier versions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ import polars as pl
 import pytest
 
 from rag_assets.code.model import Fact
+from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.model import Definition
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.records import from_record, parsed_digest, to_record
 from rag_assets.storage.lake.damage import damaged_files
-from rag_assets.storage.lake.model import ChunkSetRow
-from rag_assets.storage.lake.rows import chunk_sets_frame
-from rag_assets.storage.lake.schemas import CHUNKS, CHUNKS_TABLE, OF_CODE, TableKind
+from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
+from rag_assets.storage.lake.rows import chunk_sets_frame, parsed_frame
+from rag_assets.storage.lake.schemas import (
+    CHUNKS,
+    CHUNKS_TABLE,
+    PARSED_TEXT,
+    PARSED_TEXT_TABLE,
+    TableKind,
+)
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.storage.lake.table import KeyedTable
 
@@ -45,11 +54,13 @@ def test_a_table_of_an_earlier_version_is_read_and_written_on(
 ) -> None:
     former = chunk_set("of before")
     table = acme._tables.chunks()
-    first = pl.Schema({name: kind for name, kind in CHUNKS.items() if name not in OF_CODE})
+    first = pl.Schema(
+        {name: kind for name, kind in CHUNKS.items() if name not in CHUNKS_TABLE.added}
+    )
     before = TableKind("key", first, 32, 16 << 20, "ZSTD")
     assert before.version == CHUNKS_TABLE.version == "9dc0441c7875"
     KeyedTable(before, table.location, lambda: None).append(
-        chunk_sets_frame([former]).drop(*OF_CODE)
+        chunk_sets_frame([former]).drop(*CHUNKS_TABLE.added)
     )
     assert acme.chunk_sets([former.key]) == {former.key: former}
     assert acme.facts([former.key]) == {}
@@ -59,3 +70,39 @@ def test_a_table_of_an_earlier_version_is_read_and_written_on(
     assert list(damaged_files("chunks", table)) == []
     acme.compact()
     assert acme.chunk_sets(list(both)) == both
+
+
+def test_blocks_of_chunks_are_read_as_written(acme: TenantLake, chunk_set: ChunkSetMaker) -> None:
+    row = chunk_set("first", "second")
+    page, block = row.chunks
+    page = replace(page, blocks=(BlockPlace("b1", 0), BlockPlace("b2", 7)))
+    block = replace(block, blocks=(BlockPlace("b2", 7),), of_block=True)
+    with_blocks = replace(row, key="page", chunks=(page, block))
+    acme.append_chunk_sets([with_blocks, row])
+    assert acme.chunk_sets(["page", row.key]) == {"page": with_blocks, row.key: row}
+
+
+PLAIN = ParsedText("One.\n\nTwo.", (Block("paragraph", 0, 4), Block("paragraph", 6, 10)))
+PAGE = replace(PLAIN, blocks=(PLAIN.blocks[0], replace(PLAIN.blocks[1], block_id="b2")))
+
+
+def test_block_ids_are_read_as_written_beside_texts_of_an_earlier_version(
+    acme: TenantLake,
+) -> None:
+    table = acme._tables.parsed()
+    first = {n: kind for n, kind in PARSED_TEXT.items() if n not in PARSED_TEXT_TABLE.added}
+    before = TableKind("key", pl.Schema(first), 32, 16 << 20, "ZSTD")
+    assert before.version == PARSED_TEXT_TABLE.version
+    rows = {name: ParsedRow(name, parsed_digest(text), text) for name, text in TEXTS.items()}
+    frame = parsed_frame([rows["plain"]]).drop(*PARSED_TEXT_TABLE.added)
+    KeyedTable(before, table.location, lambda: None).append(frame)
+    acme.append_parsed([rows["page"]])
+    assert acme.parsed(["plain", "page"]) == rows
+
+
+TEXTS = {"plain": PLAIN, "page": PAGE}
+
+
+def test_digests_tell_block_ids_and_stay_as_they_were_without() -> None:
+    assert [from_record(to_record(text)) for text in TEXTS.values()] == [PLAIN, PAGE]
+    assert parsed_digest(PAGE) != parsed_digest(PLAIN) == "87758bb5965531b4df6ae488d2e47771"
