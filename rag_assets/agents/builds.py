@@ -48,7 +48,7 @@ def fingerprint_of(files: Iterable[FoundFile]) -> str:
 
 def is_doubtful(file: FileState, looked_ns: int) -> bool:
     """Whether a file may have changed since it was looked at, although size and time are equal."""
-    return file.mtime_ns > looked_ns - _NOT_BELIEVED_NS
+    return abs(file.mtime_ns - looked_ns) < _NOT_BELIEVED_NS
 
 
 def unchanged(files: Iterable[FoundFile], former: IndexState) -> tuple[FileState, ...] | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rag_assets.agents.configuration import Surroundings
+from rag_assets.agents.values import USER_FILE, VARIABLES
 from rag_assets.common.errors import ConfigurationError
 
 
@@ -51,32 +54,57 @@ def host_of(name: str) -> Host:
     return found
 
 
-def configuration_text(host: Host, command: str, agents: Sequence[str]) -> str:
+def configuration_text(
+    host: Host, command: str, agents: Sequence[str], around: Surroundings
+) -> str:
     """What to put into a host's file, with a server for each agent.
+
+    A server is started in the present folder and with the variables that are set now: hosts start
+    servers wherever they are themselves, and some hand on few variables.
 
     Args:
         host: the program.
         command: the absolute path of ours.
         agents: their ids.
+        around: the folder and the variables.
     """
+    variables = (*VARIABLES, USER_FILE)
+    env = {name: value for name in variables if (value := around.variable(name)) is not None}
+    folder = str(around.folder)
     servers = {
-        f"rag-{agent}": {
+        name: {
             **(host.extra or {}),
             "command": command,
-            "args": ["agent", "mcp", f"@{agent}"],
+            "args": ["agent", "mcp", f"@{agent}", "--folder", folder],
+            **({"env": env} if env else {}),
         }
-        for agent in agents
+        for name, agent in _names(agents).items()
     }
     if not host.is_toml:
         return json.dumps({host.key: servers}, indent=2, ensure_ascii=False)
-    # Strings and lists of strings are the same in JSON and TOML.
-    tables = (
+    return "\n\n".join(
         "\n".join(
-            [
-                f"[{host.key}.{json.dumps(name)}]",
-                *(f"{key} = {json.dumps(value)}" for key, value in server.items()),
-            ]
+            [f"[{host.key}.{name}]", *(f"{key} = {_toml(one)}" for key, one in server.items())]
         )
         for name, server in servers.items()
     )
-    return "\n\n".join(tables)
+
+
+def _names(agents: Sequence[str]) -> dict[str, str]:
+    """Names of servers that all hosts accept, each once, and their agents."""
+    names: dict[str, str] = {}
+    for agent in agents:
+        plain = name = f"rag-{re.sub('[^A-Za-z0-9]+', '-', agent).strip('-') or 'agent'}"
+        number = 1
+        while name in names:
+            number += 1
+            name = f"{plain}-{number}"
+        names[name] = agent
+    return names
+
+
+def _toml(value: str | Sequence[str] | Mapping[str, str]) -> str:
+    """A value as TOML; its strings, and lists of them, are those of JSON."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

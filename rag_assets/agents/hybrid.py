@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.indexing.passages import SearchResult
+from rag_assets.indexing.passages import DocChunk, SearchResult
 from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.terms import content_words
 from rag_assets.storage.index.identifiers import lexical_terms
@@ -17,49 +19,70 @@ _B: Final = 0.75
 
 
 def fused(
-    query: str, nearest: Sequence[SearchResult], top_k: int, *, first: int
+    ranked: Sequence[str], nearest: Sequence[SearchResult], top_k: int, *, first: int
 ) -> list[SearchResult]:
     """The best of two rankings; scores stay cosines.
 
     Args:
-        query: the question.
+        ranked: ids of passages, by words.
         nearest: all passages of an index, by their vectors.
         top_k: how many are wanted.
         first: how many of each ranking are fused.
     """
     by_id = {one.chunk.id: one for one in nearest}
-    ranked = ranked_by_words(query, [(one.chunk.id, one.chunk.content) for one in nearest])
     order = fuse([[one.chunk.id for one in nearest[:first]], ranked[:first]])
-    return [by_id[id_] for id_ in list(order)[:top_k]]
+    # An index that was replaced between the two rankings may lack some.
+    return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 
 
-def ranked_by_words(query: str, passages: Sequence[tuple[str, str]]) -> list[str]:
-    """Ids of passages that have a word of a question, best first (BM25), ties by id.
+@dataclass(frozen=True, slots=True)
+class WordIndex:
+    """The words of passages, counted once.
 
-    Args:
-        query: the question.
-        passages: id and text of each.
-
-    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
+    Attributes:
+        ids: of the passages.
+        lengths: of each, in words.
+        places, counts: of each word, the passages that have it, and how often.
     """
-    # Of a question of common words alone, such as `git add -A`, they are what there is.
-    wanted = content_words(query) or frozenset(lexical_terms(query).split())
-    counts = [(id_, lexical_terms(text).split()) for id_, text in passages]
-    mean = sum(len(terms) for _, terms in counts) / max(1, len(counts)) or 1.0
-    present = [(id_, len(terms), _only(terms, wanted)) for id_, terms in counts]
-    spread = Counter(term for _, _, found in present for term in found)
-    scores: list[tuple[float, str]] = []
-    for id_, length, found in present:
-        score = sum(
-            math.log(1 + (len(counts) - spread[term] + 0.5) / (spread[term] + 0.5))
-            * (count * (_K1 + 1))
-            / (count + _K1 * (1 - _B + _B * length / mean))
-            for term, count in found.items()
-        )
-        if found:
-            scores.append((-round(score, 9), id_))
-    return [id_ for _, id_ in sorted(scores)]
 
+    ids: Sequence[str]
+    lengths: array[int]
+    places: dict[str, array[int]]
+    counts: dict[str, array[int]]
 
-def _only(terms: Sequence[str], wanted: frozenset[str]) -> Counter[str]:
-    return Counter(term for term in terms if term in wanted)
+    @classmethod
+    def of(cls, passages: Iterable[DocChunk]) -> WordIndex:
+        """The words of passages."""
+        ids: list[str] = []
+        lengths = array("I")
+        places: dict[str, array[int]] = {}
+        counts: dict[str, array[int]] = {}
+        for at, passage in enumerate(passages):
+            terms = lexical_terms(passage.content).split()
+            ids.append(passage.id)
+            lengths.append(len(terms))
+            for term, count in Counter(terms).items():
+                if term not in places:
+                    places[term], counts[term] = array("I"), array("I")
+                places[term].append(at)
+                counts[term].append(count)
+        return cls(ids, lengths, places, counts)
+
+    def ranked(self, query: str) -> list[str]:
+        """Ids of passages that have a word of a question, best first (BM25), ties by id.
+
+        Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
+        """
+        # Of a question of common words alone, such as `git add -A`, they are what there is.
+        wanted = content_words(query) or frozenset(lexical_terms(query).split())
+        number = len(self.ids)
+        mean = sum(self.lengths) / max(1, number) or 1.0
+        scores: dict[int, float] = {}
+        for term in sorted(wanted & self.places.keys()):
+            having = self.places[term]
+            weight = math.log(1 + (number - len(having) + 0.5) / (len(having) + 0.5))
+            for at, count in zip(having, self.counts[term], strict=True):
+                damped = _K1 * (1 - _B + _B * self.lengths[at] / mean)
+                scores[at] = scores.get(at, 0.0) + weight * count * (_K1 + 1) / (count + damped)
+        order = sorted((-round(score, 9), self.ids[at]) for at, score in scores.items())
+        return [id_ for _, id_ in order]

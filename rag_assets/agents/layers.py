@@ -149,17 +149,24 @@ class _Reader:
             value = field.read(given[key])
         except WrongValue as error:
             raise self._wrong_value(given, key, str(error)) from None
-        return Setting(value, f"{self._path}:{given.lc.key(key)[0] + 1}")
+        return Setting(value, f"{self._path}:{_holder_of(given, key).lc.key(key)[0] + 1}")
 
     def _wrong_value(self, holder: Any, key: str, what: str) -> ConfigurationError:
-        line, column = holder.lc.value(key)
+        line, column = _holder_of(holder, key).lc.value(key)
         return self.wrong(line + 1, column + 1, f"{key} {what}")
 
     def _warn(self, given: Any, key: Any, shown: str, fields: Mapping[str, Field]) -> None:
         near = difflib.get_close_matches(str(key), fields, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
-        line = given.lc.key(key)[0] + 1
+        line = _holder_of(given, key).lc.key(key)[0] + 1
         self.warnings.append(f"{self._path}:{line}: {shown} has no setting {key}{meant}")
+
+
+def _holder_of(given: Any, key: Any) -> Any:
+    """The mapping that has a key itself: this one, or one that is merged into it by `<<`."""
+    if key in (given.lc.data or {}):
+        return given
+    return next((_holder_of(one, key) for one in given.merge if key in one), given)
 
 
 _TEXTS: Final = (("name",), ("description",), ("systemPrompt", "system_prompt", "prompt"))

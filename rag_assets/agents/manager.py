@@ -21,10 +21,10 @@ from rag_assets.agents.builds import (
 from rag_assets.agents.credentials import ProjectRules
 from rag_assets.agents.cutting import Chunking, Mask
 from rag_assets.agents.globs import Matches, expand
-from rag_assets.agents.hybrid import fused
+from rag_assets.agents.hybrid import WordIndex, fused
 from rag_assets.agents.settings import Mode
 from rag_assets.common.batches import batched
-from rag_assets.common.errors import InputRejected
+from rag_assets.common.errors import DamagedIndex, InputRejected
 from rag_assets.indexing.passages import IndexState, PassageStore, SearchResult, Vectors
 from rag_assets.models.embedding.protocol import Embedder, Purpose
 
@@ -81,6 +81,7 @@ class RagIndexManager:
         self._store = store
         self._chunking = chunking or Chunking()
         self._mask = mask or ProjectRules()
+        self._words: dict[str, tuple[str, WordIndex]] = {}
 
     @property
     def store(self) -> PassageStore:
@@ -104,6 +105,13 @@ class RagIndexManager:
             ConfigurationError: the globs visit too many files.
             ProviderError: the embedder failed; the former index stays.
         """
+        try:
+            return self._ensured(agent_id, doc_sources, base_dir)
+        except DamagedIndex:
+            # The store, which has seen the damage, sets it aside before the next build.
+            return self._ensured(agent_id, doc_sources, base_dir)
+
+    def _ensured(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
         started = time.monotonic()
         looked, matches = time.time_ns(), expand(doc_sources, base_dir)
         state = self._store.state(agent_id)
@@ -121,13 +129,18 @@ class RagIndexManager:
         state = self._store.state(agent_id)
         return state is not None and self._is_current(state, expand(doc_sources, base_dir))
 
+    def answers(self, agent_id: str) -> bool:
+        """Whether an agent has an index whose vectors are of this embedder."""
+        state = self._store.state(agent_id)
+        return state is not None and state.embedder_id == self._embedder.embedder_id
+
     def search(
         self, agent_id: str, query: str, top_k: int = 5, *, mode: Mode = "knn"
     ) -> list[SearchResult]:
         """The passages of an agent that answer a question, best first.
 
         Args:
-            agent_id: of the agent; without an index nothing is found.
+            agent_id: of the agent; without an index of this embedder nothing is found.
             query: the question.
             top_k: how many at most.
             mode: "hybrid" finds exact names and flags by their words as well; scores stay cosines.
@@ -135,16 +148,22 @@ class RagIndexManager:
         Raises:
             InputRejected: the question is empty.
             ProviderError: the embedder failed.
+            DamagedIndex: the index cannot be read; ensure_index builds it again.
         """
-        if not self._store.has_index(agent_id):
+        state = self._store.state(agent_id)
+        if state is None or state.embedder_id != self._embedder.embedder_id:
             return []
         vector = asyncio.run(self._embedded([query], "query"))[0]
         if vector is None:
             raise InputRejected("the question is empty or has no readable content")
         if mode == "knn":
             return self._store.search(vector, agent_id, top_k)
-        nearest = self._store.search(vector, agent_id, len(self._store.chunks(agent_id)))
-        return fused(query, nearest, top_k, first=_FIRST * top_k)
+        words = self._words.get(agent_id)
+        if words is None or words[0] != state.fingerprint:
+            words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
+            self._words[agent_id] = words
+        nearest = self._store.search(vector, agent_id, len(state.text_hashes))
+        return fused(words[1].ranked(query), nearest, top_k, first=_FIRST * top_k)
 
     def _is_current(self, state: IndexState, matches: Matches) -> bool:
         """Whether an index is of these files, unless one of them may have changed unnoticed."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import anyio
 from anyio.to_thread import run_sync
@@ -18,7 +20,7 @@ from rag_assets.agents.manager import RagIndexManager
 from rag_assets.agents.prompts import DESCRIPTION, SECONDS, TOOL
 from rag_assets.agents.results import as_text
 from rag_assets.agents.settings import Agent
-from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.errors import DamagedIndex, RagAssetsError
 from rag_assets.mcp.messages import root_logger_unchanged, serve_stdio
 
 if TYPE_CHECKING:
@@ -56,12 +58,27 @@ class Refreshed:
         """
         if not query.strip():
             raise RagAssetsError("the query is empty", hint="say what to look for")
-        docs = self._agent.docs
         self.refresh()
-        if self._failure is not None and not self._manager.store.has_index(self._agent.id):
+        try:
+            return self._found(query)
+        except DamagedIndex:
+            self.refresh()
+            return self._found(query)
+
+    def _found(self, query: str) -> str:
+        agent, docs = self._agent, self._agent.docs
+        if self._failure is not None and not self._manager.answers(agent.id):
             raise self._failure
-        found = self._manager.search(self._agent.id, query, docs.top_k.value, mode=docs.mode.value)
+        found = self._manager.search(agent.id, query, docs.top_k.value, mode=docs.mode.value)
         return as_text(found)
+
+    @property
+    def late(self) -> str:
+        """What is told of a search that takes too long."""
+        build = self._build
+        if build is None or not build.is_alive() or self._manager.answers(self._agent.id):
+            return f"the search took longer than {SECONDS} seconds"
+        return "the documentation is indexed for the first time; ask again in a minute"
 
     def refresh(self) -> None:
         """Begin a build if files have changed; wait for it if there is no index to answer."""
@@ -74,8 +91,14 @@ class Refreshed:
                 self._build = threading.Thread(target=self._built, daemon=True)
                 self._build.start()
             build = self._build
-        if not self._manager.store.has_index(agent.id):
+        # Vectors of another model answer nothing.
+        if not self._manager.answers(agent.id):
             build.join()
+
+    def refreshed(self) -> None:
+        """Refresh; what fails is told by the first answer."""
+        with suppress(RagAssetsError, OSError):
+            self.refresh()
 
     def _built(self) -> None:
         agent = self._agent
@@ -108,10 +131,17 @@ class _Server(MCPServer[None]):
             ) from None
 
 
-def build_server(index: Refreshed) -> MCPServer[None]:
-    """A server with the one tool."""
+def build_server(index: Refreshed | None, instructions: str | None = None) -> MCPServer[None]:
+    """A server with the one tool, or without it where nothing can be searched.
+
+    Args:
+        index: of the agent.
+        instructions: what the host is told of the tool.
+    """
     with root_logger_unchanged():
-        server = _Server("rag-assets", subscriptions=False)
+        server = _Server("rag-assets", subscriptions=False, instructions=instructions)
+    if index is None:
+        return server
 
     async def rag_search(
         query: Annotated[
@@ -122,8 +152,7 @@ def build_server(index: Refreshed) -> MCPServer[None]:
             with anyio.fail_after(SECONDS):
                 return await run_sync(index.answer, query, abandon_on_cancel=True)
         except TimeoutError:
-            text = f"the search took longer than {SECONDS} seconds"
-            raise ToolError(text) from None
+            raise ToolError(index.late) from None
         except RagAssetsError as error:
             raise ToolError(error.advice) from None
 
@@ -133,11 +162,15 @@ def build_server(index: Refreshed) -> MCPServer[None]:
     return server
 
 
-def serve(index: Refreshed) -> None:
-    """Answer messages until the host closes standard input or ends."""
+def serve(index: Refreshed | None, instructions: str | None = None) -> NoReturn:
+    """Answer messages until the host closes standard input or ends; see build_server."""
     end_with_parent(os.getppid())
-    threading.Thread(target=index.refresh, daemon=True).start()
-    anyio.run(serve_stdio, build_server(index))
+    if index is not None:
+        threading.Thread(target=index.refreshed, daemon=True).start()
+    anyio.run(serve_stdio, build_server(index, instructions))
+    # The threads of a build that is under way are not waited for: a builder may end anywhere.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def end_with_parent(parent: int) -> None:

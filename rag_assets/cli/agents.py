@@ -115,11 +115,16 @@ def docs(
 
 
 @app.command()
-def mcp(agent: AgentArgument) -> None:
+def mcp(
+    agent: AgentArgument,
+    folder: Annotated[
+        Path | None, typer.Option(help="Working directory; by default the present one.")
+    ] = None,
+) -> None:
     """Serve the documentation of an agent over MCP on standard input and output."""
     from rag_assets.cli.commands.agent_indexes import serve_agent
 
-    serve_agent(agent)
+    serve_agent(agent, folder)
 
 
 @app.command()

@@ -1,8 +1,10 @@
 """Indexes as JSON files, one for each agent, that other programs read.
 
 `{agent_id}.index.json` is a list of {chunk: {id, content, source_path, byte_offset, agent_id},
-embedding}; `{agent_id}.state.json` beside it says what it was made of, and has its digest. A state
-whose digest is another file's counts for nothing: that index is built again from the sources.
+embedding}; `{agent_id}.state.json` beside it says what it was made of, by the digest of the index.
+It has the state of the former index as well, so that both files need not be replaced at once: a
+reader, and whoever comes after a builder that was killed, know the state of either. An index of
+another digest is another program's: it is built again from the sources.
 """
 
 from __future__ import annotations
@@ -12,18 +14,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeAlias
-from urllib.parse import quote
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.common.errors import DamagedIndex
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.indexing.locks import locked, set_aside
 from rag_assets.indexing.memory import EMPTY, Index, by_agent
+from rag_assets.indexing.names import file_name
 from rag_assets.indexing.passages import DocChunk, IndexState, SearchResult, Vectors
 
-_LONGEST = 150
+_TRIES: Final = 5
+"""Of a reader whose files are replaced between its two reads."""
 
 _Version: TypeAlias = tuple[int, int, int]
 """Of a file: a replaced one has another number, if not another time."""
@@ -38,8 +42,9 @@ class FileStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[str, tuple[_Version, Index]] = {}
+        self._read: dict[str, tuple[_Version, Index | None]] = {}
         self._digests: dict[str, tuple[_Version, str]] = {}
+        self._states: dict[str, tuple[_Version, Mapping[str, IndexState]]] = {}
 
     def path_of(self, agent_id: str) -> Path:
         """The file of an agent's index; ids that are no plain names are percent-encoded."""
@@ -49,14 +54,15 @@ class FileStore:
         """See PassageStore.upsert."""
         for agent_id, (own, rows) in by_agent(chunks, embeddings).items():
             with self.building(agent_id):
-                index = self._index(agent_id).with_chunks(own, rows)
-                self._write(agent_id, index, None)
+                index = (self._index(agent_id) or EMPTY).with_chunks(own, rows)
+                self._set_damaged_aside(agent_id)
+                self._replace_index(agent_id, index, None)
 
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
         """See PassageStore.search."""
-        return self._index(agent_id).search(query_embedding, top_k)
+        return self._whole(agent_id).search(query_embedding, top_k)
 
     def delete_agent(self, agent_id: str) -> None:
         """See PassageStore.delete_agent."""
@@ -66,24 +72,27 @@ class FileStore:
 
     def has_index(self, agent_id: str) -> bool:
         """See PassageStore.has_index."""
-        return self.path_of(agent_id).is_file()
+        return self.path_of(agent_id).is_file() and self._index(agent_id) is not None
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
         """See PassageStore.chunks."""
-        return list(self._index(agent_id).chunks)
+        return list(self._whole(agent_id).chunks)
 
     def state(self, agent_id: str) -> IndexState | None:
         """See PassageStore.state."""
-        record = self._record(agent_id)
-        if record is None or self._digest(agent_id) != record["digest"]:
-            return None
-        return IndexState.of(record["state"])
+        for _ in range(_TRIES):
+            digest = self._digest(agent_id)
+            known = self._known(agent_id)
+            # Unless the index was replaced between both reads.
+            if digest is None or digest in known or digest == self._digest(agent_id):
+                return known.get(digest or "")
+        return None
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
         """See PassageStore.vectors."""
         if self.state(agent_id) is None:
             return {}
-        index = self._index(agent_id)
+        index = self._whole(agent_id)
         return {chunk.id: row for chunk, row in zip(index.chunks, index.rows, strict=True)}
 
     def replace(
@@ -91,11 +100,11 @@ class FileStore:
     ) -> None:
         """See PassageStore.replace."""
         self._set_damaged_aside(agent_id)
-        self._write(agent_id, Index.of(chunks, embeddings), state)
+        self._replace_index(agent_id, Index.of(chunks, embeddings), state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         """See PassageStore.touch."""
-        self._write_state(agent_id, self._digest(agent_id) or "", state)
+        self._write_states(agent_id, {self._digest(agent_id) or "": state})
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
@@ -103,16 +112,28 @@ class FileStore:
         with locked(self._folder / f".{file_name(agent_id)}.lock"):
             yield
 
-    def _index(self, agent_id: str) -> Index:
+    def _whole(self, agent_id: str) -> Index:
+        """An agent's index, or an empty one.
+
+        Raises:
+            DamagedIndex: it cannot be read.
+        """
+        index = self._index(agent_id)
+        if index is None:
+            raise DamagedIndex(str(self.path_of(agent_id)))
+        return index
+
+    def _index(self, agent_id: str) -> Index | None:
+        """An agent's index, or an empty one; None if it is damaged."""
         path = self.path_of(agent_id)
         if (version := _version_of(path)) is None:
             return EMPTY
         known = self._read.get(agent_id)
         if known is None or known[0] != version:
-            known = self._read[agent_id] = (version, _loaded(path.read_bytes()) or EMPTY)
+            known = self._read[agent_id] = (version, _loaded(path.read_bytes()))
         return known[1]
 
-    def _write(self, agent_id: str, index: Index, state: IndexState | None) -> None:
+    def _replace_index(self, agent_id: str, index: Index, state: IndexState | None) -> None:
         import orjson
 
         rows = [
@@ -121,28 +142,38 @@ class FileStore:
         ]
         data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
         if state is not None:
-            self._write_state(agent_id, sha256_hex(data), state)
+            former = self._digest(agent_id)
+            kept = {key: one for key, one in self._known(agent_id).items() if key == former}
+            self._write_states(agent_id, kept | {sha256_hex(data): state})
         _replace(self.path_of(agent_id), data)
 
-    def _write_state(self, agent_id: str, digest: str, state: IndexState) -> None:
+    def _write_states(self, agent_id: str, states: Mapping[str, IndexState]) -> None:
         import orjson
 
-        record = {"digest": digest, "state": state.record()}
-        _replace(self._state_path(agent_id), orjson.dumps(record))
+        records = {digest: state.record() for digest, state in states.items()}
+        _replace(self._state_path(agent_id), orjson.dumps(records))
+
+    def _known(self, agent_id: str) -> Mapping[str, IndexState]:
+        """The states that lie beside an index, by its digest; none where they cannot be read."""
+        import orjson
+
+        path = self._state_path(agent_id)
+        if (version := _version_of(path)) is None:
+            return {}
+        known = self._states.get(agent_id)
+        if known is None or known[0] != version:
+            try:
+                records = orjson.loads(path.read_bytes())
+                states = {key: IndexState.of(record) for key, record in records.items()}
+            except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+                states = {}
+            known = self._states[agent_id] = (version, states)
+        return known[1]
 
     def _set_damaged_aside(self, agent_id: str) -> None:
         path = self.path_of(agent_id)
         if path.exists() and _loaded(path.read_bytes()) is None:
             set_aside(path)
-
-    def _record(self, agent_id: str) -> Mapping[str, Any] | None:
-        import orjson
-
-        try:
-            record = orjson.loads(self._state_path(agent_id).read_bytes())
-        except (FileNotFoundError, ValueError):
-            return None
-        return record if isinstance(record, dict) and {"digest", "state"} <= set(record) else None
 
     def _digest(self, agent_id: str) -> str | None:
         path = self.path_of(agent_id)
@@ -155,13 +186,6 @@ class FileStore:
 
     def _state_path(self, agent_id: str) -> Path:
         return self._folder / f"{file_name(agent_id)}.state.json"
-
-
-def file_name(agent_id: str) -> str:
-    """A name of a file for an agent, which leads to no other folder and hides no file."""
-    name = quote(agent_id, safe="")
-    name = "%2E" + name[1:] if name.startswith(".") else name
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{sha256_hex(agent_id)}"
 
 
 def _version_of(path: Path) -> _Version | None:

@@ -10,12 +10,17 @@ from pathlib import Path
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file, which is made where there is none; waits for it."""
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold a lock on a file, which is made where there is none; waits for it.
+
+    Args:
+        path: of the file.
+        shared: whether others may hold a shared one as well.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rag_assets.agents.cutting import Chunking
 from rag_assets.agents.manager import RagIndexManager
+from rag_assets.indexing import sqlite_rows
 from rag_assets.indexing.files import FileStore
 from rag_assets.indexing.sqlite import SqliteStore
 from rag_assets.ingest.parsing.model import ParsedText
@@ -22,15 +23,18 @@ def plain(parsed: ParsedText) -> ParsedText:
     return parsed
 
 
-def manager_of(kind: str, folder: Path) -> RagIndexManager:
-    store = FileStore(folder / "rag") if kind == "file" else SqliteStore(folder / "rag.db")
+def manager_of(kind: str, folder: Path, wait: float = 30.0) -> RagIndexManager:
+    database = SqliteStore(folder / "rag.db", wait=wait)
+    store = FileStore(folder / "rag") if kind == "file" else database
     return RagIndexManager(DeterministicEmbedder(32), store, Chunking(200, 20), mask=plain)
 
 
 def main() -> None:
     what, kind, given = sys.argv[1:]
     folder = Path(given)
-    manager = manager_of(kind, folder)
+    # A reader that waits longer for a lock fails.
+    manager = manager_of(kind, folder, wait=0.1 if what == "search" else 30.0)
+    sqlite_rows.MOST_ROWS = 20  # type: ignore[misc] - so that builders are killed between batches
     print("ready", flush=True)  # noqa: T201 - read by the test
     parent = os.getppid()
     while os.getppid() == parent:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rag_assets.agents.configuration import agent_of
@@ -12,13 +14,14 @@ from rag_assets.agents.corpus.known import outdated
 from rag_assets.agents.globs import expand
 from rag_assets.agents.manager import IndexReport, RagIndexManager
 from rag_assets.agents.opening import open_manager, open_store
-from rag_assets.agents.prompts import has_tool
+from rag_assets.agents.prompts import has_tool, hint_of
 from rag_assets.agents.results import as_record, as_text
 from rag_assets.agents.settings import Agent, Configuration
 from rag_assets.cli.commands.agents import can_search, chosen, configured, warn_of_empty
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError, DamagedIndex
 from rag_assets.common.formatting import counted
+from rag_assets.indexing.passages import SearchResult
 
 
 @contextmanager
@@ -77,13 +80,22 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
         if agent.docs.sources.value:
             _warn_of_memory(configuration)
             _ensured(manager, agent)
-        found = manager.search(
-            agent.id, query, top_k or agent.docs.top_k.value, mode=agent.docs.mode.value
-        )
+        try:
+            found = _found(manager, agent, query, top_k)
+        except DamagedIndex:
+            _ensured(manager, agent)
+            found = _found(manager, agent, query, top_k)
     if as_json:
         print_json({"agent": agent.id, "results": [as_record(one) for one in found]})
     else:
         say(as_text(found))
+
+
+def _found(
+    manager: RagIndexManager, agent: Agent, query: str, top_k: int | None
+) -> list[SearchResult]:
+    docs = agent.docs
+    return manager.search(agent.id, query, top_k or docs.top_k.value, mode=docs.mode.value)
 
 
 def show_status(ids: Sequence[str], *, as_json: bool) -> None:
@@ -133,15 +145,23 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
             warn(f"@{row['agent']}: {line}; write its pages again with `agent docs`")
 
 
-def serve_agent(id_: str) -> None:
+def serve_agent(id_: str, folder: Path | None) -> None:
     """Serve the tool of an agent until its host ends."""
     from rag_assets.agents.server import Refreshed, serve
 
+    if folder is not None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            why = f"the folder {folder} cannot be entered: {error.strerror}"
+            raise ConfigurationError(why, hint="print the configuration again") from None
     configuration = configured()
     agent = agent_of(configuration, id_)
+    if not can_search(configuration, agent):
+        serve(None)
     manager = open_manager(configuration)
     warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
-    serve(Refreshed(manager, agent, warn))
+    serve(Refreshed(manager, agent, warn), hint_of(agent))
 
 
 def _ensured(manager: RagIndexManager, agent: Agent) -> IndexReport:

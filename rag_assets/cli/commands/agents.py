@@ -187,7 +187,7 @@ def print_host(name: str, ids: Sequence[str], *, as_json: bool) -> None:
     configuration, host = configured(), host_of(name)
     agents = [one.id for one in chosen(configuration, ids) if ids or has_tool(configuration, one)]
     found = shutil.which(sys.argv[0]) or str(Path(sys.executable).with_name("rag-assets"))
-    text = configuration_text(host, str(Path(found).resolve()), agents)
+    text = configuration_text(host, str(Path(found).resolve()), agents, Surroundings.of_process())
     if as_json:
         print_json({"host": host.title, "file": host.file, "text": text})
         return

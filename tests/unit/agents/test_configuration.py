@@ -173,6 +173,21 @@ def test_what_is_wrong_is_told_in_one_line(
     assert "\n" not in raised.value.message
 
 
+def test_what_anchors_merge_has_its_own_place(machine: Machine) -> None:
+    text = (
+        "shared: &shared\n  top_k: 3\n  strategy: rag\nagents:\n"
+        "  - {id: a, docs: {<<: *shared, sources: [a.md], topk: 1}}\n  - {id: b, docs: *shared}\n"
+    )
+    path = machine.write(machine.work / ".swebash/agents.yaml", text)
+    found = machine.load()
+    assert len(found.warnings) == 1
+    for agent in found.agents.values():
+        assert (agent.docs.top_k.value, agent.docs.top_k.origin) == (3, f"{path}:2")
+    machine.write(path, text.replace("top_k: 3", "top_k: 300"))
+    with pytest.raises(ConfigurationError, match=r"agents.yaml:2:10: top_k must be"):
+        machine.load()
+
+
 @pytest.mark.parametrize(
     ("variable", "given"),
     [

@@ -14,27 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.indexing.files import FileStore, file_name
+from rag_assets.common.errors import DamagedIndex
+from rag_assets.indexing.files import FileStore
 from rag_assets.indexing.memory import MemoryStore
-from rag_assets.indexing.nearest import nearest, unit_rows
-from rag_assets.indexing.passages import DocChunk, FileState, IndexState, PassageStore
+from rag_assets.indexing.names import file_name
+from rag_assets.indexing.nearest import nearest
+from rag_assets.indexing.passages import DocChunk, PassageStore
 from rag_assets.indexing.sqlite import SqliteStore
+from tests.unit.indexing.indexes import chunks_of, state_of, vectors_of
 
 Make = Callable[[], PassageStore]
-
-
-def chunks_of(agent_id: str, count: int) -> list[DocChunk]:
-    return [DocChunk.at(agent_id, f"f{n // 7}.md", n * 10, f"text {n}") for n in range(count)]
-
-
-def state_of(chunks: list[DocChunk], fingerprint: str = "f") -> IndexState:
-    files = (FileState("f0.md", 10, 5, "ab", 1),)
-    return IndexState(fingerprint, "e", "r", 7, files, {"x.md": "why"}, {c.id: "h" for c in chunks})
-
-
-def vectors_of(count: int, seed: int = 1, dimensions: int = 8) -> np.ndarray:
-    found = np.random.default_rng(seed).standard_normal((count, dimensions))
-    return unit_rows(found.astype(np.float32))
 
 
 @pytest.fixture(params=["memory", "file", "sqlite"])
@@ -190,9 +179,12 @@ def test_what_is_damaged_is_kept_under_another_name(name: str, tmp_path: Path) -
     chunks = chunks_of("a", 3)
     store.replace("a", chunks, vectors_of(3), state_of(chunks))
     (tmp_path / name).write_bytes(b"no index" * 200)
-    assert store.search(np.ones(8), "a", 3) == []
     assert store.state("a") is None
-    store.replace("a", chunks, vectors_of(3), state_of(chunks))
+    assert not store.has_index("a")
+    with pytest.raises(DamagedIndex, match="is damaged"):
+        store.search(np.ones(8), "a", 3)
+    with store.building("a"):
+        store.replace("a", chunks, vectors_of(3), state_of(chunks))
     assert len(store.chunks("a")) == 3
     assert (tmp_path / f"{name}.damaged-1").read_bytes().startswith(b"no index")
 
