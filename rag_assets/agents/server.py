@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
@@ -26,7 +25,6 @@ from rag_assets.mcp.messages import root_logger_unchanged, serve_stdio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PARENT_SECONDS: Final = 1.0
 _MAX_QUERY: Final = 4_000
 
 
@@ -163,23 +161,10 @@ def build_server(index: Refreshed | None, instructions: str | None = None) -> MC
 
 
 def serve(index: Refreshed | None, instructions: str | None = None) -> NoReturn:
-    """Answer messages until the host closes standard input or ends; see build_server."""
-    end_with_parent(os.getppid())
+    """Answer messages until the host closes standard input; see build_server."""
     if index is not None:
         threading.Thread(target=index.refreshed, daemon=True).start()
     anyio.run(serve_stdio, build_server(index, instructions))
     # The threads of a build that is under way are not waited for: a builder may end anywhere.
     sys.stdout.flush()
     os._exit(0)
-
-
-def end_with_parent(parent: int) -> None:
-    """End this process once its parent has ended: a killed host closes nothing."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_PARENT_SECONDS)
-        # A thread cannot raise in the main one, which waits for input.
-        os._exit(0)
-
-    threading.Thread(target=watch, daemon=True).start()

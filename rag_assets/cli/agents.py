@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -122,6 +123,9 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve the documentation of an agent over MCP on standard input and output."""
+    from rag_assets.agents.parent import end_with
+
+    end_with(os.getppid())
     from rag_assets.cli.commands.agent_indexes import serve_agent
 
     serve_agent(agent, folder)

@@ -321,10 +321,31 @@ def host(place: Place) -> Iterator[subprocess.Popen[bytes]]:
     process.stdout.close()
 
 
+def test_the_server_ends_with_its_input_while_it_indexes(place: Place) -> None:
+    for number in range(60):
+        place.write(f"long-{number}", f"Sentence {number} of a file, and its number. " * 200)
+    server = subprocess.Popen(
+        [COMMAND, "agent", "mcp", "guide"],
+        cwd=place.root,
+        env=place.variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    lock = place.root / ".swebash/rag/.rag.db.guide.lock"
+    until = time.monotonic() + 60
+    while not lock.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert lock.exists()
+    assert server.stdin is not None
+    server.stdin.close()
+    assert server.wait(timeout=10) == 0
+    assert place.json("status", "guide")["agents"][0]["index"] == "none"
+
+
 def test_the_server_ends_with_a_host_that_was_killed(host: subprocess.Popen[bytes]) -> None:
     assert host.stdout is not None
     server = psutil.Process(int(host.stdout.readline()))
-    time.sleep(2)
+    time.sleep(5)
     assert server.is_running()
     host.send_signal(signal.SIGKILL)
     gone, _ = psutil.wait_procs([server], timeout=20)
