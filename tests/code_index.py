@@ -1,0 +1,151 @@
+"""All that a tenant of source code holds, keyed by names: equal for equal files, however it came.
+
+What one tenant has after any history is compared with what a fresh one makes of the same files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from sqlalchemy import Select, and_, select
+
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.retrieval.code_nodes import PREFIXES
+from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.walk import Walker
+from rag_assets.storage.catalog.code_tables import derivations, document_kinds, edges, symbols
+from rag_assets.storage.catalog.index_rows import same_document
+from rag_assets.storage.catalog.tables import document_index, documents, source_records
+
+_OF_A_TENANT = frozenset(
+    {"tenant", "incarnation", "generation", "chunk_id", "index_key", "indexed_key", "digest"}
+)
+"""Fields of entries that differ between tenants."""
+
+_PROJECT = "projectId"
+_UNSAID = frozenset({"modified_at"})
+"""Fields that say when files were written, which Git does not keep."""
+
+_SHOWN = 300
+"""Characters of a difference."""
+
+_ASKED = 40
+"""Names whose relations are asked for, beside all that have a prefix."""
+
+Held: TypeAlias = Counter[tuple[Any, ...]]
+"""What a tenant holds: the part, then what names it, then all that is said of it."""
+
+
+def index_of(ctx: TenantContext, *, asked: int = _ASKED) -> Held:
+    """All that answers searches and walks of a tenant, and nothing that only it has.
+
+    Args:
+        ctx: of the tenant.
+        asked: the most names of definitions whose relations are asked for.
+    """
+    held: Held = Counter()
+    for part in (_documents, _entries, _rows, _records):
+        held.update(part(ctx))
+    held.update(_answers(ctx, held, asked))
+    return held
+
+
+def differences(one: Held, other: Held) -> list[str]:
+    """What two tenants do not have in common, some of it."""
+    found = [f"- {item}" for item in one - other] + [f"+ {item}" for item in other - one]
+    return sorted((line[:_SHOWN] for line in found), key=lambda line: line[2:])[:40]
+
+
+def left_over(ctx: TenantContext) -> list[str]:
+    """Rows of relations whose text no version has."""
+    return ctx.catalog.relation_drift.nobodys(ctx.ref.id)
+
+
+def _documents(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
+    for one in ctx.catalog.documents.all(ctx.ref.id):
+        yield (
+            *("document", one.uri, one.status, one.source_type, one.media_type, one.title),
+            *(one.access_scope, one.chunk_count, one.dropped_count, one.error_message),
+        )
+
+
+def _entries(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    assert serving is not None
+    for hit in ctx.store.entries.stored(serving.index_name, ctx.owner(serving)):
+        assert hit.intact
+        place = hit.fields["uri"], hit.fields["ordinal"]
+        for name, value in hit.fields.items():
+            if name == "metadata":
+                value = sorted((k, v) for k, v in value.items() if k != _PROJECT)
+            if name not in _OF_A_TENANT | _UNSAID:
+                yield "entry", *place, name, repr(value)
+
+
+def _rows(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
+    """Symbols, edges and kinds of each document."""
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    assert serving is not None
+    with ctx.catalog.database.begin() as connection:
+        for table in (symbols, edges):
+            told = [c for c in table.columns if c.name not in {"tenant", "chunk_set_key"}]
+            same_text = and_(
+                table.c.tenant == document_index.c.tenant,
+                table.c.chunk_set_key == document_index.c.chunk_set_key,
+            )
+            query: Select[Any] = (
+                select(documents.c.uri, *told)
+                .select_from(document_index)
+                .join(documents, same_document())
+                .join(table, same_text)
+                .where(
+                    document_index.c.tenant == ctx.ref.id,
+                    document_index.c.generation == serving.number,
+                )
+            )
+            for row in connection.execute(query):
+                yield table.name, *row
+        of_document = and_(
+            document_kinds.c.tenant == documents.c.tenant,
+            document_kinds.c.document_id == documents.c.document_id,
+        )
+        known = (
+            select(documents.c.uri, document_kinds.c.kinds)
+            .join(document_kinds, of_document)
+            .where(documents.c.tenant == ctx.ref.id, documents.c.status != "DELETED")
+        )
+        for uri, kinds in connection.execute(known):
+            yield "kinds", uri, repr(sorted(kinds.items()))
+
+
+def _records(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
+    """Derived documents, and what is not known of them."""
+    kept = source_records.c
+    with ctx.catalog.database.begin() as connection:
+        query = select(kept.source, kept.source_type, kept.source_id, kept.record_key, kept.text)
+        for row in connection.execute(query.where(kept.tenant == ctx.ref.id)):
+            yield "record", *row
+        unknown = select(derivations.c.source, derivations.c.unresolved)
+        for source, unresolved in connection.execute(
+            unknown.where(derivations.c.tenant == ctx.ref.id)
+        ):
+            yield "unresolved", source, *unresolved
+
+
+def _answers(ctx: TenantContext, held: Held, asked: int) -> Iterator[tuple[Any, ...]]:
+    """The relations of some names, of which any history leaves the same ones."""
+    walker = Walker(ctx.catalog)
+    defined = sorted({row[3] for row in held if row[0] == "symbols"})
+    named = sorted({row[5] for row in held if row[0] == "edges"})
+    prefixed = [name for name in named if name.startswith(tuple(PREFIXES))]
+    step = max(1, len(defined) // asked)
+    for name in [*defined[::step], *prefixed[: 2 * asked]]:
+        walk = walker.relations(ctx.ref.id, Caller(), name)
+        for node in walk.nodes:
+            place = node.uri, node.line_start, node.line_end, node.content_hash
+            yield "node", name, node.name, node.source_type, *place
+        for one in walk.relations:
+            what = one.kind, one.source, one.target, one.how, one.confidence
+            yield "relation", name, *what, one.uri, one.line_start, one.line_end, one.evidence

@@ -1,0 +1,145 @@
+"""A repository that lives: after any history a tenant holds what a fresh one makes of the files.
+
+RAG_ASSETS_TEST_HISTORIES says how many random histories are tried. RAG_ASSETS_TEST_REPOSITORY
+names a repository of Git whose last RAG_ASSETS_TEST_COMMITS commits are followed one by one,
+instead of a history of the example application.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pygit2
+import pytest
+
+from tests.code_index import differences, index_of, left_over
+from tests.driving import Driver
+from tests.histories import History, State, put
+from tests.installation import FAST, Installation
+from tests.integration.test_code_memory import FILES as PHP
+from tests.integration.test_code_relations import FILES as OTHERS
+from tests.repositories import MadeRepository
+from tests.unit.code.derived.test_documents import LARAVEL
+
+SEEDS = int(os.environ.get("RAG_ASSETS_TEST_HISTORIES", "3"))
+STEPS = 6
+LOOKS = 3
+"""A fresh tenant is made after each of so many steps."""
+
+GIVEN = os.environ.get("RAG_ASSETS_TEST_REPOSITORY")
+COMMITS = int(os.environ.get("RAG_ASSETS_TEST_COMMITS", "30"))
+COMPARED = int(os.environ.get("RAG_ASSETS_TEST_COMPARED", "15"))
+"""After each of so many commits all is compared with a fresh tenant."""
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "laravel"
+FILES: State = {path: text.encode() for path, text in {**PHP, **OTHERS, **LARAVEL}.items()}
+REFS = ("HEAD", "worktree", None)
+"""What a source reads: commits, a worktree with what is not committed, or a plain folder."""
+
+
+def add(installation: Installation, tenant: str, root: Path, ref: str | None) -> None:
+    source = {"name": "repo", "type": "git", "root": str(root), "ref": ref}
+    if ref is None:
+        every = ["**/*.*"]
+        source = {"name": "repo", "type": "files", "root": str(root), "include": every}
+    installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[source],
+    )
+
+
+def assert_as_fresh(
+    installation: Installation, driver: Driver, tenant: str, root: Path, ref: str | None, told: str
+) -> None:
+    """Compare a tenant with one that is made anew of the same files."""
+    number = len(driver.session.catalog.tenants.all())
+    fresh = f"{tenant}-fresh-{number}"
+    add(installation, fresh, root, ref)
+    driver.sync(fresh)
+    with driver.locked(tenant) as ctx:
+        lived = index_of(ctx)
+        assert left_over(ctx) == [], told
+    with driver.locked(fresh) as ctx:
+        anew = index_of(ctx)
+    assert sum(lived.values()) > 100
+    differing = "\n".join(differences(lived, anew))
+    assert not differing, f"{told}\n{differing}"
+    again = driver.sync(tenant)
+    assert not (again["embedded"] or again["upserted"] or again["derived"]), told
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_any_history_leaves_what_a_fresh_index_has(
+    shared_installation: Installation, driver: Driver, seed: int
+) -> None:
+    tenant = f"living-{seed}"
+    ref = REFS[seed % len(REFS)]
+    made = MadeRepository(shared_installation.home.parent / "sources" / tenant)
+    made.commit(FILES)
+    add(shared_installation, tenant, made.root, ref)
+    driver.sync(tenant)
+    # Of a file that became unreadable a folder keeps the last good version; Git leaves it out.
+    history = History(FILES, seed, unreadable=ref is not None)
+    for number, state in enumerate(history.states(STEPS), 1):
+        put(made.root, state)
+        if ref == "HEAD" or number % 2:
+            made.commit()
+        driver.sync(tenant, allow_deletes=True)
+        if number % LOOKS == 0:
+            told = f"seed {seed}, step {number}: {history.did}"
+            assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)
+
+
+def followed(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The repository at one commit after the other, and what the last did."""
+    if GIVEN:
+        shutil.copytree(GIVEN, folder)
+        git = pygit2.Repository(str(folder))
+        walk = git.walk(git.head.target, pygit2.enums.SortMode.TOPOLOGICAL)
+        walk.simplify_first_parent()
+        for commit in reversed(list(islice(walk, COMMITS + 1))):
+            git.references.create("refs/heads/followed", commit.id, force=True)
+            yield folder, f"{commit.id} {commit.message.partition(chr(10))[0]}"
+        return
+    made = MadeRepository(folder)
+    git = made.git
+    files = {
+        str(path.relative_to(EXAMPLE)): path.read_bytes()
+        for part in ("routes", "bootstrap", "database", "app/Models", "app/Http/Controllers")
+        for path in (EXAMPLE / part).rglob("*")
+        if path.is_file()
+    }
+    made.commit(files)
+    git.references.create("refs/heads/followed", git.head.target)
+    yield folder, "the example"
+    history = History(files, COMMITS)
+    for state in history.states(COMMITS):
+        put(folder, state)
+        made.commit()
+        git.references.create("refs/heads/followed", git.head.target, force=True)
+        yield folder, str(history.did)
+
+
+@pytest.mark.timeout(7200 if GIVEN else 300)
+def test_commits_one_by_one_leave_what_a_fresh_index_has(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant, ref = "followed", "followed"
+    folder = shared_installation.home.parent / "sources" / tenant
+    seen = 0
+    for number, (root, told) in enumerate(followed(folder)):
+        if not number:
+            add(shared_installation, tenant, root, ref)
+        driver.sync(tenant, allow_deletes=True)
+        seen += 1
+        if number and number % COMPARED == 0:
+            assert_as_fresh(shared_installation, driver, tenant, root, ref, told)
+    assert seen == COMMITS + 1
