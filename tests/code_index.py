@@ -77,9 +77,8 @@ def _entries(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
     for hit in ctx.store.entries.stored(serving.index_name, ctx.owner(serving)):
         assert hit.intact
         place = hit.fields["uri"], hit.fields["ordinal"]
-        for name, value in hit.fields.items():
-            if name == "metadata":
-                value = sorted((k, v) for k, v in value.items() if k != _PROJECT)
+        told = {k: v for k, v in hit.fields["metadata"].items() if k != _PROJECT}
+        for name, value in {**hit.fields, "metadata": sorted(told.items())}.items():
             if name not in _OF_A_TENANT | _UNSAID:
                 yield "entry", *place, name, repr(value)
 

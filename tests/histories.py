@@ -165,7 +165,7 @@ class History:
         self._branches.append(dict(state))
         return state
 
-    def _check_out(self, state: State) -> State:  # noqa: ARG002 - it follows from another one
+    def _check_out(self, state: State) -> State:
         return dict(self._chance.choice(self._branches))
 
 
@@ -209,7 +209,9 @@ def put(root: Path, state: State) -> None:
     for name in present.keys() - state.keys():
         if present[name] not in moved:
             present[name].unlink()
-    kept = {text: path.rename(root / f"~{number}") for number, (path, text) in enumerate(moved.items())}
+    kept = {
+        text: path.rename(root / f"~{number}") for number, (path, text) in enumerate(moved.items())
+    }
     for folder in sorted((p for p in root.rglob("*") if p.is_dir()), reverse=True):
         if ".git" not in folder.relative_to(root).parts and not any(folder.iterdir()):
             folder.rmdir()

@@ -10,10 +10,11 @@ from typing import Final, TypeAlias, TypeGuard
 
 from rag_assets.code.model import Fact
 from rag_assets.code.names import keys_of
-from rag_assets.code.naming import CALLED
+from rag_assets.code.naming import CALLED, OWN_SETTING
 from rag_assets.code.nodes import (
     CONFIG,
     ENDPOINT,
+    ENV,
     EVERY_FILE,
     FILE,
     GLOB,
@@ -126,6 +127,13 @@ def _maps(fact: Fact) -> list[Triple]:
     return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
 
 
+def _environment(fact: Fact) -> list[Triple]:
+    """What reads a variable of the environment: a setting, where the file says of which."""
+    of, key = fact.values.get("setting"), fact.values.get("key")
+    source = OWN_SETTING + of if _is_text(of) else fact.symbol
+    return [("configured_by", source, ENV + key)] if _is_text(key) else []
+
+
 def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str)
 
@@ -151,6 +159,7 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "binds": _between("binds", "abstract", "concrete"),
     "queries_table": _plain("queries_table", TABLE, "table"),
     "configured_by": _plain("configured_by", CONFIG, "key"),
+    "reads_env": _environment,
     "schema": _on_table,
     "relation": _relates,
     "guards": _guards,

@@ -36,8 +36,18 @@ def table_keys(name: str) -> tuple[str, ...]:
     return (f"table {name.lower()}",)
 
 
+def setting_keys(name: str) -> tuple[str, ...]:
+    """The keys by which a setting may be found.
+
+    Args:
+        name: with its file: `billing.rates.de`; or without.
+    """
+    lower = name.lower()
+    return tuple(dict.fromkeys(f"setting {one}" for one in (lower, lower.partition(".")[2]) if one))
+
+
 def keys_of(said: str) -> tuple[str, ...]:
-    """The keys of routes and tables that somebody may mean by a name.
+    """The keys of routes, tables and settings that somebody may mean by a name.
 
     Args:
         said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or a
@@ -52,4 +62,5 @@ def keys_of(said: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(f"route {before}{one}" for one in paths))
     if not _NAME.fullmatch(said):
         return ()
-    return f"route {said.lower()}", f"table {said.lower().removeprefix('table:')}"
+    settings = setting_keys(said) if "." in said else ()
+    return f"route {said.lower()}", f"table {said.lower().removeprefix('table:')}", *settings

@@ -16,6 +16,8 @@ kept as the text spells them, and qualified by the path of each document that ha
 | `./lines#count`, `../store#Repo.load` | Rust | a module below the file's own, or beside it |
 | `@/tax#Rule.new` | Rust | from the root of the crate |
 | `called:invoice.total` | documents | whatever is called so, where only one thing is |
+| `as::Bill`, `as:.models.Bill` | where modules hand names on | such a name, and for what |
+| `config:.vat` | PHP, Python | a setting, named after its file: `config:billing.vat` |
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
-from rag_assets.code.names import keys_of, route_keys
+from rag_assets.code.names import keys_of, route_keys, setting_keys
+from rag_assets.code.nodes import CONFIG
 
 NameStyle: TypeAlias = Literal[
     "qualified", "python", "javascript", "java", "swift", "go", "rust", "sql", "none"
@@ -36,6 +39,13 @@ path; or it has none that others know."""
 
 OWN: Final = ":"
 CALLED: Final = "called:"
+HANDED: Final = "as:"
+ALL: Final = "*"
+"""All that a module has, as the last part of a name."""
+OWN_SETTING: Final = f"{CONFIG}."
+"""The beginning of a setting's name in its own file."""
+
+_SETTINGS: Final = frozenset({"settings", "config", "conf"})
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
 
@@ -87,10 +97,16 @@ def defined_name(local: str, path: str) -> str:
 
 def named_by(spelling: str, path: str) -> str:
     """What a spelling in a file means, as far as its path tells."""
-    if spelling.startswith(CALLED):
-        return spelling
+    if spelling.startswith(HANDED):
+        return HANDED + named_by(spelling.removeprefix(HANDED), path)
+    if spelling.startswith(OWN_SETTING):
+        return setting_name(spelling.removeprefix(OWN_SETTING), path)
     if spelling.startswith(OWN):
         return defined_name(spelling[1:], path)
+    return spelling if spelling.startswith(CALLED) else _relative(spelling, path)
+
+
+def _relative(spelling: str, path: str) -> str:
     style = style_of(path)
     if style == "python" and spelling.startswith("."):
         return _absolute(spelling, path)
@@ -106,6 +122,8 @@ def depends_on_place(name: str) -> bool:
     """Whether a name has a root that only the repository's files tell."""
     if name.startswith(CALLED):
         return True
+    if name.startswith((HANDED, CONFIG)):
+        return False
     plain = not name.startswith((_ROUTE, _TABLE)) and "\\" not in name and "/" not in name[:1]
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
 
@@ -148,7 +166,7 @@ def _is_near(root: str, path: str) -> bool:
 
 def ends(defined: str, name: str) -> bool:
     """Whether the name of a definition ends with what somebody calls it."""
-    return defined == name or defined.endswith((f".{name}", f"/{name}"))
+    return defined == name or defined.endswith((f".{name}", f"/{name}", f":{name}"))
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
@@ -158,10 +176,16 @@ def spellings(name: str, short: str) -> Iterator[str]:
         name: qualified.
         short: what people call it; see nodes.short_name.
     """
+    if name.startswith(HANDED):
+        handed = spellings(name.removeprefix(HANDED), short)
+        yield from (HANDED + one for one in handed if not one.startswith(CALLED))
+        return
     yield name
     yield CALLED + short
     if name.startswith(_TABLE):
         yield from (CALLED + key for key in keys_of(name))
+    elif name.startswith(CONFIG):
+        yield from (CALLED + key for key in setting_keys(name.removeprefix(CONFIG)))
     elif name.startswith(_ROUTE):
         methods, _, path = name.removeprefix(_ROUTE).partition(" ")
         keys = route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
@@ -174,6 +198,12 @@ def spellings(name: str, short: str) -> Iterator[str]:
 
 def own_spellings(name: str) -> Iterator[str]:
     """The spellings by which the file of a definition states something of it."""
+    if name.startswith(HANDED):
+        yield HANDED + OWN + re.split(r"[#.]", name)[-1]
+        return
+    if name.startswith(CONFIG):
+        yield from local_names(name)
+        return
     yield name
     if depends_on_place(name):
         yield from (OWN + local for local in local_names(name) if local != name)
@@ -182,6 +212,11 @@ def own_spellings(name: str) -> Iterator[str]:
 def local_names(name: str) -> Iterator[str]:
     """The names that a definition may have in its own file."""
     yield name
+    if name.startswith(CONFIG):
+        # The file's own name ends where any of the dots is.
+        local = name.removeprefix(CONFIG)
+        yield from (OWN_SETTING + local[at:] for at in _after_dots(local))
+        return
     if "#" in name:
         module, _, local = name.rpartition("#")
         yield local
@@ -191,6 +226,31 @@ def local_names(name: str) -> Iterator[str]:
     elif "." in name and "\\" not in name:
         parts = name.split(".")
         yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
+
+
+def setting_name(local: str, path: str) -> str:
+    """The name of a setting: of its file within the folder of settings, and its keys.
+
+    Args:
+        local: its keys, with dots; "" for the whole file.
+        path: `config/billing.php`, `config/services/tax.php`, `shop/settings.py`.
+    """
+    bare = posixpath.splitext(path)[0]
+    folders = bare.split("/")
+    if path.endswith(_PYTHON):
+        settings = "settings" in folders or folders[-1] in _SETTINGS
+        place = "" if settings else _module(path)
+    elif "config" in folders[:-1]:
+        at = len(folders) - 1 - folders[::-1].index("config", 1)
+        place = ".".join(folders[at + 1 :])
+    else:
+        place = bare
+    return CONFIG + ".".join(filter(None, (place, local)))
+
+
+def _after_dots(name: str) -> Iterator[int]:
+    """Where the parts of a name begin, and its end."""
+    yield from (0, *(found.end() for found in re.finditer(r"\.", name)), len(name))
 
 
 def stem(path: str) -> str:

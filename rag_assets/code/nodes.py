@@ -9,6 +9,7 @@ from rag_assets.code.names import path_template
 
 TABLE: Final = "table:"
 CONFIG: Final = "config:"
+ENV: Final = "env:"
 PACKAGE: Final = "package:"
 FILE: Final = "file:"
 GLOB: Final = "glob:"
@@ -21,6 +22,9 @@ RUN: Final = "run:"
 
 MEMBER: Final = "member_of"
 """The kind of the edge from a method to its class."""
+
+HANDS_ON: Final = "hands_on"
+"""The kind of the edge from a name that a module hands on to what it stands for."""
 
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
 

@@ -15,8 +15,9 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.edge_rules import OF_FACTS
 from rag_assets.code.model import Fact
-from rag_assets.code.naming import NameStyle
-from rag_assets.code.nodes import MEMBER, short_name
+from rag_assets.code.naming import OWN_SETTING, NameStyle
+from rag_assets.code.nodes import ENV, HANDS_ON, MEMBER, short_name
+from rag_assets.code.reexports import handed_on
 from rag_assets.code.spelled_rules import SPELLED
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
@@ -111,7 +112,7 @@ _EVERYWHERE: Final = frozenset(
 )
 """Kinds of facts that name what has the same name in every repository."""
 
-UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER})
+UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER, HANDS_ON})
 """Kinds of edges that are told only under another name."""
 
 
@@ -131,7 +132,10 @@ def relations_of(
     """
     symbols: dict[tuple[str, int, str], Symbol] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
+    facts = [*facts]
     for fact in facts:
+        if fact.kind == "defines_setting" and (setting := _setting(fact, hashes)):
+            symbols.setdefault((setting.name, setting.line_start, setting.called), setting)
         if fact.kind in _DEFINING and fact.symbol:
             public = bool(fact.values.get("public", fact.values.get("exported", True)))
             role = str(fact.values.get("role", fact.kind))
@@ -142,6 +146,9 @@ def relations_of(
                 symbols.setdefault((fact.symbol, lines[0], called), found)
         for edge in _edges(fact, names) if names != "none" or fact.kind in _EVERYWHERE else ():
             edges.setdefault((edge.kind, edge.source, edge.target), edge)
+    for fact, name, target in handed_on(facts, names):
+        edge = _stated(fact, HANDS_ON, name, target)
+        edges.setdefault((edge.kind, edge.source, edge.target), edge)
     return Relations(tuple(symbols.values()), tuple(edges.values()))
 
 
@@ -153,9 +160,26 @@ def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
         made = SPELLED[names]
     for kind, source, target in made(fact) if made is not None else ():
         if target and target not in _BUILT_IN:
-            shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
-            lines = fact.line_start, fact.line_end
-            yield Edge(kind, source, target, "stated", 1.0, *lines, shown or fact.evidence)
+            yield _stated(fact, kind, source, target)
+
+
+def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
+    shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
+    lines = fact.line_start, fact.line_end
+    return Edge(kind, source, target, "stated", 1.0, *lines, shown or fact.evidence)
+
+
+def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
+    """A key of a file of settings, or a variable of the environment that a file gives a value."""
+    name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
+    held = hashes.get(fact.symbol)
+    if fact.values.get("of") == "code":
+        key = f"setting {name.lower()}".rstrip()
+        return Symbol(OWN_SETTING + name, "key", True, *lines, content_hash=held, called=key)
+    if fact.values.get("of") == "environment":
+        key = f"setting {name.lower()}"
+        return Symbol(ENV + name, "key", True, *lines, content_hash=held, called=key)
+    return None
 
 
 def _stated_elsewhere(fact: Fact) -> Edge:

@@ -13,11 +13,21 @@ from rag_assets.code.edge_rules import Triple
 from rag_assets.code.model import Fact
 from rag_assets.code.names import requested_template
 from rag_assets.code.naming import OWN, NameStyle, go_module, stem
-from rag_assets.code.nodes import ENDPOINT, MEMBER, PACKAGE, TABLE, endpoint_of
+from rag_assets.code.nodes import CONFIG, ENDPOINT, ENV, MEMBER, PACKAGE, TABLE, endpoint_of
 
 
 def _own(name: str) -> str:
     return OWN + name if name else ""
+
+
+READING: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env": ENV}
+"""What begins the name of what a fact reads."""
+
+
+def read_settings(fact: Fact, source: str) -> list[Triple]:
+    """The edge from what reads a setting, or a variable of the environment."""
+    key = str(fact.values.get("key", ""))
+    return [("configured_by", source, READING[fact.kind] + key)] if key else []
 
 
 def _member(fact: Fact) -> list[Triple]:
@@ -32,6 +42,8 @@ def _of_python(fact: Fact) -> list[Triple]:
     name = str(fact.values.get("name", ""))
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
+    if fact.kind in READING:
+        return read_settings(fact, _own(fact.symbol))
     if fact.kind not in {"extends", "calls"} or not name:
         return []
     return [(fact.kind, _own(fact.symbol), name)]
@@ -49,14 +61,16 @@ def _of_javascript(fact: Fact) -> list[Triple]:
         path = requested_template(str(values.get("path", "")))
         asked = endpoint_of(str(values.get("method", "")), path)
         return [("requests", _own(fact.symbol), ENDPOINT + asked)]
+    if fact.kind in READING:
+        return read_settings(fact, _own(fact.symbol))
     if fact.kind == "imports":
         module = str(values.get("name", ""))
         names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
-        return [("imports", "", _from_module(module, name)) for name in names]
+        return [("imports", "", from_module(module, name)) for name in names]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
-    target = _from_module(module, name) if module else _own(name)
+    target = from_module(module, name) if module else _own(name)
     return [(fact.kind, _own(fact.symbol), target)]
 
 
@@ -65,14 +79,17 @@ def _of_java(fact: Fact) -> list[Triple]:
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
-        return [(MEMBER, symbol, owner)] if _is_type(owner.rpartition(".")[2]) else []
+        return [(MEMBER, symbol, owner)] if is_type(owner.rpartition(".")[2]) else []
     if fact.kind == "imports":
         return [] if name.endswith("*") else [("imports", "", name)]
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
-    package = takewhile(lambda part: not _is_type(part), symbol.split("."))
-    target = ".".join([*package, name]) if _is_type(name) else name
-    return [(fact.kind, symbol, target)]
+    if not is_type(name):
+        return [(fact.kind, symbol, name)]
+    own = ".".join(takewhile(lambda part: not is_type(part), symbol.split(".")))
+    # At most one of these has such a type: javac would not know which is meant.
+    packages = [own, *fact.values.get("packages", ())]
+    return [(fact.kind, symbol, f"{one}.{name}".lstrip(".")) for one in dict.fromkeys(packages)]
 
 
 def _of_swift(fact: Fact) -> list[Triple]:
@@ -108,7 +125,7 @@ def _of_rust(fact: Fact) -> list[Triple]:
         return [("imports", "", _used(one)) for one in names]
     if fact.kind not in {"extends", "implements", "calls"} or not name:
         return []
-    return [(fact.kind, _own(symbol), _by_path(name))]
+    return [(fact.kind, _own(symbol), rust_path(name))]
 
 
 _CRATE: Final = "src"
@@ -117,10 +134,10 @@ _CRATE: Final = "src"
 
 def _used(path: str) -> str:
     first = path.partition("::")[0]
-    return _by_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
+    return rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
 
 
-def _by_path(name: str) -> str:
+def rust_path(name: str) -> str:
     """A path of Rust as naming spells it; what begins with neither is a module below, by its name.
 
     Args:
@@ -133,9 +150,9 @@ def _by_path(name: str) -> str:
     elif parts[0] in {"self", "super"}:
         above = len(list(takewhile(lambda part: part == "super", parts)))
         before, rest = "../" * above or "./", parts[above or 1 :]
-    elif len(parts) == 1 or _is_type(parts[0]):
+    elif len(parts) == 1 or is_type(parts[0]):
         return _own(".".join(parts))
-    modules = list(takewhile(lambda part: not _is_type(part), rest[:-1]))
+    modules = list(takewhile(lambda part: not is_type(part), rest[:-1]))
     if before == "@/" and not modules:
         return f"@/{_CRATE}#{'.'.join(rest)}"
     return f"{before}{'/'.join(modules)}#{'.'.join(rest[len(modules) :])}"
@@ -162,13 +179,13 @@ def _unqualified(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _is_type(name: str) -> bool:
+def is_type(name: str) -> bool:
     """Whether a name is one of a type, by the convention that all packages begin small."""
     return name[:1].isupper()
 
 
-def _from_module(module: str, name: str) -> str:
-    """A name of a module; a default export is called like its file, by convention."""
+def from_module(module: str, name: str) -> str:
+    """A name of a module of JavaScript; a default export is called like its file, by convention."""
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.code.languages.definitions.model import Binding, Definition, Grammar, Name
@@ -35,11 +37,31 @@ _PRIMITIVE: Final = frozenset(
 )
 _TYPE = re.compile(r"(?:final\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)(?:<|\s*$)")
 _LONG: Final = 200
+_MOST_PACKAGES: Final = 10
+"""Packages of which all types are imported that a file's names are looked for in."""
 
 
 def read_java(text: str) -> CodeText:
     """Units and facts of a .java file."""
-    return read_code(text, Java)
+    reading = read_code(text, Java)
+    packages = list(_opened(reading.facts))
+    if not packages:
+        return reading
+    facts = tuple(
+        replace(one, values={**one.values, "packages": packages})
+        if one.kind in {"extends", "implements", "calls"}
+        else one
+        for one in reading.facts
+    )
+    return replace(reading, facts=facts)
+
+
+def _opened(facts: Iterable[Fact]) -> Iterator[str]:
+    """The packages of which a file imports all types, but those of the language's own library."""
+    found = (str(one.values["name"]) for one in facts if one.kind == "imports")
+    packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
+    own = (name for name in packages if not name.startswith(("java.", "javax.")))
+    yield from islice(own, _MOST_PACKAGES)
 
 
 class Java(Grammar):

@@ -168,6 +168,8 @@ class Rust(Grammar):
                 "name": _PATH.sub("", argument.split("{", 1)[0]).removesuffix("::"),
                 "names": [list(pair) for pair in names],
             }
+            if any(child.type == "visibility_modifier" for child in node.children):
+                values["public"] = True
             end = min(self.tree.end(node), start + _LONG)
             yield Fact("imports", start, end, "", values), bound
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:

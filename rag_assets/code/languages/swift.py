@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.code.languages.definitions.model import Binding, Definition, Grammar
 from rag_assets.code.languages.definitions.reader import read_code
+from rag_assets.code.manifests.lines import swift as swift_packages
 from rag_assets.code.model import CodeText, Fact, Role
 
 if TYPE_CHECKING:
@@ -32,7 +34,11 @@ _LONG: Final = 200
 
 def read_swift(text: str) -> CodeText:
     """Units and facts of a .swift file."""
-    return read_code(text, Swift)
+    reading = read_code(text, Swift)
+    if "PackageDescription" not in text:
+        return reading
+    facts = sorted((*reading.facts, *swift_packages(text)), key=lambda one: (one.start, one.end))
+    return replace(reading, facts=tuple(facts))
 
 
 class Swift(Grammar):

@@ -46,6 +46,7 @@ _SWIFT: Final = re.compile(
     rf"\.package\([^)\n]{{0,300}}?url:[ \t]*+\"(?P<name>{_NAME})\""
     r"(?:[ \t]*+,(?P<version>[^)\n]{0,200}))?"
 )
+_PRODUCT: Final = re.compile(rf"\.product\([ \t]*+name:[ \t]*+\"(?P<name>{_NAME})\"")
 _MIX: Final = re.compile(
     r"^[ \t]*+\{:(?P<name>\w++)[ \t]*+,(?:[ \t]*+\"(?P<version>[^\"\n]{1,100})\")?(?P<more>[^\n]*+)"
 )
@@ -141,6 +142,8 @@ def swift(text: str) -> Iterator[Fact]:
     for found in _SWIFT.finditer(text):
         version = (found["version"] or "").strip().strip(",").strip()
         yield dependency(found.span(), found["name"], version, "runtime", "swiftpm")
+    for product in _PRODUCT.finditer(text):  # what its sources import
+        yield dependency(product.span(), product["name"], "", "runtime", "swiftpm")
 
 
 def mix(text: str) -> Iterator[Fact]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -21,6 +22,8 @@ MOST_SETTINGS: Final = 5_000
 
 _EVIDENCE: Final = 1_000
 """Characters of the evidence of a fact."""
+
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
 _Entries: TypeAlias = Callable[[str], tuple[tuple[Entry, ...], bool]]
 
@@ -72,7 +75,7 @@ def _read(text: str, language: str) -> CodeText:
     )
     facts: list[Fact] = [one.fact for one in operations]
     facts += facts_of_entries(language, text, entries)
-    facts += islice(_settings(entries), MOST_SETTINGS)
+    facts += islice(_settings(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
     facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
@@ -90,9 +93,14 @@ def _tables(entries: Sequence[Entry]) -> list[Entry]:
     return found
 
 
-def _settings(entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Fact `defines_setting` {name}: a key with a scalar, with the keys above it; no value."""
+def _settings(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
+    """Fact `defines_setting` {name, of}: a key with a scalar, with the keys above it; no value.
+
+    `of` is environment for what a file of variables of the environment names.
+    """
     for entry in entries:
         if entry.value is not None and ITEM not in entry.path:
-            name = ".".join(entry.path)
-            yield Fact("defines_setting", entry.start, entry.end, entry.path[0], {"name": name})
+            values = {"name": ".".join(entry.path)}
+            if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):
+                values["of"] = "environment"
+            yield Fact("defines_setting", entry.start, entry.end, entry.path[0], values)

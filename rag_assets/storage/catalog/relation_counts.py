@@ -10,7 +10,9 @@ from sqlalchemy import Select, and_, func, select
 
 from rag_assets.code.nodes import (
     CONFIG,
+    ENV,
     FILE,
+    HANDS_ON,
     PACKAGE,
     TABLE,
     short_name,
@@ -20,7 +22,7 @@ from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.index_rows import of_generation
 from rag_assets.storage.catalog.tables import document_index
 
-_KNOWN = (TABLE, CONFIG, PACKAGE, FILE)
+_KNOWN = (TABLE, CONFIG, ENV, PACKAGE, FILE)
 _BATCH = 5_000
 
 
@@ -65,6 +67,7 @@ class RelationCountQuery:
         targets = (
             select(edges.c.kind, edges.c.target, func.count())
             .where(edges.c.tenant == tenant_id, edges.c.chunk_set_key.in_(held))
+            .where(edges.c.kind != HANDS_ON)
             .group_by(edges.c.kind, edges.c.target)
         )
         counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from rag_assets.code.naming import (
+    HANDED,
     OWN,
+    OWN_SETTING,
     defined_name,
     local_names,
     named_by,
@@ -19,7 +21,7 @@ from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of, uri_of
 
 _NAMELESS = "class@"
-_RELATIVE = (_NAMELESS, FILE, OWN, ".")
+_RELATIVE = (_NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
 """Beginnings of names whose meaning depends on where the file lies."""
 
 
@@ -39,6 +41,8 @@ def defined(name: str, uri: str) -> str:
     """The name in its repository of what a document defines."""
     if name.startswith(_NAMELESS):
         return f"{uri}#{name}"
+    if name.startswith(OWN_SETTING):
+        return named_by(name, path_of(uri))
     return name if style_of(uri) == "none" else defined_name(name, path_of(uri))
 
 

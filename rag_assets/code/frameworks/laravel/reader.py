@@ -8,6 +8,7 @@ from rag_assets.code.frameworks.laravel.models_reader import model_facts
 from rag_assets.code.frameworks.laravel.routes import reader as routes
 from rag_assets.code.frameworks.laravel.schema_reader import schema_facts
 from rag_assets.code.languages.php import facts
+from rag_assets.code.languages.php.keys import key_facts
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.units import units_of
 from rag_assets.code.model import CodeText
@@ -20,6 +21,7 @@ def read(text: str) -> CodeText:
     found += model_facts(source.tree)
     found += guard_facts(source)
     found += routes.facts_of(source)
+    found += key_facts(source)
     notes = ("parts of it are no PHP that could be parsed",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
     return CodeText(units_of(source), tuple(found), "php", notes)

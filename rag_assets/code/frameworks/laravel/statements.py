@@ -11,6 +11,7 @@
 | authorizes | ability, model: "" where it is no class name |
 | queries_table | table |
 | configured_by | key: of the configuration |
+| reads_env | key: of the environment |
 """
 
 from __future__ import annotations
@@ -126,6 +127,10 @@ def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]
         yield from _dispatched(source, call)
     elif name == "config":
         yield from _configured(source, call)
+    elif name == "env":
+        key = source.value(call.argument(0))
+        if isinstance(key, str) and key:
+            yield "reads_env", {"key": key}
 
 
 def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:

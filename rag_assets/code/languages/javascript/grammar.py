@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rag_assets.code.languages.definitions.model import Binding, Definition, Grammar, Scope
 from rag_assets.code.languages.javascript.declarations import FUNCTIONS, Declarations
+from rag_assets.code.languages.javascript.environment import variables
 from rag_assets.code.languages.javascript.exports import exports_of
 from rag_assets.code.languages.javascript.fetches import Fetches
 from rag_assets.code.languages.javascript.imports import imported, required
@@ -127,6 +128,7 @@ class Jsx(Grammar):
     def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
         """The names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
+        yield from variables(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             start = self.tree.start(node)
             end = min(self.tree.end(node), start + 200)

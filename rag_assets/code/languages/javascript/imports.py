@@ -25,7 +25,8 @@ def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Bin
     elif node.type == "export_statement":
         source = source_of(tree, node)
         if source:
-            yield from _fact(tree, node, source, [])
+            for fact, _ in _fact(tree, node, source, list(_handed_on(tree, node))):
+                yield fact, {}  # It is not known by its name in this file.
     elif node.type == "variable_declarator":
         source = required(tree, node)
         if source:
@@ -110,6 +111,15 @@ def _clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     elif node.type == "named_imports":
         for one in node.named_children:
             if one.type == "import_specifier":
+                name = tree.of(one.child_by_field_name("name"))
+                alias = one.child_by_field_name("alias")
+                yield name, tree.of(alias) if alias is not None else name
+
+
+def _handed_on(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
+    for clause in statement.named_children:
+        for one in clause.named_children if clause.type == "export_clause" else ():
+            if one.type == "export_specifier":
                 name = tree.of(one.child_by_field_name("name"))
                 alias = one.child_by_field_name("alias")
                 yield name, tree.of(alias) if alias is not None else name

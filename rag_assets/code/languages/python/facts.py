@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """The facts of a file, in no particular order."""
     yield from (_imported(source, one, "") for one in source.imports)
-    yield from _calls(source, scopes, None, _top_level(source))
+    yield from _calls(source, scopes, None, top_level(source))
     for one in source.definitions:
         values = _declared(source, scopes, one)
         yield Fact("declares", *_lines_of(source, one), one.symbol, values)
@@ -94,7 +94,8 @@ def _calls(
             yield fact(source, "calls", node, symbol, {"name": name})
 
 
-def _top_level(source: PythonSource) -> Iterator[Node]:
+def top_level(source: PythonSource) -> Iterator[Node]:
+    """The nodes outside of definitions."""
     todo = [source.tree.root]
     while todo:
         node = todo.pop()
