@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, TypeGuard
 
 from rag_assets.code.model import Fact
 from rag_assets.code.names import keys_of
-from rag_assets.code.naming import CALLED, OWN_SETTING
+from rag_assets.code.naming import CALLED
 from rag_assets.code.nodes import (
     CONFIG,
     ENDPOINT,
@@ -25,6 +25,7 @@ from rag_assets.code.nodes import (
     endpoint_of,
     short_name,
 )
+from rag_assets.code.setting_names import OWN_SETTING
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""

@@ -10,6 +10,7 @@ _VALUE: Final = re.compile(r"[0-9]+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 _METHOD: Final = re.compile(r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|ANY)\b[ |]*", re.IGNORECASE)
 _NAME: Final = re.compile(r"[\w.:-]+")
 _LONGEST: Final = 1_000
+_MOST_PARTS: Final = 8
 
 
 def path_template(path: str) -> str:
@@ -42,8 +43,8 @@ def setting_keys(name: str) -> tuple[str, ...]:
     Args:
         name: with its file: `billing.rates.de`; or without.
     """
-    lower = name.lower()
-    return tuple(dict.fromkeys(f"setting {one}" for one in (lower, lower.partition(".")[2]) if one))
+    parts = name.lower().split(".")[-_MOST_PARTS:]
+    return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
 def keys_of(said: str) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.names import keys_of, route_keys, setting_keys
 from rag_assets.code.nodes import CONFIG
+from rag_assets.code.setting_names import OWN_SETTING, local_settings, setting_name
 
 NameStyle: TypeAlias = Literal[
     "qualified", "python", "javascript", "java", "swift", "go", "rust", "sql", "none"
@@ -42,10 +43,6 @@ CALLED: Final = "called:"
 HANDED: Final = "as:"
 ALL: Final = "*"
 """All that a module has, as the last part of a name."""
-OWN_SETTING: Final = f"{CONFIG}."
-"""The beginning of a setting's name in its own file."""
-
-_SETTINGS: Final = frozenset({"settings", "config", "conf"})
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
 
@@ -213,9 +210,7 @@ def local_names(name: str) -> Iterator[str]:
     """The names that a definition may have in its own file."""
     yield name
     if name.startswith(CONFIG):
-        # The file's own name ends where any of the dots is.
-        local = name.removeprefix(CONFIG)
-        yield from (OWN_SETTING + local[at:] for at in _after_dots(local))
+        yield from local_settings(name)
         return
     if "#" in name:
         module, _, local = name.rpartition("#")
@@ -226,31 +221,6 @@ def local_names(name: str) -> Iterator[str]:
     elif "." in name and "\\" not in name:
         parts = name.split(".")
         yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
-
-
-def setting_name(local: str, path: str) -> str:
-    """The name of a setting: of its file within the folder of settings, and its keys.
-
-    Args:
-        local: its keys, with dots; "" for the whole file.
-        path: `config/billing.php`, `config/services/tax.php`, `shop/settings.py`.
-    """
-    bare = posixpath.splitext(path)[0]
-    folders = bare.split("/")
-    if path.endswith(_PYTHON):
-        settings = "settings" in folders or folders[-1] in _SETTINGS
-        place = "" if settings else _module(path)
-    elif "config" in folders[:-1]:
-        at = len(folders) - 1 - folders[::-1].index("config", 1)
-        place = ".".join(folders[at + 1 :])
-    else:
-        place = bare
-    return CONFIG + ".".join(filter(None, (place, local)))
-
-
-def _after_dots(name: str) -> Iterator[int]:
-    """Where the parts of a name begin, and its end."""
-    yield from (0, *(found.end() for found in re.finditer(r"\.", name)), len(name))
 
 
 def stem(path: str) -> str:

@@ -156,15 +156,22 @@ def beyond(names: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def handed_names(alias: str, members: Iterable[str]) -> Iterator[str]:
-    """The names by which what a module hands on is imported from it."""
+def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
+    """The names by which what a module hands on is imported from it.
+
+    Args:
+        alias: that it hands on.
+        target: what that stands for.
+        members: of the target, with the dot before them; of all of a module: names in it.
+    """
     module, mark, local = alias.rpartition("#")
     default = f"{module}#{module.rpartition('/')[2]}" if mark and local == DEFAULT else ""
+    whole = target.endswith(ALL)
     for member in members:
         if alias.endswith(ALL):
             yield alias.removesuffix(ALL) + member
             continue
-        yield alias + member
+        yield f"{alias}.{member}" if whole else alias + member
         if default:
             yield default + member
 

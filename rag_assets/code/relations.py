@@ -15,9 +15,10 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.edge_rules import OF_FACTS
 from rag_assets.code.model import Fact
-from rag_assets.code.naming import OWN_SETTING, NameStyle
+from rag_assets.code.naming import NameStyle
 from rag_assets.code.nodes import ENV, HANDS_ON, MEMBER, short_name
 from rag_assets.code.reexports import handed_on
+from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.code.spelled_rules import SPELLED
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]

@@ -10,6 +10,7 @@ from rag_assets.code.kinds import source_type_of
 from rag_assets.code.nodes import (
     CONFIG,
     ENDPOINT,
+    ENV,
     FILE,
     MIDDLEWARE,
     PACKAGE,
@@ -17,12 +18,14 @@ from rag_assets.code.nodes import (
 )
 from rag_assets.code.places import is_test, type_of_place
 from rag_assets.code.relations import NAMED, UNNAMED
+from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.storage.catalog.found_relations import FoundEdge, FoundSymbol
 
 PREFIXES = {
     TABLE: "table",
     CONFIG: "config",
+    ENV: "config",
     PACKAGE: "package",
     MIDDLEWARE: "middleware",
     ENDPOINT: "api_endpoint",
@@ -37,6 +40,7 @@ _UNIT_ROLES = {
     "route": "derived",
     "table": "derived",
     "operation": "operation",
+    "key": "key",
     "run": "derived",
 }
 NodeKey: TypeAlias = tuple[str, str]
@@ -140,8 +144,15 @@ def node_of(one: FoundSymbol) -> Node:
     return Node(
         *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
         document_id=one.document_id,
-        symbol=one.local_name,
+        symbol=_chunk_of(one.local_name),
     )
+
+
+def _chunk_of(local: str) -> str | None:
+    """The name that the chunk of a definition has: of a setting its first key, of a file none."""
+    if local.startswith(OWN_SETTING):
+        return local.removeprefix(OWN_SETTING).partition(".")[0] or None
+    return local.removeprefix(ENV)
 
 
 def other_node(name: str, repository: str) -> Node:

@@ -21,6 +21,7 @@ from rag_assets.retrieval.code_nodes import (
     node_of,
     other_node,
 )
+from rag_assets.retrieval.handed_on import HandedOn, Sought
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.found_relations import (
     Direction,
@@ -101,9 +102,10 @@ class View:
                 their definitions is read too.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
+        others = self._handed_on.names(nodes) if direction != "out" else []
         found = self.query.edges(
             self.readable,
-            nodes,
+            [*nodes, *others],
             direction,
             MOST_EDGES,
             files=uris if direction != "in" else (),
@@ -123,11 +125,18 @@ class View:
         for one in called:
             by_short.setdefault((one.source, one.short), set()).add(one.name)
 
+        met: dict[Sought, str | None] = {}
+        for edge in edges:
+            for name in (edge.target, edge.stated_of):
+                if name in shorts:
+                    sought = Sought(edge.source, name, path_of(edge.uri))
+                    alike = by_short.get((edge.source, shorts[name]), set())
+                    met[sought] = meant(name, sought.path, alike)
+        lost = [sought for sought, definition in met.items() if definition is None]
+        met |= self._handed_on.definitions(lost) if lost else {}
+
         def resolved(name: str, edge: FoundEdge) -> str:
-            if name not in shorts:
-                return name
-            alike = by_short.get((edge.source, shorts[name]), set())
-            return meant(name, path_of(edge.uri), alike) or name
+            return met.get(Sought(edge.source, name, path_of(edge.uri))) or name
 
         return [
             replace(
@@ -139,6 +148,15 @@ class View:
             else edge
             for edge in edges
         ]
+
+    @property
+    def _handed_on(self) -> HandedOn:
+        return HandedOn(
+            lambda names, way: self._permitted(
+                self.query.edges(self.readable, names, way, MOST_EDGES)
+            ),
+            lambda shorts: self._permitted(self.query.called(self.readable, shorts)),
+        )
 
     def edges_at(
         self,

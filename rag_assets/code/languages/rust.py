@@ -164,7 +164,7 @@ class Rust(Grammar):
             }
             argument = self.tree.of(node.child_by_field_name("argument"))
             start = self.tree.start(node)
-            values = {
+            values: dict[str, object] = {
                 "name": _PATH.sub("", argument.split("{", 1)[0]).removesuffix("::"),
                 "names": [list(pair) for pair in names],
             }

@@ -8,7 +8,6 @@ from urllib.parse import unquote
 from rag_assets.code.naming import (
     HANDED,
     OWN,
-    OWN_SETTING,
     defined_name,
     local_names,
     named_by,
@@ -17,6 +16,7 @@ from rag_assets.code.naming import (
     style_of,
 )
 from rag_assets.code.nodes import FILE, short_name
+from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of, uri_of
 
