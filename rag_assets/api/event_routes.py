@@ -15,6 +15,7 @@ from rag_assets.api.problems import documented
 from rag_assets.api.responses import Event, Events
 from rag_assets.storage.catalog.events import SEARCHES
 from rag_assets.storage.catalog.events import Event as StoredEvent
+from rag_assets.tenants.profiles import profile_of
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 journal = APIRouter(prefix="/rag", tags=["knowledge"], responses=_REFUSED, route_class=Guarded)
@@ -41,17 +42,22 @@ async def events(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Events:
-    """List what happened, the newest first: to an admin all, to a member their own searches."""
+    """List what happened, the newest first: to an admin all, to a member their own searches.
+
+    Of a workspace an admin is told of documents that they may read, and of credentials in others.
+    """
     tenant_id = request.state.tenant = identity.tenant(page.tenant)
 
     def read() -> list[StoredEvent]:
-        backend.catalog.tenants.get(tenant_id)
+        record = backend.catalog.tenants.get(tenant_id)
+        hidden = profile_of(record.profile).tells_readers_alone
         return backend.catalog.events.page(
             tenant_id,
             kinds=_kinds(identity, page.kind),
             caller=None if identity.role == "admin" else identity.name,
             before=page.after,
             limit=page.limit + 1,
+            readers=identity.caller.principals if hidden else None,
         )
 
     found = await backend.run(tenant_id, identity.name, read)

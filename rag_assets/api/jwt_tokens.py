@@ -16,6 +16,7 @@ import jwt
 from rag_assets.api.identity import ROLES, Identity, Unauthenticated
 from rag_assets.api.jwt_keys import Keys
 from rag_assets.api.settings import JwtSettings
+from rag_assets.common.principals import RESERVED
 from rag_assets.retrieval.model import MAX_PRINCIPALS
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class JwtVerifier:
     def _identity(self, claims: Mapping[str, Any]) -> Identity:
         settings = self._settings
         [subject] = _names(claims["sub"])
-        if subject.startswith(GROUP):
+        if subject.startswith(GROUP) or subject in RESERVED:
             raise ValueError("a subject that would be taken for a group")
         role = claims.get(settings.role_claim, "member")
         if not isinstance(role, str) or role not in ROLES:

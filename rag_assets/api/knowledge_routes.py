@@ -14,7 +14,7 @@ from rag_assets.api.problems import documented
 from rag_assets.api.responses import Document, Documents, Status
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
-from rag_assets.tenants.profiles import configured_sources
+from rag_assets.tenants.profiles import configured_sources, profile_of
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
@@ -63,14 +63,19 @@ async def status(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Status:
-    """How far a tenant's index is behind its documents, as they were listed last."""
+    """How far a tenant's index is behind its documents, as they were listed last.
+
+    Of a workspace all but admins are told of the documents that they may read.
+    """
     tenant = request.state.tenant = identity.tenant(parameters.tenant)
 
     def read() -> Status:
         # Refuses a tenant that is gone, as a search does.
         record = backend.catalog.tenants.get(tenant)
         sources = [source["name"] for source in configured_sources(record.config)]
-        found = backend.catalog.freshness.of(tenant, sources)
+        admin = identity.role == "admin" or not profile_of(record.profile).tells_readers_alone
+        readers = None if admin else identity.caller.principals
+        found = backend.catalog.freshness.of(tenant, sources, readers=readers)
         return Status(**asdict(found), disabled=record.state != "ACTIVE")
 
     return await backend.run(tenant, identity.name, read)

@@ -14,6 +14,8 @@ from datetime import timedelta
 from weakref import WeakValueDictionary
 
 from rag_assets.api.identity import Identity, Unauthenticated
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.principals import RESERVED
 from rag_assets.retrieval.model import Role
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -41,7 +43,15 @@ def create_token(
         role: what it may do.
         principals: that it stands for.
         lifetime: time until it expires; None: until it is revoked.
+
+    Raises:
+        ConfigurationError: a principal is one that follows from a role.
     """
+    if RESERVED & {*principals}:
+        raise ConfigurationError(
+            f"no token is created for {' or '.join(sorted(RESERVED))}: a token's role makes it one",
+            hint="leave these names out, and choose the role",
+        )
     token = PREFIX + secrets.token_urlsafe(_BYTES)
     kept = catalog.service_tokens.add(
         ref,

@@ -46,3 +46,38 @@ class Settings:
     own: tuple[str, ...] = ()
     updated_at: datetime | None = None
     updated_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChange:
+    """What a change of a workspace's tree did.
+
+    Attributes:
+        scope: the access scope of what hangs on the page now.
+        documents: how many have another scope by it, or went with the page.
+    """
+
+    scope: str
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageAccess:
+    """Whether principals may read what hangs on a page.
+
+    Attributes:
+        readable: whether they may.
+        scope: the access scope of what hangs on the page.
+        by_page: the page whose readers they are among, or which takes the page out of the
+            knowledge; None where no page decides.
+        by_principal: the one that was granted it; None where none was.
+        reason: why, in words.
+    """
+
+    page_uuid: str
+    principals: tuple[str, ...]
+    readable: bool
+    scope: str
+    by_page: str | None
+    by_principal: str | None
+    reason: str

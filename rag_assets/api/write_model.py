@@ -201,7 +201,23 @@ class ReindexDocument(_Reindex):
     id: Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
 
 
-Reindex = Annotated[ReindexTenant | ReindexSource | ReindexDocument, Field(discriminator="scope")]
+class ReindexWorkspace(_Reindex):
+    """All records of a workspace, as `tenant`."""
+
+    scope: Literal["workspace"]
+
+
+class ReindexPage(_Reindex):
+    """A page of a workspace with its blocks, comments and files, or a database with its rows."""
+
+    scope: Literal["page", "database"]
+    id: Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=_PRINTABLE)]
+
+
+Reindex = Annotated[
+    ReindexTenant | ReindexWorkspace | ReindexSource | ReindexDocument | ReindexPage,
+    Field(discriminator="scope"),
+]
 
 
 def records_source(tenant: Tenant, wanted: str | None) -> SourceConfig:

@@ -24,6 +24,7 @@ from rag_assets.api.write_model import (
     RecordQuery,
     Reindex,
     ReindexDocument,
+    ReindexPage,
     ReindexSource,
     SourceId,
     SourceType,
@@ -166,6 +167,13 @@ def _reindexing(
                 raise UnknownDocument(
                     f"tenant {tenant_id!r} has no such document",
                     hint="take an id from the list of documents",
+                )
+        elif isinstance(body, ReindexPage):
+            documents = requests.request_page(known.ref, body.id, body.scope, by)
+            if not documents and backend.catalog.pages.find(tenant_id, body.id) is None:
+                raise UnknownDocument(
+                    f"tenant {tenant_id!r} has no such {body.scope}",
+                    hint="take the id that the application pushes it by",
                 )
         elif isinstance(body, ReindexSource):
             names = [source.name for source in tenant.sources]

@@ -49,7 +49,7 @@ def mcp(
         ),
     ] = None,
     role: Annotated[
-        Literal["admin", "member", "orchestrator"],
+        Literal["admin", "member", "guest", "orchestrator"],
         typer.Option(help="Role of the caller; some tenants answer orchestrators alone."),
     ] = "member",
 ) -> None:

@@ -35,6 +35,10 @@ def _question(
     prefer: Annotated[
         list[str] | None, typer.Option(help="Rank documents below this path higher.")
     ] = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PAGE", help="Workspaces: only this page and all below it."),
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only documents with this tag.")] = None,
     metadata: Annotated[
         list[str] | None,
@@ -92,6 +96,7 @@ def _question(
             "modified_before": before,
             "tags": tag or (),
             "metadata": _by_name(metadata or ()),
+            "within": within or (),
         },
         "caller": {"principals": principal or ()},
     }

@@ -17,11 +17,12 @@ app = typer.Typer(
 def create(
     tenant: TenantArgument,
     role: Annotated[
-        Literal["admin", "member", "orchestrator"], typer.Option(help="Role of the caller.")
+        Literal["admin", "member", "guest", "orchestrator"],
+        typer.Option(help="Role of the caller; guests read only what names them."),
     ] = "member",
     principal: Annotated[
         list[str] | None,
-        typer.Option(help="Principal of the caller; by default only public."),
+        typer.Option(help="Principal of the caller; by default none but its role's."),
     ] = None,
     days: Annotated[
         int | None, typer.Option(min=1, max=3_650, help="Days until it expires.")

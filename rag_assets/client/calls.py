@@ -51,7 +51,7 @@ class Call(Generic[T]):
     path: str
     answer: type[T]
     named: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, str | int | None] = field(default_factory=dict)
+    parameters: Mapping[str, str | int | Sequence[str] | None] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     file: FormFile | None = None
     lines: str | None = None

@@ -240,7 +240,12 @@ def delete_upload(upload_id: str, *, tenant: str | None = None) -> Call[Written]
 
 
 def reindex(
-    *, source: str | None = None, document: str | None = None, tenant: str | None = None
+    *,
+    source: str | None = None,
+    document: str | None = None,
+    page: str | None = None,
+    database: str | None = None,
+    tenant: str | None = None,
 ) -> Call[Reindexed]:
     """Have documents read, parsed and indexed anew, failed ones too. For admins.
 
@@ -248,15 +253,18 @@ def reindex(
 
     Args:
         source: all of this source, by its name.
-        document: only this one, by its id. Without either all of the tenant's.
+        document: only this one, by its id.
+        page: of a workspace, a page with its blocks, comments and files.
+        database: of a workspace, a database with its rows. Without any of these all of the
+            tenant's.
     """
-    if source is not None and document is not None:
-        raise TypeError("reindex() takes a source or a document, not both")
+    named = {"source": source, "document": document, "page": page, "database": database}
+    given = {scope: id_ for scope, id_ in named.items() if id_ is not None}
+    if len(given) > 1:
+        raise TypeError(f"reindex() takes one of {', '.join(named)}")
     body: dict[str, Any] = {"scope": "tenant"}
-    if source is not None:
-        body = {"scope": "source", "id": source}
-    if document is not None:
-        body = {"scope": "document", "id": document}
+    for scope, id_ in given.items():
+        body = {"scope": scope, "id": id_}
     return Call("POST", "/rag/reindex", Reindexed, body=_of(tenant, body), repeatable=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -106,10 +106,11 @@ class Knowledge:
     run_blocking: BlockingRunner | None = None
     masker: Masker | None = None
 
-    async def passages(self, query: str, top_k: int | None) -> str:
-        """The passages found, between markers."""
+    async def passages(self, query: str, top_k: int | None, within: Sequence[str] = ()) -> str:
+        """The passages found, between markers; of a workspace, within pages."""
         message = current_message()
-        request = SearchRequest.of(query=query, top_k=top_k, caller=message.caller)
+        filters = {"within": tuple(within)} if within else None
+        request = SearchRequest.of(query=query, top_k=top_k, filters=filters, caller=message.caller)
         answer = await self.search(message.tenant_id, request)
         return _DISABLED if answer.disabled else as_results(answer.hits)
 

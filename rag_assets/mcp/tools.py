@@ -51,8 +51,15 @@ def _search(knowledge: Knowledge) -> ToolFunction:
         top_k: Annotated[
             int | None, Field(ge=1, le=MAX_TOP_K, description="Passages at most.")
         ] = None,
+        within: Annotated[
+            list[str] | None,
+            Field(
+                max_length=100,
+                description="Of a workspace: only these pages, by their ids, and all below them.",
+            ),
+        ] = None,
     ) -> str:
-        return await knowledge.passages(query, top_k)
+        return await knowledge.passages(query, top_k, within or ())
 
     return rag_search
 

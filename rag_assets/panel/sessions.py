@@ -36,7 +36,8 @@ class Code:
 
 def holder_of(identity: Identity) -> Holder:
     """Whose session one is that begins by this identity's token."""
-    return Holder(identity.name, identity.principals, identity.token_id, identity.expires_at)
+    principals = identity.caller.principals
+    return Holder(identity.name, principals, identity.token_id, identity.expires_at)
 
 
 def new_code(catalog: Catalog, ref: TenantRef, holder: Holder) -> Code:

@@ -156,7 +156,11 @@ def _rescope(
     moved = [
         row.document_id
         for row in known
-        if row.access_scope != scope and row.status != "DELETED" and row.document_id not in settled
+        if row.access_scope != scope
+        and row.status != "DELETED"
+        and row.document_id not in settled
+        # Documents of pages have the scope that follows from the tree.
+        and row.page_uuid is None
     ]
     for batch in batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)

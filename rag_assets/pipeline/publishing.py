@@ -28,7 +28,7 @@ from rag_assets.pipeline.labelling import label_documents, relations_of_versions
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.publication import publish_when_complete
-from rag_assets.pipeline.scopes import move_scopes
+from rag_assets.pipeline.scopes import follow_moved_pages, move_scopes
 from rag_assets.pipeline.slices import Work, pending_count
 from rag_assets.pipeline.versions import Version, complete_versions, entries_of
 from rag_assets.storage.catalog.generations import Generation
@@ -101,6 +101,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     if mark is not None:
         keep_mark(ctx, mark)
     upserted, replaced = _publish(work.context, work, due)
+    follow_moved_pages(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_code else _MANY_DOCUMENTS):
         ctx.catalog.index.refresh_statistics()
     # A run for the build beside it may be the first after one that died before it published.

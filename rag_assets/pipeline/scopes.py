@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from rag_assets.common.batches import batched
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.slices import Work
+
+_PAGES = 5_000
 
 
 def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
@@ -33,3 +36,32 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
             generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
         )
     return moved
+
+
+def follow_moved_pages(ctx: TenantContext) -> int:
+    """Set the access scope of entries to that of their documents, whose pages were moved.
+
+    It comes after entries were written: those of a document that was read before its page was
+    moved have the former scope. A page that is moved once more meanwhile is left for the next run.
+
+    Returns:
+        the number of changed entries.
+    """
+    moved = ctx.catalog.pages.moved(ctx.ref.id)
+    if moved is None:
+        return 0
+    generations = [
+        generation
+        for generation in ctx.catalog.generations.live(ctx.ref.id)
+        if ctx.store.indexes.presence(index_of(generation)) == "present"
+    ]
+    changed = 0
+    for uuids in batched(moved.uuids, _PAGES):
+        scopes = ctx.catalog.pages.scopes_of_documents(ctx.ref.id, uuids)
+        for generation in generations:
+            changed += ctx.store.entries.set_scopes(
+                generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
+            )
+    ctx.guard()
+    ctx.catalog.pages.followed(ctx.ref, moved)
+    return changed

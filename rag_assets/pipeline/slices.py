@@ -10,6 +10,7 @@ from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_bu
 from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Slice
+from rag_assets.workspace.tree import EXCLUDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Work:
         context: the context in which stages work on it: that of its build.
         generation: the build that the documents go into.
         config_key: the key of their configuration.
-        documents: most urgent first; deleted ones left out.
+        documents: most urgent first; deleted and excluded ones left out.
         unlisted: why sources could not be listed when the run began.
         beside: whether the tenant's configuration asks for another build.
     """
@@ -170,5 +171,9 @@ def _planned(
 def _work(build: ActiveBuild, planned: Slice) -> Work:
     ctx = build.context
     documents = ctx.catalog.documents.find(ctx.ref.id, planned.document_ids)
-    living = tuple(document for document in documents if document.status != "DELETED")
+    living = tuple(
+        document
+        for document in documents
+        if document.status != "DELETED" and document.access_scope != EXCLUDED
+    )
     return Work(ctx, build.generation, planned.config_key, living, planned.unlisted, build.beside)

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
+from rag_assets.common.principals import principals_of
 from rag_assets.common.times import boundary_of
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import Location
@@ -27,7 +28,7 @@ from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
-Role: TypeAlias = Literal["admin", "member", "orchestrator"]
+Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator"]
 """What the holder of a token may do."""
 
 SkippableStep: TypeAlias = Literal["rerank"]
@@ -42,6 +43,8 @@ MAX_TOP_K = 100
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
+MAX_PAGES = 10_000
+"""Pages that a search may be narrowed to, those below the named ones included."""
 MAX_PATH = 999
 """What Elasticsearch takes as the beginning of a value, in units of UTF-16, less a slash."""
 
@@ -77,6 +80,7 @@ _Boundary = Annotated[
         mode="validation",
     ),
 ]
+_PageUuid = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
 _Values = Annotated[tuple[_Name | None, ...], Field(min_length=1, max_length=100)]
 _Metadata = Annotated[
     dict[_Name, _Name | _Values],
@@ -109,7 +113,8 @@ class Caller(_Model):
     """Who makes a request.
 
     Attributes:
-        principals: the names under which access may have been granted: a subject, its groups.
+        principals: the names under which access may have been granted: a subject, its groups, and
+            what its role adds: `members`, or `guests`.
         name: under which the events of the search are kept; grants nothing.
         role: of its token; None: the operator, or a program in the same process.
     """
@@ -117,6 +122,13 @@ class Caller(_Model):
     principals: _Principals = ()
     name: _Name | None = None
     role: Role | None = None
+
+    @model_validator(mode="after")
+    def _has_its_role(self) -> Self:
+        named = principals_of(self.role, self.principals)
+        if named != self.principals:
+            object.__setattr__(self, "principals", named)
+        return self
 
 
 class Filters(_Model):
@@ -133,6 +145,7 @@ class Filters(_Model):
         metadata: with these values: one for a key, or several of which it has one; null among
             them stands for a key without a value.
         without_metadata: with none of these values.
+        within: of a workspace: on one of these pages, or on a page below one; up to 10,000 pages.
     """
 
     documents: _Names = ()
@@ -143,6 +156,7 @@ class Filters(_Model):
     tags: _Names = ()
     metadata: _Metadata = {}
     without_metadata: _WithoutMetadata = {}
+    within: Annotated[tuple[_PageUuid, ...], Field(max_length=1_000)] = ()
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:

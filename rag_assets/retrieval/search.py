@@ -15,6 +15,7 @@ from rag_assets.billing.switched_off import guidelines_off
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import (
     IndexInconsistent,
+    InvalidRequest,
     RerankFault,
     ServiceUnavailable,
     UnknownTenant,
@@ -25,6 +26,7 @@ from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
+    MAX_PAGES,
     Caller,
     Clarification,
     Debug,
@@ -48,7 +50,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
-from rag_assets.storage.index.model import Owner
+from rag_assets.storage.index.model import NONE_MOVED, MovedPages, Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
@@ -127,6 +129,7 @@ class AsyncRetriever:
             RoleRefused: the caller's role may not ask this tenant.
             GuidelinesOff: its organization has its guidelines switched off.
             UnknownGeneration: the tenant has no such build.
+            InvalidRequest: it is narrowed to too many pages.
             NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
@@ -142,6 +145,7 @@ class AsyncRetriever:
             return SearchAnswer(disabled=True)
         if profile_of(config.profile).follows_guidelines and not tenant.rag_guidelines:
             raise guidelines_off(config.organization)
+        pages = await self._pages(tenant.ref, request, principals)
         masked = await self.masked(request.query)
         search = ResolvedSearch.of(config, request, masked, tenant.serving)
         if tenant.serving is None:
@@ -149,7 +153,7 @@ class AsyncRetriever:
         journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
             progress = self._begun(tenant, tenant.serving, search, principals, timings)
-            progress = replace(progress, patience=patience)
+            progress = replace(progress, patience=patience, pages=pages)
             with limited(patience.whole, _late):
                 progress = await self._run(progress, named=generation is not None)
             answer = _answer_of(progress)
@@ -246,6 +250,21 @@ class AsyncRetriever:
             return await reader.search_state(tenant_id, principals)
         return await reader.state_of_build(tenant_id, principals, generation)
 
+    async def _pages(
+        self, ref: TenantRef, request: SearchRequest, principals: tuple[str, ...]
+    ) -> tuple[str, ...] | None:
+        """The pages that a request is narrowed to; None: any."""
+        named = request.filters.within
+        if not named:
+            return None
+        reader = self._services.reader
+        found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
+        if len(found) > MAX_PAGES:
+            raise InvalidRequest(
+                f"filters.within: more than {MAX_PAGES:,} pages", hint="name pages further below"
+            )
+        return tuple(found)
+
     async def _run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
         """Search a build; if it was discarded meanwhile, search the one that answers by now.
 
@@ -265,7 +284,8 @@ class AsyncRetriever:
         if is_same and serving is not None and serving.number != progress.serving.number:
             search = progress.search.in_build(serving)
             begun = self._begun(tenant, serving, search, progress.principals, progress.timings)
-            return await self._run(replace(begun, patience=progress.patience), named=False)
+            begun = replace(begun, patience=progress.patience, pages=progress.pages)
+            return await self._run(begun, named=False)
         if lost is not None:
             raise lost
         return found
@@ -284,6 +304,7 @@ class AsyncRetriever:
         timings: Timings,
     ) -> SearchProgress:
         ref, caller = tenant.ref, search.request.caller
+        scopes = self.policy.scopes(caller, tenant.scopes)
         return SearchProgress(
             search=search,
             ref=ref,
@@ -291,7 +312,8 @@ class AsyncRetriever:
             owner=Owner(ref.id, ref.incarnation, serving.number, serving.digest_key),
             caller=caller,
             principals=principals,
-            scopes=self.policy.scopes(caller, tenant.scopes),
+            scopes=scopes,
+            moved=_moved(tenant.moved, scopes),
             timings=timings,
         )
 
@@ -337,6 +359,16 @@ def _answer_of(progress: SearchProgress) -> SearchAnswer:
             degraded=degraded,
             paths=progress.walked.paths[:_SHOWN_PATHS] if progress.walked else (),
         ),
+    )
+
+
+def _moved(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
+    """Which of the pages that have just been moved may be read, by the scope that each has now."""
+    if not scopes:
+        return NONE_MOVED
+    return MovedPages(
+        tuple(uuid for uuid, scope in scopes.items() if scope in readable),
+        tuple(uuid for uuid, scope in scopes.items() if scope not in readable),
     )
 
 

@@ -18,7 +18,7 @@ from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.index.model import Candidate, Owner
+from rag_assets.storage.index.model import Candidate, MovedPages, Owner
 
 RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
 
@@ -102,6 +102,8 @@ class SearchProgress:
         caller: who makes the request.
         principals: whose grants count for the caller.
         scopes: that searches of the index are filtered by.
+        moved: pages for which the scopes of entries do not count by now.
+        pages: that the request is narrowed to, of those that the caller may read; None: any.
         timings: durations of the parts of this search.
         patience: how long its parts may take.
         whole: whether rankings are fetched whole; else their first candidates may be enough.
@@ -131,6 +133,7 @@ class SearchProgress:
     caller: Caller
     principals: tuple[str, ...]
     scopes: frozenset[str]
+    moved: MovedPages
     timings: Timings
     patience: Patience = NO_LIMITS
     whole: bool = True
@@ -147,6 +150,7 @@ class SearchProgress:
     reranking: Reranking | None = None
     hits: Sequence[Hit] | None = None
     walked: Walked | None = None
+    pages: tuple[str, ...] | None = None
     replaced: frozenset[tuple[str, str, str]] = frozenset()
     recalls: int = 0
     reads: int = 0

@@ -41,6 +41,8 @@ class Profile:
         sources_of_all: sources that each of its tenants has besides its own, as in tenants.yaml.
         derives_documents: whether routes and tables are derived of what each source's files state.
         records_runs: whether what runs of agents did is kept beside each source's files.
+        tells_readers_alone: whether nothing is told of a document but to its readers: not by an
+            event to its tenant's admins, not by a number to anybody else.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -57,6 +59,7 @@ class Profile:
     derives_documents: bool = False
     records_runs: bool = False
     follows_guidelines: bool = False
+    tells_readers_alone: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:
         """The cosine below which a hit is left out; None for no threshold.

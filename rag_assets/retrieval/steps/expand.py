@@ -49,7 +49,11 @@ class Expand:
         with progress.timings.part("walk"):
             best = [*fuse([[c.id for c in one.candidates] for one in progress.rankings])][:_SEEDS]
             entries = await self._searcher.entries(
-                progress.serving.index_name, progress.owner, best, progress.scopes, None
+                progress.serving.index_name,
+                progress.owner,
+                best,
+                progress.scopes,
+                moved=progress.moved,
             )
             view = self._walker.view(progress.ref.id, progress.serving.number, progress.caller)
             read = [entries[id_] for id_ in best if id_ in entries]

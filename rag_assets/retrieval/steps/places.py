@@ -49,7 +49,7 @@ async def found_places(
     wanted = RankingRequest(
         Places(tuple(places)),
         _MOST_CANDIDATES,
-        entry_filter_of(progress.search, progress.scopes),
+        entry_filter_of(progress),
     )
     index, owner = progress.serving.index_name, progress.owner
     [candidates] = await searcher.rankings(index, owner, [wanted])

@@ -83,6 +83,7 @@ class Read:
             [distinct.id for distinct in order],
             progress.scopes,
             None if is_scored else progress.vector,
+            moved=progress.moved,
         )
 
     async def _report(self, progress: SearchProgress) -> None:

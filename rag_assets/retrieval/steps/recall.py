@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import ProviderUnavailable
 from rag_assets.retrieval.patience import limited
-from rag_assets.retrieval.resolved_search import ResolvedSearch, within
+from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
@@ -112,7 +112,7 @@ def _queries(progress: SearchProgress) -> list[_Query]:
 
 def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     """The filters of the request, and once more with the paths whose hits rank higher."""
-    wide = entry_filter_of(progress.search, progress.scopes)
+    wide = entry_filter_of(progress)
     filters = progress.search.request.filters.paths
     preferred = progress.search.request.must_include_paths
     if not preferred:
@@ -125,11 +125,14 @@ def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
     return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
 
 
-def entry_filter_of(search: ResolvedSearch, scopes: frozenset[str]) -> EntryFilter:
+def entry_filter_of(progress: SearchProgress) -> EntryFilter:
     """What an entry must be for a search."""
-    request, filters = search.request, search.request.filters
+    request = progress.search.request
+    filters = request.filters
     return EntryFilter(
-        scopes=scopes,
+        scopes=progress.scopes,
+        moved=progress.moved,
+        pages=progress.pages,
         source_types=request.source_types,
         without_source_types=() if request.include_run_summaries else _OF_RUNS,
         documents=filters.documents,

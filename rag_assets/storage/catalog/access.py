@@ -7,15 +7,38 @@ changes one row here and takes effect with the next search.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, delete, exists, or_, select
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    Select,
+    Text,
+    all_,
+    and_,
+    cast,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.principals import GUESTS
 from rag_assets.storage.catalog.database import Database, TenantRef, Texts, among
 from rag_assets.storage.catalog.tables import access_scopes
+from rag_assets.storage.catalog.tree_tables import scope_ancestors
+from rag_assets.workspace.tree import EXCLUDED, NOBODY
 
 PUBLIC = "public"
-"""The scope that needs no grant: everyone who may search the tenant reads it."""
+"""The scope that needs no grant: everyone who may search the tenant reads it, but for guests."""
+UNGRANTED = frozenset({NOBODY, EXCLUDED})
+"""Scopes that nobody reads."""
 
 
 class AccessTable:
@@ -25,7 +48,20 @@ class AccessTable:
         self._database = database
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
-        """Grant a scope to these principals, in addition to its present readers."""
+        """Grant a scope to these principals, in addition to its present readers.
+
+        Raises:
+            ConfigurationError: nobody may be granted the scope, or one of them is no reader.
+        """
+        if scope in UNGRANTED:
+            raise ConfigurationError(
+                f"the scope {scope} is read by nobody", hint="grant the page that it is about"
+            )
+        if GUESTS in (principals := {*principals}):
+            raise ConfigurationError(
+                "guests read only what names them: they are no reader of their own",
+                hint="grant it to a guest's name, or to a group as group:NAME",
+            )
         rows = [
             {"tenant": ref.id, "scope": scope, "principal": principal}
             for principal in sorted(set(principals))
@@ -45,13 +81,15 @@ class AccessTable:
                 )
             ).rowcount
 
-    def grants(self, tenant_id: str) -> dict[str, list[str]]:
-        """The principals of each granted scope, sorted."""
+    def grants(self, tenant_id: str, scopes: Collection[str] | None = None) -> dict[str, list[str]]:
+        """The principals of each granted scope, sorted; of all scopes, or of these."""
         query = (
             select(access_scopes.c.scope, access_scopes.c.principal)
             .where(access_scopes.c.tenant == tenant_id)
             .order_by(access_scopes.c.scope, access_scopes.c.principal)
         )
+        if scopes is not None:
+            query = query.where(among(access_scopes.c.scope, [*scopes]))
         found: dict[str, list[str]] = {}
         with self._database.begin() as connection:
             for scope, principal in connection.execute(query):
@@ -59,11 +97,66 @@ class AccessTable:
         return found
 
 
-def is_readable(table: FromClause, principals: Texts) -> ColumnElement[bool]:
-    """The condition that one of these principals may read a row's access_scope."""
+def is_readable(
+    table: FromClause, principals: Texts, *, column: str = "access_scope"
+) -> ColumnElement[bool]:
+    """The condition that one of these principals may read a row's access scope.
+
+    A scope is read by those whom it is granted to, and by the readers of the scopes that it
+    inherits from.
+
+    Args:
+        table: with a tenant.
+        principals: in whose name is asked.
+        column: that has the scope.
+    """
+    scope = table.c[column]
     granted = exists().where(
         access_scopes.c.tenant == table.c.tenant,
-        access_scopes.c.scope == table.c.access_scope,
+        access_scopes.c.scope == scope,
         among(access_scopes.c.principal, principals),
     )
-    return or_(table.c.access_scope == PUBLIC, granted)
+    inherited = exists().where(
+        scope_ancestors.c.tenant == table.c.tenant,
+        scope_ancestors.c.scope == scope,
+        access_scopes.c.tenant == scope_ancestors.c.tenant,
+        access_scopes.c.scope == scope_ancestors.c.ancestor,
+        among(access_scopes.c.principal, principals),
+    )
+    public = and_(scope == PUBLIC, literal(GUESTS) != all_(_array(principals)))
+    return or_(public, granted, inherited)
+
+
+def readable_scopes(tenant: ColumnElement[str], principals: Texts) -> Select[Any]:
+    """All scopes of a tenant that one of these principals may read, as one array.
+
+    The public one is not among them.
+    """
+    direct = select(access_scopes.c.scope).where(
+        access_scopes.c.tenant == tenant, among(access_scopes.c.principal, principals)
+    )
+    inherited = (
+        select(scope_ancestors.c.scope)
+        .select_from(access_scopes)
+        .join(
+            scope_ancestors,
+            and_(
+                scope_ancestors.c.tenant == access_scopes.c.tenant,
+                scope_ancestors.c.ancestor == access_scopes.c.scope,
+            ),
+        )
+        .where(access_scopes.c.tenant == tenant, among(access_scopes.c.principal, principals))
+    )
+    found = direct.union(inherited).subquery()
+    return select(func.array_agg(found.c.scope))
+
+
+def reads_public(principals: Collection[str]) -> bool:
+    """Whether who asks by these names reads what is public."""
+    return GUESTS not in principals
+
+
+def _array(principals: Texts) -> ColumnElement[Any]:
+    if isinstance(principals, BindParameter):
+        return cast(principals, ARRAY(Text))
+    return literal(list(principals), ARRAY(Text))

@@ -26,6 +26,7 @@ from rag_assets.storage.catalog.migrate import migrate
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
 from rag_assets.storage.catalog.pace import PaceTable
+from rag_assets.storage.catalog.pages import PageTable
 from rag_assets.storage.catalog.panel_sessions import PanelSessionTable
 from rag_assets.storage.catalog.pins import PinTable
 from rag_assets.storage.catalog.probes import ProbeTable
@@ -63,7 +64,7 @@ class Catalog:
         self.database = database
         self.tenants = TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
-        self.access = AccessTable(database)
+        self.access, self.pages = AccessTable(database), PageTable(database)
         self.documents = DocumentTable(database)
         self.kinds = KindTable(database)
         self.relations = RelationQuery(database)

@@ -64,15 +64,17 @@ class DocumentChange:
         content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.identity}"
         # Included only if there is one, so that keys of documents without a title do not change.
         title = [] if self.said_title is None else [self.said_title]
-        # The id never changes for one document; the page may.
+        # The id never changes for one document; the page may. Whoever reads the page reads the
+        # document: a page that is moved changes no key, and nothing is written anew.
         page = [] if self.page_uuid is None else [["page", self.page_uuid]]
+        scope = self.access_scope if self.page_uuid is None else None
         return key_of(
             "document",
             content,
             stamp(self.modified_at),
             self.media_type,
             self.uri,
-            self.access_scope,
+            scope,
             list(self.tags),
             dict(self.metadata),
             *title,
@@ -93,6 +95,7 @@ class CatalogDocument:
     access_scope: str
     status: Status
     error_message: str | None
+    page_uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from rag_assets.storage.catalog.document_rows import (
     row_of,
 )
 from rag_assets.storage.catalog.holds import is_held
+from rag_assets.storage.catalog.page_rows import with_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
 from rag_assets.storage.catalog.tables import document_index, documents, tombstones
 
@@ -44,6 +45,7 @@ class DocumentTable:
                 table.access_scope,
                 table.status,
                 table.error_message,
+                table.page_uuid,
             ),
         ).where(table.tenant == tenant_id, table.source == source)
         with self._database.begin() as connection:
@@ -65,7 +67,8 @@ class DocumentTable:
         statement = record_statement()
         for batch in batched(changes, _BATCH):
             with self._database.begin_for(ref) as connection:
-                rows = [row_of(ref, c, lane) for c in not_superseded(connection, ref, batch)]
+                current = not_superseded(connection, ref, batch)
+                rows = [row_of(ref, c, lane) for c in with_scopes(connection, ref, current)]
                 if rows:
                     connection.execute(statement, rows)
 

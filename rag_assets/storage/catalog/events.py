@@ -11,19 +11,24 @@ from typing import Any, Literal
 
 from sqlalchemy import (
     ARRAY,
+    ColumnElement,
     DateTime,
     Insert,
+    Row,
     Text,
     bindparam,
     cast,
     delete,
     func,
     insert,
+    or_,
     select,
+    true,
 )
 
+from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.tables import events
+from rag_assets.storage.catalog.tables import documents, events
 
 EventKind = Literal[
     "document_indexed",
@@ -55,6 +60,10 @@ EventKind = Literal[
     "paused_for_input",
 ]
 
+
+_TOLD_ANYWAY: EventKind = "secret_dropped"
+_NAME = "uri"
+"""The key of a payload that names a document."""
 
 SEARCHES: tuple[EventKind, ...] = (
     *("rag_search_started", "rag_search_completed"),
@@ -151,6 +160,7 @@ class EventTable:
         caller: str | None = None,
         before: int | None = None,
         limit: int,
+        readers: Collection[str] | None = None,
     ) -> list[Event]:
         """A page of a tenant's events, the newest first.
 
@@ -160,8 +170,13 @@ class EventTable:
             caller: only events of this caller's searches.
             before: only events older than the one with this id.
             limit: the most events to return.
+            readers: principals, one of which may read every document that an event names; None:
+                any. Of other documents only dropped credentials are told, without their address.
         """
-        query = select(events).where(events.c.tenant == tenant_id)
+        visible = true() if readers is None else _may_be_told(tenant_id, readers)
+        query = select(events, visible.label("visible")).where(
+            events.c.tenant == tenant_id, or_(visible, events.c.kind == _TOLD_ANYWAY)
+        )
         if kinds is not None:
             query = query.where(among(events.c.kind, kinds))
         if caller is not None:
@@ -170,7 +185,7 @@ class EventTable:
             query = query.where(events.c.id < before)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
-            return [Event(row.id, row.kind, row.at, row.payload) for row in rows]
+            return [_event(row, visible=row.visible) for row in rows]
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """The tenants with an event of a kind since another event, of any tenant.
@@ -199,3 +214,19 @@ class EventTable:
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
             return [Event(row.id, row.kind, row.at, row.payload) for row in rows]
+
+
+def _may_be_told(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
+    """The condition that an event names no document but one that a principal may read."""
+    readable = select(documents.c.uri).where(
+        documents.c.tenant == tenant_id, is_readable(documents, readers)
+    )
+    named = events.c.payload[_NAME].astext
+    return or_(named.is_(None), named.in_(readable))
+
+
+def _event(row: Row[Any], *, visible: bool) -> Event:
+    payload = row.payload
+    if not visible:
+        payload = {name: value for name, value in payload.items() if name != _NAME}
+    return Event(row.id, row.kind, row.at, payload)

@@ -6,10 +6,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, exists, func, literal, or_, select
 
+from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, among
-from rag_assets.storage.catalog.index_rows import is_behind_source, same_document
+from rag_assets.storage.catalog.index_rows import (
+    has_left,
+    is_behind_source,
+    is_excluded,
+    same_document,
+)
 from rag_assets.storage.catalog.tables import document_index, documents, serving, source_records
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
 from rag_assets.storage.catalog.upload_tables import uploads
@@ -39,37 +45,48 @@ class FreshnessQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str, sources: Collection[str]) -> Freshness:
+    def of(
+        self,
+        tenant_id: str,
+        sources: Collection[str],
+        *,
+        readers: Collection[str] | None = None,
+    ) -> Freshness:
         """A tenant's freshness, in one query.
 
         Args:
             tenant_id: the tenant.
             sources: names of its sources; records of a removed source are not counted.
+            readers: principals: only documents that one of them may read are counted, so that
+                nothing is told of others; None: all.
         """
         held, listed = document_index.c, documents.c
         is_serving = and_(
             serving.c.tenant == listed.tenant,
             serving.c.generation == held.generation,
         )
-        deleted = listed.status == "DELETED"
+        left = has_left()
         indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
         waits = or_(
-            listed.status == "PROCESSING",
-            and_(deleted, held.document_id.is_not(None)),
+            and_(listed.status == "PROCESSING", ~is_excluded()),
+            and_(left, held.document_id.is_not(None)),
             is_pushed_again(),
         )
         document_count = func.count(listed.document_id.distinct())
+        # Who reads what was never listed is not known yet.
+        unlisted = literal(0) if readers is not None else _never_listed(tenant_id, sources)
+        told = () if readers is None else (is_readable(documents, readers),)
         query = (
             select(
-                func.coalesce(func.sum(held.chunk_count).filter(indexed, ~deleted), 0),
-                document_count.filter(indexed, ~deleted, is_behind_source()),
+                func.coalesce(func.sum(held.chunk_count).filter(indexed, ~left), 0),
+                document_count.filter(indexed, ~left, is_behind_source()),
                 func.max(case((indexed, held.indexed_at))),
-                document_count.filter(waits) + _never_listed(tenant_id, sources),
+                document_count.filter(waits) + unlisted,
             )
             .select_from(documents)
             .outerjoin(document_index, same_document())
             .outerjoin(serving, is_serving)
-            .where(listed.tenant == tenant_id)
+            .where(listed.tenant == tenant_id, *told)
         )
         with self._database.begin() as connection:
             chunks, stale, last, waiting = connection.execute(query).one()

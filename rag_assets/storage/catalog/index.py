@@ -20,7 +20,9 @@ from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.catalog.index_rows import (
     HeldVersion,
     IndexedVersion,
+    has_left,
     is_behind,
+    is_excluded,
     is_pending,
     is_pending_beside,
     mark_ready_statement,
@@ -33,6 +35,7 @@ from rag_assets.storage.catalog.index_rows import (
     withhold_statement,
 )
 from rag_assets.storage.catalog.marks import next_mark
+from rag_assets.storage.catalog.page_rows import is_moved
 from rag_assets.storage.catalog.relation_rows import record_relations
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
@@ -114,7 +117,7 @@ class IndexTable:
             .select_from(with_index(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                or_(is_pending(config_key), and_(retried, is_behind(config_key))),
+                or_(is_pending(config_key), and_(retried, is_behind(config_key), ~is_excluded())),
             )
         )
         with self._database.begin() as connection:
@@ -139,11 +142,11 @@ class IndexTable:
             return int(connection.scalar(query) or 0)
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
-        """Deleted documents that a generation may still hold, by generation."""
+        """Deleted and excluded documents that a generation may still hold, by generation."""
         query = (
             select(document_index.c.generation, document_index.c.document_id)
             .join(documents, same_document())
-            .where(documents.c.tenant == tenant_id, documents.c.status == "DELETED")
+            .where(documents.c.tenant == tenant_id, has_left())
             .order_by(document_index.c.generation)
         )
         found: dict[int, list[str]] = {}
@@ -195,7 +198,7 @@ class IndexTable:
     ) -> int | None:
         """Make these versions the ones that searches return, in one transaction.
 
-        Documents that were deleted in the meantime are left out.
+        Documents that were deleted or excluded in the meantime are left out.
 
         Args:
             ref, generation: the build.
@@ -209,10 +212,10 @@ class IndexTable:
         """
         if not versions:
             return None
-        deleted = select(documents.c.document_id).where(
+        left = select(documents.c.document_id).where(
             documents.c.tenant == ref.id,
             among(documents.c.document_id, [version.document_id for version in versions]),
-            documents.c.status == "DELETED",
+            has_left(),
         )
         new = upsert(document_index)
         tokens = func.coalesce(new.excluded.token_count, document_index.c.token_count)
@@ -230,8 +233,8 @@ class IndexTable:
         )
         with self._database.begin_for(ref) as connection:
             commit = next_mark(connection, ref)
-            deleted_ids = set(connection.scalars(deleted))
-            versions = [version for version in versions if version.document_id not in deleted_ids]
+            left_ids = set(connection.scalars(left))
+            versions = [version for version in versions if version.document_id not in left_ids]
             if not versions:
                 return commit.mark
             connection.execute(
@@ -372,7 +375,7 @@ class IndexTable:
             tenant_id,
             generation,
             *(held.document_id, held.indexed_key, held.chunk_count),
-            case((~is_pushed_again(), documents.c.access_scope)),
+            case((~or_(is_pushed_again(), is_moved(documents)), documents.c.access_scope)),
         ).order_by(held.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):

@@ -29,6 +29,7 @@ from rag_assets.storage.catalog.database import TenantRef, Texts, among
 from rag_assets.storage.catalog.retention import embedded_values
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
+from rag_assets.workspace.tree import EXCLUDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class HeldVersion:
     """What the index should hold of one document.
 
     Attributes:
-        access_scope: of its entries; None while a record that was pushed again waits for its sync,
-            because the catalog may already have the new scope.
+        access_scope: of its entries; None while a record that was pushed again, or whose page was
+            moved, waits for its sync, because the catalog may already have the new scope.
     """
 
     document_id: str
@@ -149,6 +150,7 @@ def returnable(
             of_generation(tenant_id, generation),
             document_index.c.indexed_key.is_not(None),
             documents.c.status != "DELETED",
+            ~is_excluded(),
         )
     )
 
@@ -197,6 +199,19 @@ def valid_versions(
     )
 
 
+def is_excluded() -> ColumnElement[bool]:
+    """The condition that a document's page takes it out of the knowledge.
+
+    It is not indexed, and leaves builds; its texts and vectors stay in the lake for its return.
+    """
+    return documents.c.access_scope == EXCLUDED
+
+
+def has_left() -> ColumnElement[bool]:
+    """The condition that no build may hold entries of the document."""
+    return or_(documents.c.status == "DELETED", is_excluded())
+
+
 def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     """The condition that the indexed version is missing or was built from other inputs."""
     held = document_index.c
@@ -229,6 +244,7 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     # A change that was reverted leaves the right version in the index and the status PROCESSING.
     return and_(
         documents.c.status != "DELETED",
+        ~is_excluded(),
         or_(is_behind(config_key), documents.c.status == "PROCESSING"),
         ~func.coalesce(waits, False),
     )
@@ -250,6 +266,7 @@ def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[boo
     )
     return and_(
         listed.status != "DELETED",
+        ~is_excluded(),
         is_behind(config_key),
         ~func.coalesce(waits, False),
         ~func.coalesce(unreadable, False),

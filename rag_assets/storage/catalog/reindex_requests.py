@@ -44,6 +44,11 @@ class ReindexRequestTable:
         scope = {"scope": "document", "id": document_id, "by": by}
         return self._request(ref, scope, documents.c.document_id == document_id)
 
+    def request_page(self, ref: TenantRef, uuid: str, kind: str, by: str) -> int:
+        """Reindex all documents that hang on a page or a database of a workspace."""
+        scope = {"scope": kind, "id": uuid, "by": by}
+        return self._request(ref, scope, documents.c.page_uuid == uuid)
+
     def _request(
         self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
     ) -> int:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, Select, Text, bindparam, cast, func, select
 
 from rag_assets.common.errors import UnknownGeneration
-from rag_assets.storage.catalog.access import PUBLIC
-from rag_assets.storage.catalog.database import Database, TenantRef, among, texts_parameter
+from rag_assets.storage.catalog.access import PUBLIC, readable_scopes, reads_public
+from rag_assets.storage.catalog.database import Database, TenantRef, texts_parameter
 from rag_assets.storage.catalog.generations import Generation, generation_of
 from rag_assets.storage.catalog.index_rows import (
     ReadableVersion,
     readable_by_document,
     readable_versions,
 )
+from rag_assets.storage.catalog.page_rows import readable_within
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
-from rag_assets.storage.catalog.tables import access_scopes, generations, organizations, serving
+from rag_assets.storage.catalog.tables import generations, organizations, serving
 from rag_assets.storage.catalog.tables import tenants as tenants_table
 from rag_assets.storage.catalog.tenants import State, unknown_tenant
+from rag_assets.storage.catalog.tree_tables import pages
 
 _CONNECTIONS = 8
 
@@ -34,7 +36,10 @@ class SearchState:
         config: its configuration as JSON: equal text is equal configuration.
         serving: the generation that answers: the serving one, None before the first is complete;
             or the one that was named.
-        scopes: all access scopes that the caller may read, including the public one.
+        scopes: all access scopes that the caller may read, the public one included unless the
+            caller is a guest.
+        moved: pages whose entries may have another scope than their documents by now, each with
+            that of its documents.
         rag_guidelines: whether the tenant's organization has its guidelines switched on.
     """
 
@@ -43,6 +48,7 @@ class SearchState:
     config: str
     serving: Generation | None
     scopes: frozenset[str]
+    moved: Mapping[str, str] = field(default_factory=dict)
     rag_guidelines: bool = False
 
 
@@ -62,6 +68,10 @@ class SearchStateReader:
         named = bindparam("generation", type_=Integer)
         self._named_state = Statement.of(_search_state_statement(named))
         self._readable = Statement.of(_readable_statement())
+        within = readable_within(
+            bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
+        )
+        self._within = Statement.of(within.limit(bindparam("limit", type_=Integer)))
 
     async def search_state(self, tenant_id: str, principals: Collection[str]) -> SearchState:
         """A tenant, its serving generation and the readable scopes, all at one moment.
@@ -110,7 +120,8 @@ class SearchStateReader:
             row.tenant_state,
             row.config,
             None if row.generation is None else generation_of(row),
-            frozenset({PUBLIC, *(row.scopes or ())}),
+            frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
+            dict(row.moved or ()),
             bool(row.rag_guidelines),
         )
 
@@ -137,6 +148,24 @@ class SearchStateReader:
         )
         return readable_by_document(rows)
 
+    async def pages_within(
+        self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
+    ) -> list[str]:
+        """Pages and all below them, as far as one of these principals may read them.
+
+        Args:
+            tenant_id: the tenant.
+            uuids: of the pages.
+            principals: the caller's.
+            most: pages to return; where there are more, they are `most + 1`.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        given = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
+        rows = await self._statements.rows(self._within, {**given, "limit": most + 1})
+        return [row.uuid for row in rows]
+
     async def close(self) -> None:
         """Close the connections, in the event loop that opened them."""
         await self._statements.close()
@@ -144,12 +173,10 @@ class SearchStateReader:
 
 def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
     tenant = tenants_table.c
-    scopes = (
-        select(func.array_agg(access_scopes.c.scope.distinct()))
-        .where(
-            access_scopes.c.tenant == tenant.id,
-            among(access_scopes.c.principal, texts_parameter("principals")),
-        )
+    scopes = readable_scopes(tenant.id, texts_parameter("principals")).scalar_subquery()
+    moved = (
+        select(func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
+        .where(pages.c.tenant == tenant.id, pages.c.moved.is_not(None))
         .scalar_subquery()
     )
     return (
@@ -159,6 +186,7 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             cast(tenant.config, Text).label("config"),
             generations,
             scopes.label("scopes"),
+            moved.label("moved"),
             organizations.c.rag_guidelines,
         )
         .select_from(tenants_table)

@@ -44,7 +44,7 @@ class ServiceToken:
 
     token_id: str
     tenant: str
-    role: Literal["admin", "member", "orchestrator"]
+    role: Literal["admin", "member", "guest", "orchestrator"]
     principals: tuple[str, ...]
     created_at: datetime
     expires_at: datetime | None

@@ -28,9 +28,15 @@ from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.documents import must_be_read_again
 from rag_assets.storage.catalog.erasure_tables import erasures, holds
 from rag_assets.storage.catalog.holds import is_held
-from rag_assets.storage.catalog.index_rows import is_pending, is_pending_beside, same_document
+from rag_assets.storage.catalog.index_rows import (
+    has_left,
+    is_pending,
+    is_pending_beside,
+    same_document,
+)
 from rag_assets.storage.catalog.retention import age_counts_from
 from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.storage.catalog.tree_tables import pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,8 @@ class WorkLeft:
     Attributes:
         pending: documents whose entries are not the desired ones and may be tried now, counted
             in each build.
-        removals: deleted documents that a generation may still hold, counted in each, and erasures
-            that are not ended.
+        removals: deleted and excluded documents that a generation may still hold, counted in each,
+            erasures that are not ended, and pages whose entries have to follow their documents.
         partly_replaced: documents that may have entries of several versions, likewise.
         read_again: documents that must be read again, by source.
         oldest: by source and source type, from when the age of the oldest document counts that is
@@ -152,11 +158,14 @@ def _removals(tenant_ids: Sequence[str]) -> Select[Any]:
     held = (
         select(documents.c.tenant)
         .join(document_index, same_document())
-        .where(among(documents.c.tenant, tenant_ids), documents.c.status == "DELETED")
+        .where(among(documents.c.tenant, tenant_ids), has_left())
     )
     begun = select(erasures.c.tenant).where(among(erasures.c.tenant, tenant_ids))
-    both = held.union_all(begun).subquery()
-    return select(both.c.tenant, func.count().label("documents")).group_by(both.c.tenant)
+    moved = select(pages.c.tenant).where(
+        among(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
+    )
+    every = held.union_all(begun, moved).subquery()
+    return select(every.c.tenant, func.count().label("documents")).group_by(every.c.tenant)
 
 
 def _partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:

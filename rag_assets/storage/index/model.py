@@ -154,11 +154,29 @@ def is_within(uri: str, path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedPages:
+    """Pages whose entries may have another access scope than their documents by now.
+
+    Attributes:
+        readable: that may be read, whatever scope their entries have.
+        unreadable: that may not.
+    """
+
+    readable: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+NONE_MOVED = MovedPages()
+
+
+@dataclass(frozen=True, slots=True)
 class EntryFilter:
     """The entries of a generation that a search may find; an empty attribute filters nothing.
 
     Attributes:
         scopes: access scopes, one of which an entry must have; None: any.
+        moved: pages for which the scopes of entries do not count.
+        pages: one of which it must hang on; None: any, or none.
         source_types, sources, documents: one of which it must belong to.
         without_source_types: none of which it may belong to.
         paths: one of which its document must be within; see is_within.
@@ -171,6 +189,8 @@ class EntryFilter:
     """
 
     scopes: frozenset[str] | None = None
+    moved: MovedPages = NONE_MOVED
+    pages: tuple[str, ...] | None = None
     source_types: tuple[str, ...] = ()
     without_source_types: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

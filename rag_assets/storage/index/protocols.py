@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index.model import (
+    NONE_MOVED,
     Candidate,
     Entry,
     EntryVector,
     IndexRef,
     IndexSpec,
+    MovedPages,
     Owner,
     Placement,
     Presence,
@@ -184,6 +186,8 @@ class EntrySearcher(Protocol):
         ids: Sequence[str],
         scopes: Collection[str],
         vector: npt.NDArray[np.float32] | None = None,
+        *,
+        moved: MovedPages = NONE_MOVED,
     ) -> dict[str, StoredEntry]:
         """Those of these entries that exist and have one of these access scopes, by id.
 
@@ -192,6 +196,7 @@ class EntrySearcher(Protocol):
             ids: of entries.
             scopes: that may be read.
             vector: to compute cosines with; None computes none.
+            moved: pages for which the scopes of entries do not count.
 
         Raises:
             IndexInconsistent: see rankings().

@@ -12,7 +12,12 @@ SYSTEM = System(
             "chunker": {"chunker": "heading", "max_tokens": 1200, "overlap": 150},
             "chunkers": [{"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}],
             "retrieval": {"top_k": 8, "mode": "hybrid"},
-        }
+        },
+        tells_readers_alone=True,
     ),
-    routers={"/rag/settings": f"{_HERE}.setting_routes:router"},
+    commands={"workspace": f"{_HERE}.commands:app"},
+    routers={
+        "/rag/settings": f"{_HERE}.setting_routes:router",
+        "/rag/tree": f"{_HERE}.tree_routes:router",
+    },
 )

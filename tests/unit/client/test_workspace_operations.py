@@ -8,10 +8,29 @@ from pydantic import TypeAdapter
 
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
-from rag_assets.api.workspace_responses import Settings
+from rag_assets.api.workspace_responses import PageAccess, Settings, TreeChange
 from rag_assets.client import workspace_operations
 from rag_assets.systems.workspace.setting_routes import router
 from rag_assets.systems.workspace.settings import SettingsDraft
+from rag_assets.systems.workspace.tree_routes import router as tree_router
+
+
+def test_the_tree_is_changed_as_it_is_described() -> None:
+    described = build_app(cast("Backend", None), routers=[tree_router]).openapi()
+    schemas: dict[str, Any] = described["components"]["schemas"]
+    for call, answer in (
+        (workspace_operations.put_page("a", tenant="acme"), TreeChange),
+        (workspace_operations.delete_page("a", tenant="acme"), TreeChange),
+        (workspace_operations.page_access("a", ["ada"], tenant="acme"), PageAccess),
+    ):
+        theirs = described["paths"][call.path][call.method.lower()]
+        named = {one["name"] for one in theirs["parameters"] if one["in"] == "query"}
+        assert named == set(call.parameters)
+        assert set(schemas[answer.__name__]["properties"]) == set(
+            TypeAdapter(answer).json_schema()["properties"]
+        )
+    put = workspace_operations.put_page("a")
+    assert set(schemas["PageDraft"]["properties"]) == set(cast("dict[str, Any]", put.body))
 
 
 def test_settings_are_sent_and_read_as_they_are_described() -> None:

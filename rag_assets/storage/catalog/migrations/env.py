@@ -9,6 +9,7 @@ from rag_assets.storage.catalog import (  # noqa: F401
     judgement_tables,
     rag_setting_tables,
     tables,
+    tree_tables,
     upload_tables,
 )
 from rag_assets.storage.catalog.columns import SCHEMA, metadata

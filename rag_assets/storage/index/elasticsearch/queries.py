@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.model import (
     SYMBOL,
     EntryFilter,
+    MovedPages,
     Owner,
     Place,
     Places,
@@ -116,7 +117,9 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
     """The clauses of an entry filter."""
     clauses: list[dict[str, Any]] = []
     if entry_filter.scopes is not None:
-        clauses.append({"terms": {"access_scope": sorted(entry_filter.scopes)}})
+        clauses.append(_readable(entry_filter.scopes, entry_filter.moved))
+    if entry_filter.pages is not None:
+        clauses.append({"terms": {"page_uuid": list(entry_filter.pages)}})
     for name, values in (
         ("source_type", entry_filter.source_types),
         ("source", entry_filter.sources),
@@ -138,6 +141,18 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
         for key, values in entry_filter.without_metadata.items()
     ]
     return clauses
+
+
+def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
+    """A clause for entries that may be read."""
+    by_scope: dict[str, Any] = {"terms": {"access_scope": sorted(scopes)}}
+    if moved.unreadable:
+        without = {"terms": {"page_uuid": list(moved.unreadable)}}
+        by_scope = {"bool": {"filter": [by_scope], "must_not": [without]}}
+    if not moved.readable:
+        return by_scope
+    by_page = {"terms": {"page_uuid": list(moved.readable)}}
+    return {"bool": {"should": [by_scope, by_page], "minimum_should_match": 1}}
 
 
 def _one_of(field: str, values: Sequence[str | None]) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from rag_assets.common.errors import IndexInconsistent, SearchRejected, ServiceU
 from rag_assets.storage.index.elasticsearch import hits, queries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, translated_errors
 from rag_assets.storage.index.model import (
+    NONE_MOVED,
     Candidate,
     EntryFilter,
     IndexRef,
+    MovedPages,
     Owner,
     Presence,
     RankingRequest,
@@ -76,10 +78,13 @@ class ElasticsearchSearcher:
         ids: Sequence[str],
         scopes: Collection[str],
         vector: npt.NDArray[np.float32] | None = None,
+        *,
+        moved: MovedPages = NONE_MOVED,
     ) -> dict[str, StoredEntry]:
         if not ids:
             return {}
-        clauses = [queries.id_clause(ids), *queries.filter_clauses(EntryFilter(frozenset(scopes)))]
+        readable = queries.filter_clauses(EntryFilter(frozenset(scopes), moved))
+        clauses = [queries.id_clause(ids), *readable]
         if vector is None:
             body = {"query": queries.entries(owner, clauses), "size": len(ids)}
         else:

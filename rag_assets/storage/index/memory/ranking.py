@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from rag_assets.storage.index.model import (
     SYMBOL,
     Candidate,
     EntryFilter,
+    MovedPages,
     Owner,
     Places,
     RankingRequest,
@@ -65,6 +66,14 @@ def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
     return float(row.vector @ vector) / product if product else 0.0
 
 
+def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
+    """Whether an entry has one of these scopes, unless its page decides."""
+    page = stored.get("page_uuid")
+    if page is not None and page in moved.readable:
+        return True
+    return stored["access_scope"] in scopes and (page is None or page not in moved.unreadable)
+
+
 def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
     paths, modified = wanted.paths, stored["modified_at"]
     after, before = wanted.modified_after, wanted.modified_before
@@ -75,7 +84,8 @@ def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
         ("language", wanted.languages),
     )
     return (
-        (wanted.scopes is None or stored["access_scope"] in wanted.scopes)
+        (wanted.scopes is None or is_readable(stored, wanted.scopes, wanted.moved))
+        and (wanted.pages is None or stored.get("page_uuid") in wanted.pages)
         and all(not values or stored.get(name) in values for name, values in one_of)
         and stored["source_type"] not in wanted.without_source_types
         and (not paths or any(is_within(stored["uri"], path) for path in paths))

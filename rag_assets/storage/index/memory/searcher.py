@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.memory.ranking import cosine, ranking
+from rag_assets.storage.index.memory.ranking import cosine, is_readable, ranking
 from rag_assets.storage.index.memory.state import Memory, Row, missing_index
 from rag_assets.storage.index.model import (
+    NONE_MOVED,
     Candidate,
     IndexRef,
+    MovedPages,
     Owner,
     Presence,
     RankingRequest,
@@ -45,6 +47,8 @@ class MemorySearcher:
         ids: Sequence[str],
         scopes: Collection[str],
         vector: npt.NDArray[np.float32] | None = None,
+        *,
+        moved: MovedPages = NONE_MOVED,
     ) -> dict[str, StoredEntry]:
         wanted = set(ids)
         return {
@@ -52,7 +56,7 @@ class MemorySearcher:
                 owner, row.id, row.fields, None if vector is None else cosine(row, vector)
             )
             for row in self._rows(index_name, owner)
-            if row.id in wanted and row.fields["access_scope"] in scopes
+            if row.id in wanted and is_readable(row.fields, scopes, moved)
         }
 
     async def presence(self, index: IndexRef) -> Presence:

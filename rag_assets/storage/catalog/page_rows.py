@@ -1,0 +1,158 @@
+"""Rows of pages, and the statements on a workspace's tree that other tables' statements join."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Row,
+    Select,
+    Text,
+    exists,
+    func,
+    literal,
+    select,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.principals import MEMBERS
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.database import TenantRef, Texts, among
+from rag_assets.storage.catalog.document_rows import DocumentChange
+from rag_assets.storage.catalog.tables import access_scopes
+from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.workspace.tree import NOBODY, ROOT, Page, new_root, scope_of
+
+_COLUMNS = ("uuid", "kind", "parent", "inherit", "readers", "archived", "ai")
+
+
+def page_of(row: Row[Any]) -> Page:
+    """The page in a row."""
+    return Page(
+        uuid=row.uuid,
+        kind=row.kind,
+        parent=row.parent,
+        inherit=row.inherit,
+        readers=tuple(row.readers),
+        archived=row.archived,
+        ai=row.ai,
+    )
+
+
+def values_of(page: Page) -> dict[str, Any]:
+    """What a page itself says, as columns."""
+    return {name: getattr(page, name) for name in _COLUMNS} | {"readers": list(page.readers)}
+
+
+def page_query(tenant_id: str, uuid: str) -> Select[Any]:
+    """One page."""
+    return select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
+
+
+def above_query(tenant_id: str, uuid: str) -> Select[Any]:
+    """A page and the pages above it, from the highest one that is known."""
+    first = select(pages, literal(0).label("distance")).where(
+        pages.c.tenant == tenant_id, pages.c.uuid == uuid
+    )
+    path = first.cte("path", recursive=True)
+    upwards = select(pages, path.c.distance + 1).where(
+        pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
+    )
+    path = path.union_all(upwards)
+    return select(path).order_by(path.c.distance.desc())
+
+
+def below_query(
+    tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
+) -> FromClause:
+    """All pages below others, each with its distance; with `itself`, also those."""
+    begun = pages.c.uuid if itself else pages.c.parent
+    first = select(pages, literal(1, Integer).label("distance")).where(
+        pages.c.tenant == tenant_id, among(begun, uuids)
+    )
+    tree = first.cte("below", recursive=True)
+    downwards = select(pages, tree.c.distance + 1).where(
+        pages.c.tenant == tenant_id, pages.c.parent == tree.c.uuid
+    )
+    return tree.union_all(downwards)
+
+
+def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts) -> Select[Any]:
+    """Some pages and all below them, of those that one of these principals may read."""
+    below = below_query(tenant, uuids, itself=True)
+    return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
+
+
+def is_moved(table: FromClause) -> ColumnElement[bool]:
+    """The condition that the entries of a row's document may have another scope than it has."""
+    return exists().where(
+        pages.c.tenant == table.c.tenant,
+        pages.c.uuid == table.c.page_uuid,
+        pages.c.moved.is_not(None),
+    )
+
+
+def scopes_of_pages(
+    connection: Connection, tenant_id: str, uuids: Sequence[str]
+) -> Mapping[str, str]:
+    """The access scope of what hangs on each of these pages, as the transaction sees them.
+
+    Nobody reads what hangs on a page that is not known.
+    """
+    query = select(pages.c.uuid, pages.c.scope).where(
+        pages.c.tenant == tenant_id, among(pages.c.uuid, uuids)
+    )
+    return dict.fromkeys(uuids, NOBODY) | dict(connection.execute(query).all())
+
+
+def with_scopes(
+    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
+) -> list[DocumentChange]:
+    """The changes of a listing, with the access scopes that pages have by now.
+
+    A page may have been moved since its documents were listed.
+    """
+    uuids = {change.page_uuid for change in changes if change.page_uuid is not None}
+    if not uuids:
+        return [*changes]
+    scopes = scopes_of_pages(connection, ref.id, [*uuids])
+    return [
+        change
+        if change.page_uuid is None
+        else replace(change, access_scope=scopes[change.page_uuid])
+        for change in changes
+    ]
+
+
+def ensure_root(connection: Connection, tenant_id: str) -> None:
+    """Put the root, which all members read, unless it is there."""
+    root = new_root()
+    made = connection.execute(
+        upsert(pages)
+        .values(tenant=tenant_id, scope=scope_of(ROOT), **values_of(root))
+        .on_conflict_do_nothing()
+        .returning(pages.c.uuid)
+    ).first()
+    if made is not None:
+        connection.execute(
+            upsert(access_scopes)
+            .values(tenant=tenant_id, scope=scope_of(ROOT), principal=MEMBERS)
+            .on_conflict_do_nothing()
+        )
+
+
+def as_rows(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
+    """Pairs as rows of `key` and `value`: two parameters, however many there are."""
+    keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
+    return (
+        func.unnest(literal(keys, ARRAY(Text)), literal(values, ARRAY(Text)))
+        .table_valued("key", "value", name=name)
+        .render_derived()
+    )

@@ -1,0 +1,54 @@
+"""Tables of a workspace's tree: its pages, and which access scope inherits from which."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Index,
+    Sequence,
+    Table,
+    Text,
+    text,
+)
+
+from rag_assets.storage.catalog.columns import metadata, now_column, tenant_column
+
+page_moves = Sequence("page_moves", metadata=metadata)
+
+pages = Table(
+    "pages",
+    metadata,
+    tenant_column(),
+    Column("uuid", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    # Null for the root alone. The parent may be unknown: what an application says of the two may
+    # come in any order.
+    Column("parent", Text),
+    # Whether its readers are added to those above it; else they replace them.
+    Column("inherit", Boolean, nullable=False),
+    Column("readers", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("archived", Boolean, nullable=False, server_default="false"),
+    Column("ai", Boolean, nullable=False, server_default="true"),
+    # Of the documents that hang on it, as it follows from this page and those above it.
+    Column("scope", Text, nullable=False),
+    # The move after which its entries may have another scope; null once they have followed.
+    Column("moved", BigInteger),
+    now_column("updated_at"),
+    CheckConstraint("kind IN ('root', 'page', 'database')", name="kind"),
+    Index(None, "tenant", "parent"),
+    Index("ix_pages_moved", "tenant", postgresql_where=text("moved IS NOT NULL")),
+)
+
+scope_ancestors = Table(
+    "scope_ancestors",
+    metadata,
+    tenant_column(),
+    Column("scope", Text, primary_key=True),
+    # Whose readers read the scope, too: all that it inherits from, over any number of steps.
+    Column("ancestor", Text, primary_key=True),
+    Index(None, "tenant", "ancestor"),
+)

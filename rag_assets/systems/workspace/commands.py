@@ -1,0 +1,85 @@
+"""`rag-assets workspace`: the pages of a workspace, and who reads which."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from rag_assets.cli.arguments import Json, TenantArgument
+
+app = typer.Typer(help="The pages of a workspace, and who reads which.", no_args_is_help=True)
+tree = typer.Typer(help="The tree of pages, and who reads them.", no_args_is_help=True)
+app.add_typer(tree, name="tree")
+
+PageArgument = Annotated[str, typer.Argument(metavar="PAGE", help="Id of the page or database.")]
+
+
+@tree.command("show")
+def show(tenant: TenantArgument, json: Json = False) -> None:
+    """Show the tree with the readers of each page."""
+    from rag_assets.systems.workspace import tree_command_line
+
+    tree_command_line.show(tenant, as_json=json)
+
+
+@tree.command("put")
+def put(
+    tenant: TenantArgument,
+    page: PageArgument,
+    kind: Annotated[Literal["page", "database"], typer.Option(help="What it is.")] = "page",
+    parent: Annotated[
+        str | None, typer.Option(metavar="PAGE", help="The page above it; by default the root.")
+    ] = None,
+    read: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PRINCIPAL", help="Who reads it; repeat for others."),
+    ] = None,
+    inherit: Annotated[
+        bool, typer.Option(help="Whether who reads what is above reads it as well.")
+    ] = True,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="Take it and what is below out, as archived.")
+    ] = False,
+    ai: Annotated[
+        Literal["on", "off"], typer.Option(help="off: no part of the knowledge, nor what is below.")
+    ] = "on",
+    json: Json = False,
+) -> None:
+    """Put a page into the tree, or what it is now."""
+    from rag_assets.systems.workspace import tree_command_line
+
+    given = {"kind": kind, "parent": parent, "read": read or [], "inherit": inherit}
+    given |= {"archived": archived, "ai": ai}
+    tree_command_line.put(tenant, page, given, as_json=json)
+
+
+@tree.command("delete")
+def delete(
+    tenant: TenantArgument,
+    page: PageArgument,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete it, all below it and all their records.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Delete a page, those below it, and the records that hang on them."""
+    from rag_assets.systems.workspace import tree_command_line
+
+    tree_command_line.delete(tenant, page, confirmed=yes, as_json=json)
+
+
+@app.command("access")
+def access(
+    tenant: TenantArgument,
+    page: PageArgument,
+    principals: Annotated[
+        list[str],
+        typer.Argument(metavar="PRINCIPAL...", help="A name, group:NAME, or members."),
+    ],
+    json: Json = False,
+) -> None:
+    """Tell whether somebody may read a page, and by which page and grant."""
+    from rag_assets.systems.workspace import tree_command_line
+
+    tree_command_line.access(tenant, page, principals, as_json=json)

@@ -1,0 +1,96 @@
+"""What `rag-assets workspace tree` and `access` do; as JSON they print what endpoints answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from rag_assets.cli.commands.operator import operator
+from rag_assets.cli.commands.output import print_json, say
+from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.common.formatting import counted
+from rag_assets.privacy.masker import masker_of
+from rag_assets.systems.workspace.tree import PageDraft, TreeService
+from rag_assets.tenants.problems import problem_of
+from rag_assets.workspace.tree import ROOT, Page
+
+
+@with_session
+def show(session: Session, tenant: str, *, as_json: bool) -> None:
+    """Print all pages, each below the one that it is in."""
+    pages = _service(session).pages(tenant)
+    if as_json:
+        print_json({"tenant": tenant, "pages": [one for one, _ in pages]})
+        return
+    for page, depth in pages:
+        say(f"{'  ' * depth}{page.uuid}{_remarks(page)}")
+
+
+@with_session
+def put(
+    session: Session, tenant: str, page: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Put a page into the tree."""
+    try:
+        draft = PageDraft.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(
+            f"the page cannot be put: {problem_of(first)}", hint="correct that option"
+        ) from None
+    done = _service(session).put(tenant, page, draft)
+    if as_json:
+        print_json(done)
+        return
+    say(f"{page} has the scope {done.scope}; {counted(done.documents, 'document')} moved with it.")
+
+
+@with_session
+def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json: bool) -> None:
+    """Delete a page and all that hangs on it."""
+    if not confirmed:
+        raise ConfigurationError(
+            "this deletes a page, all pages below it, and the records that hang on them",
+            hint="add --yes",
+        )
+    done = _service(session).remove(tenant, page, operator())
+    if as_json:
+        print_json(done)
+        return
+    say(f"{page} is deleted, with {counted(done.documents, 'document')}.")
+
+
+@with_session
+def access(
+    session: Session, tenant: str, page: str, principals: Sequence[str], *, as_json: bool
+) -> None:
+    """Print whether one of some principals may read a page."""
+    found = _service(session).access(tenant, page, tuple(principals))
+    if as_json:
+        print_json(found)
+        return
+    say(f"{'yes' if found.readable else 'no'}: {found.reason}")
+
+
+def _service(session: Session) -> TreeService:
+    return TreeService(session.catalog, masker_of(session.settings.local))
+
+
+def _remarks(page: Page) -> str:
+    return "".join(f"  {remark}" for remark in _said(page))
+
+
+def _said(page: Page) -> Iterator[str]:
+    if page.kind == "database":
+        yield "(database)"
+    if page.says_who_reads:
+        readers = ", ".join(page.readers) or "nobody"
+        only = "" if page.inherit or page.uuid == ROOT else " alone"
+        yield f"read by {readers}{only}"
+    if page.archived:
+        yield "archived"
+    if not page.ai:
+        yield "ai off"

@@ -1,0 +1,101 @@
+"""The endpoints of a workspace's tree. For admins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from pydantic import Field, StringConstraints
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded
+from rag_assets.api.model import TenantQuery
+from rag_assets.api.problems import documented
+from rag_assets.api.workspace_responses import PageAccess, TreeChange
+from rag_assets.systems.workspace.tree import PAGE_UUID, PageDraft, PageUuid, TreeService
+
+_REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+
+router = APIRouter(prefix="/rag", tags=["workspace"], responses=_REFUSED, route_class=Guarded)
+
+_Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=128)]
+_Principal = Annotated[
+    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Administered:
+    """The workspace that an admin addresses."""
+
+    tenant: str
+    by: str
+    backend: Backend
+
+    @property
+    def service(self) -> TreeService:
+        return TreeService(self.backend.catalog, self.backend.retriever.masker)
+
+
+class AccessQuery(TenantQuery):
+    """Who would read which page.
+
+    Attributes:
+        page_uuid: of the page.
+        principal: in whose name is asked: a subject, group:NAME, or members; may be repeated.
+    """
+
+    page_uuid: PageUuid
+    principal: Annotated[list[_Principal], Field(min_length=1, max_length=100)]
+
+
+async def _administered(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> _Administered:
+    tenant = request.state.tenant = identity.administered(parameters.tenant)
+    return _Administered(tenant, identity.name, backend)
+
+
+AdministeredDependency = Annotated[_Administered, Depends(_administered)]
+
+
+@router.put("/tree/{uuid}")
+async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency) -> TreeChange:
+    """Put a page or a database into the tree, or what it is now. For admins.
+
+    It holds with the answer, for all that hangs on it and on what is below it; nothing is embedded.
+    Pages may come before those above them: until all of these are known, nobody reads them. The
+    page `root` is above all others; its readers are all members, unless it is put.
+    """
+    return await asked.backend.write(
+        asked.tenant, lambda: asked.service.put(asked.tenant, uuid, draft)
+    )
+
+
+@router.delete("/tree/{uuid}")
+async def delete_page(uuid: _Uuid, asked: AdministeredDependency) -> TreeChange:
+    """Delete a page, those below it, and all records that hang on them. For admins."""
+    return await asked.backend.write(
+        asked.tenant, lambda: asked.service.remove(asked.tenant, uuid, asked.by)
+    )
+
+
+@router.get("/access")
+async def access(
+    request: Request,
+    asked_for: Annotated[AccessQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> PageAccess:
+    """Tell whether somebody may read a page, and by which page and grant. For admins."""
+    tenant = request.state.tenant = identity.administered(asked_for.tenant)
+    service = TreeService(backend.catalog, backend.retriever.masker)
+    principals = tuple(asked_for.principal)
+    return await backend.run(
+        tenant, identity.name, lambda: service.access(tenant, asked_for.page_uuid, principals)
+    )

@@ -1,0 +1,230 @@
+"""Who reads a page: what follows from a page and from those above it, without a server.
+
+A page that says who reads it has an access scope of its own; all others have that of the nearest
+page above them that says so. A scope may inherit from the next one above it: its own readers are
+then added to those. Documents have the scope of the page that they hang on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.principals import MEMBERS
+
+Kind: TypeAlias = Literal["root", "page", "database"]
+
+ROOT: Final = "root"
+"""The page above all others; it is there without being put."""
+NOBODY: Final = "tree:nobody"
+"""The scope of what hangs on a page that is not known, or below one."""
+EXCLUDED: Final = "tree:excluded"
+"""The scope of what is archived, or kept out of the knowledge: it is not indexed."""
+DEEPEST: Final = 200
+"""Pages from the root to the lowest one: a chain of scopes is stored with each of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A node of a workspace's tree.
+
+    Attributes:
+        uuid: its id in the application.
+        parent: the page above it; None for the root alone.
+        inherit: whether its readers are added to those above it; else they replace them.
+        readers: principals that read it and what is below it.
+        archived: whether it and what is below it leave the knowledge.
+        ai: whether it and what is below it may be part of the knowledge.
+    """
+
+    uuid: str
+    kind: Kind = "page"
+    parent: str | None = ROOT
+    inherit: bool = True
+    readers: tuple[str, ...] = ()
+    archived: bool = False
+    ai: bool = True
+
+    @property
+    def says_who_reads(self) -> bool:
+        """Whether it has an access scope of its own."""
+        return bool(self.readers) or not self.inherit
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it takes itself, and what is below it, out of the knowledge."""
+        return self.archived or not self.ai
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What the pages below depend on: which readers it has makes no difference to them."""
+        return self.parent, self.inherit, self.says_who_reads, self.is_out
+
+
+def scope_of(uuid: str) -> str:
+    """The access scope of a page that says who reads it."""
+    return f"page:{uuid}"
+
+
+def new_root() -> Page:
+    """The root as it is before anybody changes it: all members read it."""
+    return Page(uuid=ROOT, kind="root", parent=None, inherit=False, readers=(MEMBERS,))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a page has from all pages from the root down to it.
+
+    Attributes:
+        scopes: whose readers read it: the nearest first, then those that it inherits from.
+        is_known: whether every page above it is known.
+        is_out: whether it is out of the knowledge.
+        depth: pages above it.
+    """
+
+    scopes: tuple[str, ...] = ()
+    is_known: bool = False
+    is_out: bool = False
+    depth: int = 0
+
+    @property
+    def scope(self) -> str:
+        """The access scope of documents that hang on it."""
+        if self.is_out:
+            return EXCLUDED
+        return self.scopes[0] if self.is_known and self.scopes else NOBODY
+
+    def of(self, page: Page) -> Standing:
+        """The standing of a page directly below."""
+        scopes = self.scopes
+        if page.says_who_reads:
+            scopes = (scope_of(page.uuid), *(scopes if page.inherit else ()))
+        known = self.is_known or page.kind == "root"
+        return Standing(scopes, known, self.is_out or page.is_out, self.depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TreePlan:
+    """What follows from a page that is put.
+
+    Attributes:
+        scope: of documents that hang on it.
+        scopes: of all pages from it on downwards, by uuid.
+        ancestors: of the scopes among these pages: the scopes that each inherits from.
+    """
+
+    scope: str
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    ancestors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def standing_of(path: Iterable[Page]) -> Standing:
+    """The standing of the last of these pages, each of which is directly below the one before.
+
+    Where the first one is not the root, a page above it is not known.
+    """
+    standing = Standing()
+    for page in path:
+        standing = standing.of(page)
+    return standing
+
+
+def planned(page: Page, above: Sequence[Page], below: Iterable[Page]) -> TreePlan:
+    """What follows from putting a page.
+
+    Args:
+        page: as it is put.
+        above: the pages above it, from the highest one that is known to its parent.
+        below: all pages below it, each after its parent.
+
+    Raises:
+        InvalidRequest: it would be below itself, or a page too far from the root.
+    """
+    if page.parent == page.uuid or any(page.uuid in {one.uuid, one.parent} for one in above):
+        raise InvalidRequest(
+            "parent: the page would be below itself", hint="choose another parent for it"
+        )
+    standings = {page.uuid: standing_of(above).of(page)}
+    speaking = {page.uuid: page} if page.says_who_reads else {}
+    for one in below:
+        standings[one.uuid] = standings[one.parent or ROOT].of(one)
+        if one.says_who_reads:
+            speaking[one.uuid] = one
+    if max(standing.depth for standing in standings.values()) > DEEPEST:
+        raise InvalidRequest(
+            f"parent: more than {DEEPEST} pages would be below each other",
+            hint="choose a parent that is nearer to the root",
+        )
+    return TreePlan(
+        standings[page.uuid].scope,
+        {uuid: standing.scope for uuid, standing in standings.items()},
+        {scope_of(uuid): standings[uuid].scopes[1:] for uuid in speaking},
+    )
+
+
+def in_order(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
+    """Pages, each before those below it, with how far it is from the topmost one.
+
+    What is below a page that is not known comes last.
+    """
+    known = {page.uuid: page for page in pages}
+    below: dict[str | None, list[Page]] = {}
+    for page in known.values():
+        below.setdefault(page.parent if page.parent in known else None, []).append(page)
+    left = [(page, 0) for page in sorted(below.get(None, ()), key=_from_the_root)]
+    while left:
+        page, depth = left.pop()
+        yield page, depth
+        lower = sorted(below.get(page.uuid, ()), key=lambda one: one.uuid, reverse=True)
+        left += [(one, depth + 1) for one in lower]
+
+
+def _from_the_root(page: Page) -> tuple[bool, str]:
+    return page.kind == "root", page.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether principals may read a page, and what decides it.
+
+    Attributes:
+        by_page: the page whose readers they are among, or which takes it out of the knowledge.
+        by_principal: the one that was granted it.
+    """
+
+    readable: bool
+    scope: str
+    by_page: str | None
+    by_principal: str | None
+    reason: str
+
+
+def judged(
+    path: Sequence[Page], grants: Mapping[str, Iterable[str]], principals: Sequence[str]
+) -> Verdict:
+    """Whether principals may read a page.
+
+    Args:
+        path: the page after the pages above it, from the highest one that is known.
+        grants: who may read each scope.
+        principals: in whose name is asked.
+    """
+    standing = standing_of(path)
+    out = next((page for page in path if page.is_out), None)
+    if out is not None:
+        why = "archived" if out.archived else "kept out of the knowledge"
+        return Verdict(False, standing.scope, out.uuid, None, f"page {out.uuid} is {why}")
+    if not standing.is_known:
+        above = path[0].parent if path else None
+        unknown = "the page is" if above is None else f"page {above}, above it, is"
+        return Verdict(False, standing.scope, above, None, f"{unknown} not known")
+    for scope in standing.scopes:
+        granted = next((one for one in principals if one in set(grants.get(scope, ()))), None)
+        if granted is not None:
+            uuid = scope.removeprefix(scope_of(""))
+            return Verdict(
+                True, standing.scope, uuid, granted, f"page {uuid} is granted to {granted}"
+            )
+    return Verdict(False, standing.scope, None, None, "none of the pages that decide is granted")

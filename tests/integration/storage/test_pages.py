@@ -1,0 +1,216 @@
+"""A workspace's tree in Postgres: what a change does to documents, grants and scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import select, text
+
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.common.principals import GUESTS, MEMBERS
+from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.pipeline.tenancy import reconcile_tenants
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.document_rows import DocumentChange
+from rag_assets.storage.catalog.tree_tables import scope_ancestors
+from rag_assets.workspace.tree import EXCLUDED, NOBODY, ROOT, Page, scope_of
+from tests.installation import FAST, Installation
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Tree:
+    """A tenant's tree, and documents that hang on its pages."""
+
+    def __init__(self, catalog: Catalog, ref: TenantRef) -> None:
+        self.catalog, self.ref = catalog, ref
+
+    def put(self, uuid: str, parent: str = ROOT, **said: object) -> tuple[str, int]:
+        page = Page(uuid=uuid, parent=parent, **said)  # type: ignore[arg-type]
+        done = self.catalog.pages.put(self.ref, page)
+        return done.scope, done.documents
+
+    def hang(self, *uuids: str, each: int = 1) -> None:
+        changes = [
+            DocumentChange(
+                document_id=f"{uuid}-{number}",
+                source="pushed",
+                source_type="page",
+                path=b"",
+                uri=f"pushed/{uuid}/{number}",
+                facts=ListingFacts(1, 1, 1, 1),
+                listed_at_ns=1,
+                content_sha256="0" * 64,
+                modified_at=NOW,
+                page_uuid=uuid,
+            )
+            for uuid in uuids
+            for number in range(each)
+        ]
+        self.catalog.documents.record(self.ref, changes, lane=0)
+
+    def scopes(self) -> dict[str, str]:
+        """The scope of each document's page, as its documents have it."""
+        return {
+            one.page_uuid or "": one.access_scope for one in self.catalog.documents.all(self.ref.id)
+        }
+
+    def ancestors(self) -> set[tuple[str, str]]:
+        query = select(scope_ancestors.c.scope, scope_ancestors.c.ancestor).where(
+            scope_ancestors.c.tenant == self.ref.id
+        )
+        with self.catalog.database.begin() as connection:
+            return {(row.scope, row.ancestor) for row in connection.execute(query)}
+
+
+@pytest.fixture
+def tree(request: pytest.FixtureRequest, shared_installation: Installation) -> Iterator[Tree]:
+    tenant = f"tree-{abs(hash(request.node.name)) % 10**8}"
+    source = {"name": "pushed", "type": "records"}
+    shared_installation.add_tenant(tenant, profile="workspace", **{**FAST, "sources": [source]})
+    session = shared_installation.session()
+    reconcile_tenants(session.catalog, session.settings)
+    yield Tree(session.catalog, session.catalog.tenants.get(tenant).ref)
+    session.close()
+
+
+def test_a_document_has_the_scope_of_its_page_whichever_comes_first(tree: Tree) -> None:
+    tree.hang("a", "b")
+    assert tree.scopes() == {"a": NOBODY, "b": NOBODY}
+    assert tree.put("b", "a", readers=("ada",), inherit=False) == (NOBODY, 0)
+    assert tree.put("a") == (scope_of(ROOT), 2)
+    assert tree.scopes() == {"a": scope_of(ROOT), "b": scope_of("b")}
+    tree.put("c", "b")
+    tree.hang("c")
+    assert tree.scopes()["c"] == scope_of("b")
+
+
+def test_a_moved_subtree_takes_its_documents_along(tree: Tree) -> None:
+    tree.put("team", readers=("ada",))
+    tree.put("a")
+    tree.put("b", "a")
+    tree.put("c", "b", readers=("bob",))
+    tree.hang("a", "b", "c", each=3)
+    assert tree.put("a", "team") == (scope_of("team"), 6)
+    assert tree.scopes() == {"a": scope_of("team"), "b": scope_of("team"), "c": scope_of("c")}
+    assert (scope_of("c"), scope_of("team")) in tree.ancestors()
+    assert (scope_of("c"), scope_of(ROOT)) in tree.ancestors()
+    assert tree.put("team", readers=("ada",), inherit=False) == (scope_of("team"), 0)
+    assert tree.ancestors() == {(scope_of("c"), scope_of("team"))}
+    # As it is already: nothing is to be done.
+    assert tree.put("a", "team") == (scope_of("team"), 0)
+
+
+def test_readers_are_rows_of_the_page_alone(tree: Tree) -> None:
+    tree.put("a", readers=("ada", "bob"))
+    tree.hang("a")
+    assert tree.catalog.access.grants(tree.ref.id) == {
+        scope_of(ROOT): [MEMBERS],
+        scope_of("a"): ["ada", "bob"],
+    }
+    assert tree.put("a", readers=("bob", "eve")) == (scope_of("a"), 0)
+    assert tree.catalog.access.grants(tree.ref.id, [scope_of("a")]) == {
+        scope_of("a"): ["bob", "eve"]
+    }
+    assert tree.put("a") == (scope_of(ROOT), 1)
+    assert scope_of("a") not in tree.catalog.access.grants(tree.ref.id)
+    tree.put(ROOT, None, kind="root", inherit=False, readers=("ada",))  # type: ignore[arg-type]
+    # What was set of the root stays, whatever is put afterwards.
+    tree.put("b")
+    assert tree.catalog.access.grants(tree.ref.id) == {scope_of(ROOT): ["ada"]}
+
+
+def test_what_is_archived_leaves_and_comes_back(tree: Tree) -> None:
+    tree.put("db", kind="database", readers=("ada",))
+    tree.put("row", "db")
+    tree.hang("db", "row", each=2)
+    assert tree.put("db", kind="database", readers=("ada",), archived=True) == (EXCLUDED, 4)
+    assert set(tree.scopes().values()) == {EXCLUDED}
+    tree.hang("row", each=3)
+    assert set(tree.scopes().values()) == {EXCLUDED}
+    assert tree.put("db", kind="database", readers=("ada",)) == (scope_of("db"), 5)
+    assert tree.put("row", "db", ai=False) == (EXCLUDED, 3)
+
+
+def test_a_refused_change_changes_nothing(tree: Tree) -> None:
+    tree.put("a")
+    tree.put("b", "a")
+    before = tree.catalog.pages.all(tree.ref.id)
+    with pytest.raises(InvalidRequest, match="below itself"):
+        tree.put("a", "b", readers=("ada",))
+    # Also over pages that are not known yet.
+    tree.put("x", "y")
+    with pytest.raises(InvalidRequest, match="below itself"):
+        tree.put("y", "x")
+    after = [one for one in tree.catalog.pages.all(tree.ref.id) if one[0].uuid != "x"]
+    assert after == before
+    for scope, name in ((NOBODY, "ada"), (EXCLUDED, "ada"), (scope_of("a"), GUESTS)):
+        with pytest.raises(ConfigurationError):
+            tree.catalog.access.grant(tree.ref, scope, [name])
+
+
+def test_a_deleted_page_takes_all_that_hangs_on_it(tree: Tree) -> None:
+    tree.put("a", readers=("ada",))
+    tree.put("b", "a", readers=("bob",))
+    tree.put("other")
+    tree.hang("a", "b", "other", each=2)
+    done = tree.catalog.pages.remove(tree.ref, "a", "an admin")
+    assert (done.scope, done.documents) == (NOBODY, 4)
+    assert tree.scopes() == {"other": scope_of(ROOT)}
+    assert tree.catalog.access.grants(tree.ref.id) == {scope_of(ROOT): [MEMBERS]}
+    assert tree.ancestors() == set()
+    assert [page.uuid for page, _ in tree.catalog.pages.all(tree.ref.id)] == ["other", ROOT]
+    removed = tree.catalog.events.page(tree.ref.id, kinds=frozenset({"document_removed"}), limit=10)
+    assert {event.payload["uri"] for event in removed} == {
+        f"pushed/{uuid}/{number}" for uuid in "ab" for number in (0, 1)
+    }
+    # Pushed again, it hangs on a page that is not known.
+    tree.hang("b")
+    assert tree.scopes()["b"] == NOBODY
+
+
+def test_only_pages_whose_documents_moved_are_to_be_followed(tree: Tree) -> None:
+    tree.put("a")
+    tree.put("b", "a")
+    tree.put("a", readers=("ada",))
+    assert tree.catalog.pages.moved(tree.ref.id) is None
+    tree.put("a")
+    tree.hang("b")
+    tree.put("a", readers=("ada",))
+    moved = tree.catalog.pages.moved(tree.ref.id)
+    assert moved is not None
+    assert "b" in moved.uuids
+    tree.put("a")
+    # It was moved once more: entries that followed the first move are not where they should be.
+    tree.catalog.pages.followed(tree.ref, moved)
+    again = tree.catalog.pages.moved(tree.ref.id)
+    assert again is not None
+    tree.catalog.pages.followed(tree.ref, again)
+    assert tree.catalog.pages.moved(tree.ref.id) is None
+
+
+def test_a_tenant_with_moved_pages_is_due(tree: Tree) -> None:
+    from rag_assets.storage.catalog.work_left import WantedBuild
+
+    def removals() -> int:
+        left = tree.catalog.work.left([WantedBuild(tree.ref.id, 0, "key")])
+        return left[tree.ref.id].removals
+
+    tree.put("a")
+    tree.hang("a")
+    assert removals() == 0
+    tree.put("a", readers=("ada",))
+    assert removals() == 1
+
+
+def test_the_tree_goes_with_its_tenant(tree: Tree) -> None:
+    tree.put("a", readers=("ada",))
+    with tree.catalog.database.begin() as connection:
+        connection.execute(
+            text("DELETE FROM rag_catalog.tenants WHERE id = :id"), {"id": tree.ref.id}
+        )
+    assert tree.catalog.pages.all(tree.ref.id) == []
+    assert tree.ancestors() == set()

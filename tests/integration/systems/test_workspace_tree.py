@@ -1,0 +1,278 @@
+"""The tree of a workspace over HTTP: who finds what of it, before and after entries follow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.driving import Driver, tenant_named_after
+from tests.installation import Installation
+from tests.workspaces import ADMIN, Person, Workspace, marks_in, workspace_of
+
+ADA = Person("ada")
+GUEST = Person("gil", "guest", ("partners",))
+
+
+@pytest.fixture
+def workspace(
+    request: pytest.FixtureRequest, shared_installation: Installation, driver: Driver
+) -> Iterator[Workspace]:
+    with workspace_of(shared_installation, driver, tenant_named_after(request)) as made:
+        yield made
+
+
+def found(workspace: Workspace, by: Person, **body: Any) -> set[str]:
+    return marks_in(workspace.ask(by, "marka markb markc markd", **body))
+
+
+def entry_scopes(workspace: Workspace, installation: Installation) -> dict[str, str]:
+    ctx = installation.context(workspace.id)
+    serving = ctx.catalog.generations.serving(workspace.id)
+    assert serving is not None
+    return {
+        hit.fields["page_uuid"]: hit.fields["access_scope"]
+        for hit in ctx.store.entries.stored(serving.index_name, ctx.owner(serving))
+    }
+
+
+def test_a_move_holds_with_its_answer_and_entries_follow(
+    workspace: Workspace, shared_installation: Installation
+) -> None:
+    workspace.put("board", inherit=False, read=["bob"])
+    workspace.put("a")
+    workspace.put("b", parent="a")
+    workspace.push({"a": "alpha marka", "b": "beta markb"})
+    workspace.sync()
+    bob = Person("bob")
+    assert found(workspace, ADA) == found(workspace, bob) == {"marka", "markb"}
+    assert workspace.put("a", parent="board") == {"scope": "page:board", "documents": 2}
+    for _ in ("before entries follow", "and afterwards"):
+        assert found(workspace, ADA) == set()
+        assert found(workspace, bob) == {"marka", "markb"}
+        workspace.sync()
+    assert entry_scopes(workspace, shared_installation) == {"a": "page:board", "b": "page:board"}
+    workspace.put("a")
+    for _ in ("before entries follow", "and afterwards"):
+        assert found(workspace, ADA) == {"marka", "markb"}
+        workspace.sync()
+    assert set(entry_scopes(workspace, shared_installation).values()) == {"page:root"}
+
+
+def test_what_moved_away_takes_no_place_of_what_may_be_read(workspace: Workspace) -> None:
+    workspace.put("many")
+    workspace.put("one")
+    workspace.push({f"m{n}": f"valve valve valve n{n}" for n in range(150)}, on="many")
+    workspace.push({"one": "one valve among many words that are of no use here marka"})
+    workspace.sync()
+    assert not marks_in(workspace.ask(ADA, "valve", top_k=5))
+    workspace.put("many", inherit=False, read=["bob"])
+    for mode in ("text", "knn", "hybrid"):
+        assert marks_in(workspace.ask(ADA, "valve", top_k=5, mode=mode)) == {"marka"}, mode
+
+
+def test_guests_read_only_what_names_them(workspace: Workspace) -> None:
+    workspace.put("a")
+    workspace.put("b", read=["group:partners"])
+    workspace.put("c", read=["gil"], inherit=False)
+    workspace.push({"a": "alpha marka", "b": "beta markb", "c": "gamma markc"})
+    workspace.push({"t": "template markd"}, kind="template", on="")
+    workspace.sync()
+    assert found(workspace, ADA) == {"marka", "markb", "markd"}
+    assert found(workspace, ADMIN) == {"marka", "markb", "markd"}
+    assert found(workspace, GUEST) == {"markb", "markc"}
+    assert found(workspace, Person("eve", "guest")) == set()
+    listed = workspace.send("GET", "/rag/documents", by=GUEST).json()["documents"]
+    assert {one["title"] for one in listed} == {"beta markb", "gamma markc"}
+    # Only the names of their own: no guest is a member by being called so.
+    refused = workspace.send("GET", "/rag/documents", by=Person("members", "guest"))
+    assert refused.status_code == 401
+
+
+def test_numbers_and_events_tell_of_what_is_read_alone(workspace: Workspace) -> None:
+    workspace.put("a", read=["group:partners"])
+    workspace.put("b", inherit=False, read=["bob"])
+    workspace.push({"a": "alpha marka", "b": "beta markb"})
+    workspace.sync()
+    workspace.push({"b": "beta markb changed"})
+
+    def chunks(by: Person) -> tuple[int, int]:
+        status = workspace.send("GET", "/rag/status", by=by).json()
+        return status["chunks"], status["queue_depth"]
+
+    assert chunks(ADMIN) == (2, 1)
+    assert chunks(ADA) == (1, 0)
+    assert chunks(Person("bob")) == (2, 1)
+    assert chunks(GUEST) == (1, 0)
+    assert chunks(Person("eve", "guest")) == (0, 0)
+    events = workspace.send("GET", "/rag/events", by=ADMIN, kind="document_indexed").json()
+    [event] = events["events"]
+    assert event["payload"]["uri"].endswith("/a")
+    workspace.send("DELETE", "/rag/tree/b", by=ADMIN)
+    assert "/b" not in workspace.send("GET", "/rag/events", by=ADMIN).text
+
+
+def test_what_is_out_leaves_the_index_and_comes_back_without_an_embedding(
+    workspace: Workspace, shared_installation: Installation, driver: Driver
+) -> None:
+    workspace.put("db", kind="database")
+    workspace.push({"r1": "row marka", "r2": "row markb"}, kind="db_row", on="db")
+    workspace.sync()
+    for out in ({"archived": True}, {"ai": "off"}):
+        assert workspace.put("db", kind="database", **out)["documents"] == 2
+        assert found(workspace, ADA) == set()
+        workspace.sync()
+        assert entry_scopes(workspace, shared_installation) == {}
+        status = workspace.send("GET", "/rag/status", by=ADMIN).json()
+        assert (status["chunks"], status["queue_depth"]) == (0, 0)
+        workspace.put("db", kind="database")
+        done = driver.sync(workspace.id)
+        assert found(workspace, ADA) == {"marka", "markb"}
+        assert done["embedded"] == 0
+
+
+def test_within_is_these_pages_and_all_below(workspace: Workspace) -> None:
+    workspace.put("a")
+    workspace.put("b", parent="a")
+    workspace.put("c", parent="b", inherit=False, read=["bob"])
+    workspace.put("d")
+    workspace.push({name: f"text mark{name}" for name in "abcd"})
+    workspace.sync()
+
+    def within(by: Person, *pages: str) -> set[str]:
+        return found(workspace, by, filters={"within": pages})
+
+    assert within(ADA, "a") == {"marka", "markb"}
+    assert within(ADA, "b", "d") == {"markb", "markd"}
+    assert within(Person("bob"), "b") == {"markb", "markc"}
+    assert within(ADA, "c") == within(ADA, "unknown") == set()
+    assert within(ADA, "root") == {"marka", "markb", "markd"}
+    # A page that moves takes along what is asked about.
+    workspace.put("d", parent="a")
+    assert within(ADA, "a") == {"marka", "markb", "markd"}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "rag_search",
+            "arguments": {"query": "marka markb markd", "within": ["b"]},
+        },
+    }
+    answer = workspace.send("POST", "/mcp", call, by=ADA).text
+    assert "markb" in answer
+    assert "marka" not in answer
+    assert "markd" not in answer
+
+
+def test_too_many_pages_are_refused_and_those_that_are_not_read_are_not_counted(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assets.retrieval.search.MAX_PAGES", 2)
+    workspace.put("a")
+    for uuid in ("b", "c"):
+        workspace.put(uuid, parent="a", inherit=False, read=["bob"])
+    body = {"query": "valve", "filters": {"within": ["a"]}}
+    assert workspace.send("POST", "/rag/query", body, by=ADA).status_code == 200
+    refused = workspace.send("POST", "/rag/query", body, by=Person("bob"))
+    assert refused.status_code == 422
+    assert "within" in refused.text
+
+
+def test_requests_are_refused_where_they_must_be(workspace: Workspace) -> None:
+    for by in (ADA, GUEST):
+        for method, path in (
+            ("PUT", "/rag/tree/a"),
+            ("DELETE", "/rag/tree/a"),
+            ("GET", "/rag/access"),
+        ):
+            body = {} if method == "PUT" else None
+            asked = {"page_uuid": "a", "principal": "ada"} if method == "GET" else {}
+            answer = workspace.send(method, path, body, by=by, **asked)
+            assert answer.status_code == 403, (method, by)
+    for path, body in (
+        ("a", {"parent": "a"}),
+        ("a", {"kind": "folder"}),
+        ("a", {"read": ["guests"]}),
+        ("a", {"read": [""]}),
+        ("a", {"read": ["ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"]}),
+        ("a", {"ai": "maybe"}),
+        ("a", {"unknown": 1}),
+        ("root", {"parent": "a"}),
+        ("root", {"archived": True, "inherit": False}),
+        ("%20", {}),
+        ("a b", {}),
+    ):
+        answer = workspace.send("PUT", f"/rag/tree/{path}", body, by=ADMIN)
+        assert answer.status_code == 422, (path, body, answer.text)
+        assert "ghp_" not in answer.text
+    assert workspace.send("DELETE", "/rag/tree/root", by=ADMIN).status_code == 422
+    assert [page.uuid for page, _ in workspace.catalog.pages.all(workspace.id)] == []
+
+
+def test_an_admin_is_told_who_reads_a_page_and_why(workspace: Workspace) -> None:
+    workspace.put("a", read=["group:partners"])
+    workspace.put("b", parent="a", inherit=False, read=["bob"])
+    workspace.put("c", parent="b", ai="off")
+
+    def told(uuid: str, *principals: str) -> dict[str, Any]:
+        asked = {"page_uuid": uuid, "principal": list(principals)}
+        answer = workspace.send("GET", "/rag/access", by=ADMIN, **asked)
+        assert answer.status_code == 200, answer.text
+        verdict: dict[str, Any] = answer.json()
+        return verdict
+
+    assert told("a", "ada", "members") | {"reason": ""} == {
+        "page_uuid": "a",
+        "principals": ["ada", "members"],
+        "readable": True,
+        "scope": "page:a",
+        "by_page": "root",
+        "by_principal": "members",
+        "reason": "",
+    }
+    assert told("a", "group:partners")["by_page"] == "a"
+    assert not told("b", "group:partners", "members")["readable"]
+    assert told("c", "bob")["by_page"] == "c"
+    assert not told("unknown", "ada")["readable"]
+
+
+def test_pages_and_databases_are_indexed_again_by_their_ids(workspace: Workspace) -> None:
+    workspace.put("a")
+    workspace.push({"a": "alpha marka"})
+    workspace.push({"c1": "comment markb"}, kind="comment", on="a")
+    workspace.push({"b": "beta markc"})
+    workspace.sync()
+
+    def reindexed(**body: str) -> Any:
+        return workspace.send("POST", "/rag/reindex", body, by=ADMIN)
+
+    assert reindexed(scope="page", id="a").json() == {"documents": 2}
+    assert reindexed(scope="database", id="b").json() == {"documents": 1}
+    assert reindexed(scope="workspace").json() == {"documents": 3}
+    assert reindexed(scope="page", id="unknown").status_code == 404
+
+
+def test_commands_do_what_the_endpoints_do(
+    workspace: Workspace, shared_installation: Installation
+) -> None:
+    run = shared_installation.command
+    put = run("workspace", "tree", "put", workspace.id, "a", "--read", "ada", "--no-inherit")
+    assert put.code == 0, put.err
+    assert run("workspace", "tree", "put", workspace.id, "b", "--parent", "a").code == 0
+    shown = run("workspace", "tree", "show", workspace.id)
+    assert shown.out.splitlines() == [
+        "root  read by members",
+        "  a  read by ada alone",
+        "    b",
+    ]
+    told = run("workspace", "access", workspace.id, "b", "ada", "--json")
+    assert json.loads(told.out)["by_page"] == "a"
+    cycle = run("workspace", "tree", "put", workspace.id, "a", "--parent", "b")
+    assert cycle.code != 0
+    assert "below itself" in cycle.err
+    assert run("workspace", "tree", "delete", workspace.id, "a").code != 0
+    assert run("workspace", "tree", "delete", workspace.id, "a", "--yes").code == 0
+    assert run("workspace", "tree", "show", workspace.id).out == "root  read by members\n"
