@@ -49,7 +49,9 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             ServiceUnavailable: Elasticsearch is not running.
         """
         settings = Settings.from_environment()
-        return _store(self.url or _own(settings).elasticsearch_url, settings.index_prefix)
+        own = _own(settings)
+        vectors = settings.vectors_url or own.database_url
+        return _store(self.url or own.elasticsearch_url, settings.index_prefix, vectors)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -92,7 +94,7 @@ def _catalog(url: str) -> Catalog:
 
 
 @lru_cache(maxsize=4)
-def _store(url: str, prefix: str) -> VectorStore:
-    store = open_store(StoreConfig(url, prefix=prefix))
+def _store(url: str, prefix: str, vectors_url: str) -> VectorStore:
+    store = open_store(StoreConfig(url, prefix=prefix, vectors_url=vectors_url))
     _opened.append(store)
     return store

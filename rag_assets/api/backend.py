@@ -80,7 +80,7 @@ class Backend:
         self.blobs, self.embedders = blobs, retriever.embedders
         self.uploads = Uploads(catalog, blobs, lambda: retriever.masker)
         self.receiving = Receiving(Admission(share.uploads, settings.wait))
-        self._store = store
+        self._store, self.vectors = store, store.vectors
         self._reads = Admission(share.reads, settings.wait)
         self._threads = CapacityLimiter(share.reads.at_once)
         self._probes = CapacityLimiter(1)

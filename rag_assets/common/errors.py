@@ -30,6 +30,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfiguredByOperator      tenants.yaml defines the project, and nothing else changes it
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
+    │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
     ├── TenantLocked              another process writes for this tenant
@@ -235,6 +236,10 @@ class BuildNotWritable(RagAssetsError):
 
 class ServiceUnavailable(RagAssetsError):
     """A server that the project needs does not answer."""
+
+
+class VectorsUnavailable(ServiceUnavailable):
+    """The back end that a build's vectors are searched in does not answer."""
 
 
 class TenantBusy(ServiceUnavailable):

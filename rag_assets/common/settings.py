@@ -9,6 +9,7 @@
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
 | RAG_ASSETS_BLOBS_URL | .local/blobs | folder or object store of uploaded files |
+| RAG_ASSETS_PGVECTOR_URL | the catalog's | Postgres of tenants that search vectors in pgvector |
 | RAG_ASSETS_INDEX_PREFIX | rag | distinguishes installations that share an Elasticsearch |
 | RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
 | RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
@@ -46,6 +47,7 @@ class Settings:
     elasticsearch_heap: str = "1g"
     dagster_port: int = 3000
     index_prefix: str = "rag"
+    vectors_url: str | None = None
     master_key_file: Path | None = None
     private_endpoints: PrivateEndpoints = field(default_factory=PrivateEndpoints)
 
@@ -94,6 +96,7 @@ class Settings:
             allowed_roots=roots,
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
             index_prefix=env.get("RAG_ASSETS_INDEX_PREFIX") or "rag",
+            vectors_url=env.get("RAG_ASSETS_PGVECTOR_URL") or None,
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=Path(key_file).expanduser().absolute() if key_file else None,
             private_endpoints=PrivateEndpoints.parse(env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -31,10 +32,15 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.beside import EntriesBeside
 from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
+from rag_assets.storage.index.protocols import EntryWriter
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.tenants.model import Tenant
+
+VECTORS_PAUSE = timedelta(minutes=1)
+"""For which the store of vectors beside an index is left alone after it did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,22 @@ class TenantContext:
         """The owner of a generation's entries."""
         return owner_of(self.ref, generation)
 
+    def writer(self, generation: Generation) -> EntryWriter:
+        """What writes a generation's entries: to the store beside its index, too, if it has one.
+
+        When that store misses a write, it stops answering until it has caught up.
+        """
+        if generation.vectors_beside is None or self.store.vectors is None:
+            return self.store.entries
+
+        def missed() -> None:
+            self.log(f"generation {generation.number}: the vectors beside its index are behind")
+            retry_at = self.clock.now() + VECTORS_PAUSE
+            table = self.catalog.generations
+            table.set_vectors_beside(self.ref, generation, "filling", retry_at=retry_at)
+
+        return EntriesBeside(self.store.entries, self.store.vectors, missed)
+
     def parse_key(self, document: Document) -> str:
         """The key of a document's parsed text in the lake."""
         return parse_key(
@@ -181,7 +203,8 @@ class TenantContext:
 
 def owner_of(ref: TenantRef, generation: Generation) -> Owner:
     """The owner of a generation's entries, for callers without a stage context."""
-    return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key)
+    answers = generation.vectors_beside == "answering"
+    return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key, answers)
 
 
 def index_of(generation: Generation) -> IndexRef:

@@ -183,6 +183,8 @@ def _clean_files(ctx: TenantContext, rewritten: Collection[str]) -> tuple[int, i
     """
     indexes = {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = sum(ctx.store.indexes.expunge(name) for name in sorted(indexes))
+    if ctx.store.vectors is not None:
+        ctx.store.vectors.vacuum(ctx.ref.id)
     return deleted_entries, ctx.catalog.traces.vacuum([*rewritten])
 
 

@@ -176,6 +176,9 @@ def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
         for phrase in traces.phrases:
             holding = ctx.store.entries.containing(index_name, ctx.ref.id, phrase)
             found.update(id_ for id_, text_sha256 in holding.items() if text_sha256 not in needed)
+    if (vectors := ctx.store.vectors) is not None:
+        found.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
+        found.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))
     return len(found)
 
 

@@ -136,6 +136,8 @@ def drop_generation(ctx: TenantContext, generation: Generation) -> None:
         ctx.store.indexes.drop(generation.index_name)
     else:
         _delete_entries(ctx, generation)
+    if generation.vectors_beside is not None and ctx.store.vectors is not None:
+        ctx.store.vectors.drop(ctx.owner(generation))
     ctx.guard()
     ctx.catalog.generations.delete(ctx.ref, generation)
 

@@ -166,7 +166,7 @@ def _delete_other_versions(
     """Delete all entries of these documents except those of the version to keep."""
     if ctx.store.indexes.presence(index_of(generation)) != "present":
         return 0
-    return ctx.store.entries.delete_other_versions(
+    return ctx.writer(generation).delete_other_versions(
         generation.index_name, ctx.owner(generation), kept, guard=ctx.guard
     )
 
@@ -211,7 +211,7 @@ def _publish_batch(
     ctx: TenantContext, work: Work, batch: Sequence[Version], entries: Sequence[Entry]
 ) -> tuple[int, int]:
     generation = work.generation
-    index_name = generation.index_name
+    index_name, writer = generation.index_name, ctx.writer(generation)
     document_ids = [version.document.document_id for version in batch]
     tokens = Counter(dict.fromkeys(document_ids, 0))
     for entry in entries:
@@ -220,7 +220,7 @@ def _publish_batch(
     before = ctx.catalog.index.mark_writing(ctx.ref, generation.number, document_ids)
     ctx.guard()
     try:
-        ctx.store.entries.write(index_name, entries)
+        writer.write(index_name, entries)
         ctx.guard()
         versions = [
             replace(version.indexed(work.config_key), token_count=tokens[document_id])
@@ -238,7 +238,7 @@ def _publish_batch(
         # If the tenant was purged meanwhile, nothing else would ever find these entries. If
         # only the lock was lost, its next holder may have written the same ones: keep them.
         if not ctx.catalog.tenants.is_alive(ctx.ref):
-            ctx.store.entries.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
+            writer.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
         raise
     events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
@@ -251,7 +251,7 @@ def _publish_batch(
     deleted = 0
     if before:
         old = {document_id: kept[document_id] for document_id in before}
-        deleted = ctx.store.entries.delete_other_versions(
+        deleted = writer.delete_other_versions(
             index_name, ctx.owner(generation), old, guard=ctx.guard, refreshed=True
         )
     ctx.catalog.index.mark_clean(ctx.ref, generation.number, document_ids)

@@ -64,6 +64,8 @@ def purge_tenant(
         _sweep(store, index_name, record.id)
     for index_name in store.indexes.dedicated(record.id):
         store.indexes.drop(index_name)
+    if store.vectors is not None:
+        store.vectors.drop_tenant(record.id)
     for tenant_id, incarnation in list(lake.incarnations()):
         if tenant_id == record.id:
             lake.tenant(tenant_id, incarnation).purge()
@@ -95,7 +97,7 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
     """Delete entries and folders that late writers left of removed tenants; returns how many."""
-    swept = _delete_strays(catalog, lake, store, None)
+    swept = _delete_strays(catalog, lake, store, None) + _delete_stray_vectors(catalog, store)
     for tenant_id, incarnation in list(blobs.incarnations()):
         if _is_stray(catalog, lake, tenant_id, incarnation):
             blobs.tenant(tenant_id, incarnation).purge()
@@ -132,6 +134,28 @@ def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str |
             lake.tenant(tenant_id, incarnation).purge()
             swept += 1
     return swept
+
+
+def _delete_stray_vectors(catalog: Catalog, store: VectorStore) -> int:
+    """Delete tables of vectors that no build has any more; returns of how many builds."""
+    if store.vectors is None:
+        return 0
+    # A row says that a build has tables before it has them: none of those found is a new one.
+    found = store.vectors.schemas()
+    if not found:
+        return 0
+    refs = [record.ref for record in catalog.tenants.all()]
+    live = catalog.generations.live_of(ref.id for ref in refs)
+    known = {
+        store.vectors.schema(Owner(ref.id, ref.incarnation, generation.number))
+        for ref in refs
+        for generation in live.get(ref.id, ())
+        if generation.vectors_beside is not None
+    }
+    strays = [schema for schema in found if schema not in known]
+    for schema in strays:
+        store.vectors.drop_schema(schema)
+    return len(strays)
 
 
 def _is_stray(catalog: Catalog, lake: Lake, tenant_id: str, incarnation: int) -> bool:

@@ -73,6 +73,8 @@ def prove_removal(
             store.indexes.drop(name)
     dead_rows = catalog.traces.vacuum()
     left = sum(1 for name in store.indexes.names() for _ in store.entries.scan(name, record.id))
+    if store.vectors is not None:
+        left += len(store.vectors.schemas(record.id))
     found = {
         "index": left,
         "lake": sum(tenant_id == record.id for tenant_id, _ in stores.lake.incarnations()),

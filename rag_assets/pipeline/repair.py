@@ -16,6 +16,7 @@ from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.relation_drift import RelationDrift, repair_relations
 from rag_assets.pipeline.shares import Share
 from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, read_again
+from rag_assets.pipeline.vectors_beside import repair_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +26,20 @@ class Repair:
     Attributes:
         contents: documents with other content than recorded; the next sync reads them again.
         relations: of source code, that were made anew.
+        vectors_beside: builds whose vectors beside the index were copied again.
     """
 
     states: tuple[IndexState, ...]
     lake: LakeDrift
     contents: ContentsReport
     relations: RelationDrift = field(default_factory=RelationDrift)
+    vectors_beside: int = 0
 
     @property
     def healthy(self) -> bool:
         """Whether there was nothing to repair."""
         altered = self.contents.altered or self.contents.gone
-        sound = self.lake.none and self.relations.none and not altered
+        sound = self.lake.none and self.relations.none and not altered and not self.vectors_beside
         return sound and all(state.healthy for state in self.states)
 
     def lines(self) -> list[str]:
@@ -50,6 +53,9 @@ class Repair:
             found.append(str(self.lake))
         if not self.relations.none:
             found.append(str(self.relations))
+        if self.vectors_beside:
+            builds = counted(self.vectors_beside, "build")
+            found.append(f"vectors beside the index of {builds}")
         if self.lake.to_embed:
             texts = counted(self.lake.to_embed, "text")
             found.append(f"{texts} will be embedded again: no store has their vectors")
@@ -71,7 +77,8 @@ def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
         read_again(ctx, [*contents.altered, *contents.gone])
     lake = repair_lake(ctx, share)
     states = repair_index(ctx, share)
-    done = Repair(tuple(states), lake, contents, repair_relations(ctx, share))
+    relations = repair_relations(ctx, share)
+    done = Repair(tuple(states), lake, contents, relations, repair_vectors(ctx))
     ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(done)])
     return done
 
@@ -114,7 +121,7 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
         ctx.catalog.generations.reopen(ctx.ref, generation)
     wrong = [*drift.orphans, *drift.foreign]
     if wrong and may_delete(ctx):
-        ctx.store.entries.delete(generation.index_name, ctx.ref.id, wrong)
+        ctx.writer(generation).delete(generation.index_name, ctx.ref.id, wrong)
     ctx.catalog.index.invalidate(ctx.ref, generation.number, drift.damaged)
 
 

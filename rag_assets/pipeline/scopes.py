@@ -32,7 +32,7 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
         }
         if not scopes or ctx.store.indexes.presence(index_of(generation)) != "present":
             continue
-        moved += ctx.store.entries.set_scopes(
+        moved += ctx.writer(generation).set_scopes(
             generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
         )
     return moved

@@ -31,7 +31,7 @@ from rag_assets.tenants.problems import problem_of
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator"]
 """What the holder of a token may do."""
 
-SkippableStep: TypeAlias = Literal["rerank"]
+SkippableStep: TypeAlias = Literal["rerank", "pgvector"]
 """A step that a search can go on without."""
 
 SearchStrategy: TypeAlias = Literal[
@@ -396,7 +396,8 @@ class SearchAnswer:
         generation: that answered; None before the first is complete.
         embedder: that made its vectors: provider, model and more.
         degraded: steps that were wanted and had to be left out, as they failed or took too long:
-            after "rerank" the hits are in the order in which they were found.
+            after "rerank" the hits are in the order in which they were found; after "pgvector" the
+            index answered in its place.
     """
 
     hits: tuple[Hit, ...] = ()

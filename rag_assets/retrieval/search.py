@@ -309,7 +309,10 @@ class AsyncRetriever:
             search=search,
             ref=ref,
             serving=serving,
-            owner=Owner(ref.id, ref.incarnation, serving.number, serving.digest_key),
+            owner=Owner(
+                *(ref.id, ref.incarnation, serving.number, serving.digest_key),
+                vectors_beside=serving.vectors_beside == "answering",
+            ),
             caller=caller,
             principals=principals,
             scopes=scopes,
@@ -338,7 +341,9 @@ def _tenant_of(config: str) -> Tenant:
 def _answer_of(progress: SearchProgress) -> SearchAnswer:
     hits, mode = tuple(progress.hits or ()), progress.search.mode
     fault = progress.reranking.fault if progress.reranking else None
-    degraded: Mapping[SkippableStep, RerankFault] = {"rerank": fault} if fault else {}
+    degraded: dict[SkippableStep, RerankFault] = {"rerank": fault} if fault else {}
+    if progress.vectors_away:
+        degraded["pgvector"] = "unavailable"
     cosines = [progress.cosines[id_] for id_ in progress.confirmed.by_id if id_ in progress.cosines]
     return SearchAnswer(
         hits=hits,

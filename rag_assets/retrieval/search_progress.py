@@ -124,6 +124,7 @@ class SearchProgress:
         recalls: attempts to recall current versions, since entries were read last.
         reads: attempts to read what was found.
         repeat: whether the search begins again with its first step.
+        vectors_away: whether the index answered for vectors that are searched beside it.
     """
 
     search: ResolvedSearch
@@ -155,6 +156,7 @@ class SearchProgress:
     recalls: int = 0
     reads: int = 0
     repeat: bool = False
+    vectors_away: bool = False
 
     @property
     def confirmed(self) -> Verified:

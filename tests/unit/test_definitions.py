@@ -41,6 +41,7 @@ CHECKS = {
     "search_index.isolation",
     "search_index.quarantine",
     "search_index.relations",
+    "search_index.vectors_beside",
     "search_index.staleness",
 }
 JOBS = {

@@ -81,7 +81,11 @@ class Session:
         from rag_assets.storage.index.store import StoreConfig, open_store
 
         self.stack.keep_private()
-        config = StoreConfig(self.endpoints.elasticsearch_url, prefix=self.settings.index_prefix)
+        config = StoreConfig(
+            self.endpoints.elasticsearch_url,
+            prefix=self.settings.index_prefix,
+            vectors_url=self.settings.vectors_url or self.endpoints.database_url,
+        )
         store = open_store(config)
         self._opened.callback(store.close)
         return store

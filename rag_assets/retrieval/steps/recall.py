@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
@@ -9,12 +10,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.common.errors import ProviderUnavailable
+from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
 from rag_assets.retrieval.patience import limited
 from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.storage.index.model import EntryFilter, RankingRequest
+from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
 
 _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30
@@ -73,14 +74,25 @@ class Recall:
                     _entry_filters(progress), _queries(progress)
                 )
             ]
-            found = await self._searcher.rankings(
-                progress.serving.index_name, progress.owner, [wanted for _, wanted in searches]
-            )
+            wanted = [request for _, request in searches]
+            progress, found = await self._rankings(progress, wanted)
         recalled = [
             Ranking(kind, candidates, first is not None and len(candidates) >= first)
             for (kind, _), candidates in zip(searches, found, strict=True)
         ]
         return replace(progress, rankings=[*progress.rankings, *recalled])
+
+    async def _rankings(
+        self, progress: SearchProgress, wanted: Sequence[RankingRequest]
+    ) -> tuple[SearchProgress, list[list[Candidate]]]:
+        """The rankings, all from the index where what is beside it does not answer."""
+        index_name = progress.serving.index_name
+        try:
+            return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
+        except VectorsUnavailable:
+            progress = replace(progress, owner=replace(progress.owner, vectors_beside=False))
+            found = await self._searcher.rankings(index_name, progress.owner, wanted)
+            return replace(progress, vectors_away=True), found
 
     async def _embedded(self, progress: SearchProgress) -> SearchProgress:
         search = progress.search

@@ -31,6 +31,9 @@ _KEY_BYTES = 32
 GenerationState = Literal["BUILDING", "COMPLETE", "HELD", "SERVING", "RETIRED", "REMOVING"]
 """BUILDING → COMPLETE → SERVING → RETIRED → REMOVING; HELD where a check fails at COMPLETE."""
 
+VectorsBeside = Literal["filling", "answering"]
+"""Of the store beside the index: it lacks vectors; it has all, and answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:
@@ -52,6 +55,9 @@ class Generation:
         checks: by which it was judged before that, each with name, passed and description.
         spent: dollars that its embeddings cost.
         pace: at which it was made.
+        vectors_beside: whether its vectors are in the store beside the index, too, which answers
+            once it has all of them.
+        vectors_retry_at: until when that store is left alone.
     """
 
     number: int
@@ -73,6 +79,8 @@ class Generation:
     checks: Sequence[Mapping[str, Any]] | None = field(default=None, compare=False)
     spent: float = field(default=0.0, compare=False)
     pace: Pace = field(default_factory=Pace, compare=False)
+    vectors_beside: VectorsBeside | None = field(default=None, compare=False)
+    vectors_retry_at: datetime | None = field(default=None, compare=False)
 
 
 class GenerationTable:
@@ -188,6 +196,25 @@ class GenerationTable:
     def begin_removal(self, ref: TenantRef, generation: Generation) -> Generation:
         """Record that a build is about to be deleted; returns it with that."""
         return self._change(ref, generation, {"state": "REMOVING"})
+
+    def set_vectors_beside(
+        self,
+        ref: TenantRef,
+        generation: Generation,
+        state: VectorsBeside | None,
+        *,
+        retry_at: datetime | None = None,
+    ) -> Generation:
+        """Record the state of a build's vectors beside the index; returns it with that.
+
+        Args:
+            ref: the tenant.
+            generation: the build.
+            state: the new one; searches follow it with their next statement.
+            retry_at: until when that store is left alone.
+        """
+        changed = {"vectors_beside": state, "vectors_retry_at": retry_at}
+        return self._change(ref, generation, changed)
 
     def publish(
         self,
@@ -316,4 +343,6 @@ def generation_of(row: Row[Any]) -> Generation:
         checks=row.checks,
         spent=float(row.spent),
         pace=pace_of(row),
+        vectors_beside=row.vectors_beside,
+        vectors_retry_at=row.vectors_retry_at,
     )

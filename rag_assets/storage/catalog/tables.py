@@ -176,6 +176,11 @@ generations = Table(
     Column("embedding_seconds", Double, nullable=False, server_default="0"),
     Column("written_entries", Integer, nullable=False, server_default="0"),
     Column("writing_seconds", Double, nullable=False, server_default="0"),
+    # Whether its vectors are in the store beside the index, too; null: they are not.
+    Column("vectors_beside", Text),
+    # Until when that store is left alone, after it did not answer.
+    time_column("vectors_retry_at"),
+    CheckConstraint("vectors_beside IN ('filling', 'answering')", name="vectors_beside"),
     CheckConstraint(
         "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')",
         name="state",

@@ -69,12 +69,14 @@ class Owner:
     Attributes:
         digest_key: the generation's key, which is never stored in the index; None in generations
             of the first four schemas, whose digests anyone with write access can forge.
+        vectors_beside: whether its vectors are searched in the store beside the index.
     """
 
     tenant: str
     incarnation: int
     generation: int
     digest_key: bytes | None = field(default=None, repr=False, compare=False)
+    vectors_beside: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

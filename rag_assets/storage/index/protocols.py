@@ -32,11 +32,10 @@ from rag_assets.storage.index.model import (
 )
 
 
-class EntryStore(Protocol):
-    """Writes and reads the entries of tenants' generations.
+class EntryWriter(Protocol):
+    """Writes the entries of tenants' generations.
 
-    Searches see a write or deletion as soon as the method returns. Reads return everything that was
-    written, also by a writer that died since; nothing if the index does not exist.
+    Searches see a write or deletion as soon as the method returns.
     """
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
@@ -86,6 +85,14 @@ class EntryStore(Protocol):
             guard: called before each write; raises when this writer may no longer write.
         """
         ...
+
+
+class EntryStore(EntryWriter, Protocol):
+    """Writes and reads the entries of tenants' generations.
+
+    Reads return everything that was written, also by a writer that died since; nothing if the index
+    does not exist.
+    """
 
     def scan(
         self,
@@ -166,6 +173,8 @@ class EntrySearcher(Protocol):
         Raises:
             IndexInconsistent: the index does not exist, or lacks fields that are searched.
             SearchRejected: the search has too many words and filters.
+            VectorsUnavailable: the vectors of this owner are searched elsewhere, which does not
+                answer.
         """
         ...
 

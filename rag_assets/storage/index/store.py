@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from rag_assets.storage.index.protocols import EntrySearcher, EntryStore, IndexAdministration
+
+if TYPE_CHECKING:
+    from rag_assets.storage.index.pgvector.entries import PgVectors
 
 MEMORY = "memory:"
 """Address of a store in the memory of its process, for tests and experiments."""
@@ -19,11 +23,13 @@ class StoreConfig:
         url: address of an Elasticsearch, with credentials if it requires them, or `memory:`.
         prefix: of the names of indexes and views; separates installations that share a server.
         shared_limit: number of entries from which on new generations go to a new shared index.
+        vectors_url: address of a Postgres that has vectors of some builds as well; None: none has.
     """
 
     url: str
     prefix: str = "rag"
     shared_limit: int = 2_000_000
+    vectors_url: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +41,14 @@ class VectorStore:
         indexes: administers indexes and views.
         searcher: creates a searcher for one event loop.
         close: closes all connections except those of searchers.
+        vectors: has the vectors of some builds as well; None: there is no such server.
     """
 
     entries: EntryStore
     indexes: IndexAdministration
     searcher: Callable[[], EntrySearcher]
     close: Callable[[], None]
+    vectors: PgVectors | None = None
 
 
 def open_store(config: StoreConfig) -> VectorStore:
@@ -48,7 +56,27 @@ def open_store(config: StoreConfig) -> VectorStore:
     if config.url.startswith(MEMORY):
         from rag_assets.storage.index.memory import store as memory
 
-        return memory.open_store(config)
-    from rag_assets.storage.index.elasticsearch import store as elasticsearch
+        opened = memory.open_store(config)
+    else:
+        from rag_assets.storage.index.elasticsearch import store as elasticsearch
 
-    return elasticsearch.open_store(config)
+        opened = elasticsearch.open_store(config)
+    return opened if config.vectors_url is None else _with_vectors(opened, config)
+
+
+def _with_vectors(first: VectorStore, config: StoreConfig) -> VectorStore:
+    from rag_assets.storage.index.beside import SearcherBeside
+    from rag_assets.storage.index.pgvector.entries import PgVectors
+    from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
+
+    url = config.vectors_url or ""
+    vectors = PgVectors(url, config.prefix)
+
+    def close() -> None:
+        first.close()
+        vectors.close()
+
+    def searcher() -> EntrySearcher:
+        return SearcherBeside(first.searcher(), PgVectorSearcher(url, config.prefix))
+
+    return replace(first, searcher=searcher, close=close, vectors=vectors)

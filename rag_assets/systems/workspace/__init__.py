@@ -16,6 +16,7 @@ SYSTEM = System(
         tells_readers_alone=True,
     ),
     commands={"workspace": f"{_HERE}.commands:app"},
+    follow_up=f"{_HERE}.finishing:FOLLOW_UP",
     routers={
         "/rag/settings": f"{_HERE}.setting_routes:router",
         "/rag/tree": f"{_HERE}.tree_routes:router",

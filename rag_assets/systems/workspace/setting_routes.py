@@ -32,8 +32,9 @@ class _Administered:
 
     @property
     def service(self) -> SettingsService:
-        allowed = self.backend.embedders.settings.private_endpoints
-        return SettingsService(self.backend.catalog, allowed, self.backend.retriever.masker)
+        backend = self.backend
+        allowed, masker = backend.embedders.settings.private_endpoints, backend.retriever.masker
+        return SettingsService(backend.catalog, allowed, masker, backend.vectors)
 
 
 async def _administered(

@@ -25,6 +25,7 @@ from rag_assets.models.transport.settings import BaseUrl, ModelName
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_embedder
 from rag_assets.workspace.settings import (
@@ -79,12 +80,20 @@ class SettingsService:
         catalog: holds them.
         allowed: endpoints that the operator allows for models.
         masker: finds credentials, which no setting may hold.
+        vectors: the Postgres with pgvector; None: there is none.
     """
 
-    def __init__(self, catalog: Catalog, allowed: PrivateEndpoints, masker: Masker) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        allowed: PrivateEndpoints,
+        masker: Masker,
+        vectors: PgVectors | None,
+    ) -> None:
         self._catalog = catalog
         self._allowed = allowed
         self._masker = masker
+        self._vectors = vectors
 
     def get(self, tenant_id: str) -> Settings:
         """The settings of a workspace, as they are in force.
@@ -132,7 +141,16 @@ class SettingsService:
             return replace(drafted, embedder=wanted) if unused else drafted
 
         self._catalog.workspace_settings.change(record.ref, changed, by)
-        return self.get(tenant_id)
+        present = self._catalog.tenants.get(tenant_id)
+        if Tenant.from_config(present.config).workspace.vector_backend != "pgvector":
+            self._answer_from_index(record)
+        return _shown(present)
+
+    def _answer_from_index(self, record: TenantRecord) -> None:
+        """Have searches leave pgvector at once; the next sync deletes what is there."""
+        serving = self._catalog.generations.serving(record.id)
+        if serving is not None and serving.vectors_beside == "answering":
+            self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
 
     def _workspace(self, tenant_id: str) -> TenantRecord:
         record = self._catalog.tenants.get(tenant_id)
@@ -156,10 +174,12 @@ class SettingsService:
                 "base_url: the operator does not allow this server",
                 hint="the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
             )
-        if draft.vector_backend not in {None, "elasticsearch"}:
-            raise NoVectorBackend(
-                f"{draft.vector_backend} is not available here", hint="leave vector_backend out"
-            )
+        if draft.vector_backend == "pgvector":
+            if self._vectors is None:
+                raise NoVectorBackend(
+                    "no Postgres with pgvector is configured", hint="leave vector_backend out"
+                )
+            self._vectors.require()
 
     def _is_allowed(self, base_url: str) -> bool:
         url = urlsplit(base_url)

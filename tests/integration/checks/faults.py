@@ -45,6 +45,7 @@ ALL = {
     "search_index.dimensions",
     "search_index.quarantine",
     "search_index.relations",
+    "search_index.vectors_beside",
     "search_index.staleness",
     "search_index.drift",
     "search_index.isolation",

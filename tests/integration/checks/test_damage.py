@@ -47,7 +47,8 @@ CONTENTS, CATALOG = "raw_documents.contents", "raw_documents.catalog"
 CHECKS = ALL - EXPECTATIONS - {"embeddings.canary"}
 """Those of the stores that are damaged here: the others look at vectors and rows one by one."""
 RELATIONS = "search_index.relations"
-BY_NIGHT = {DRIFT, LAKE, STORED, CONTENTS, CATALOG, RELATIONS}
+BESIDE = "search_index.vectors_beside"
+BY_NIGHT = {DRIFT, LAKE, STORED, CONTENTS, CATALOG, RELATIONS, BESIDE}
 NOWHERE_ELSE = {"record-altered": "records", "upload-altered": "uploads"}
 """Tenants with contents that no other store has, with the type of their source."""
 ALONE = {"index": {"placement": "dedicated"}}

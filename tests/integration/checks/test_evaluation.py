@@ -126,6 +126,7 @@ NIGHTLY = {
     "raw_documents.stored",
     "search_index.drift",
     "search_index.relations",
+    "search_index.vectors_beside",
 }
 
 

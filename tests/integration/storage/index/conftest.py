@@ -1,27 +1,84 @@
-"""Vector stores that pass the same tests: the adapters for memory and Elasticsearch."""
+"""Vector stores that pass the same tests: the adapters for memory and Elasticsearch.
+
+In a third one vectors are searched in Postgres, and everything else in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 
-from rag_assets.storage.index.model import Owner
+from rag_assets.storage.index.beside import EntriesBeside
+from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
+from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.storage.index.protocols import EntrySearcher, EntryStore
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from tests.vector_stores import SPEC, Opened, owner_of
 
 
-@pytest.fixture(params=["memory", "elasticsearch"], scope="module")
+class VectorsBeside(EntriesBeside):
+    """Entries of which Postgres has the vectors as well; tables are made when they are needed."""
+
+    def __init__(self, first: EntryStore, vectors: PgVectors) -> None:
+        super().__init__(first, vectors, self._fail)
+        self.first, self.second, self.failed = first, vectors, False
+
+    def write(self, index_name: str, entries: Iterable[Entry]) -> int:
+        every = list(entries)
+        for one in {one.owner: one for one in every}.values():
+            self.second.create(one.owner, len(one.vector))
+            self.second.index(one.owner, len(one.vector))
+        written = super().write(index_name, every)
+        assert not self.failed
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.first, name)
+
+    def _fail(self) -> None:
+        self.failed = True
+
+
+class AlwaysBeside:
+    """Searches vectors in Postgres, whatever the owner says."""
+
+    def __init__(self, searcher: EntrySearcher) -> None:
+        self.searcher = searcher
+
+    async def rankings(
+        self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
+    ) -> list[list[Candidate]]:
+        ours = replace(owner, vectors_beside=True)
+        return await self.searcher.rankings(index_name, ours, requests)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.searcher, name)
+
+
+def beside(store: VectorStore) -> VectorStore:
+    assert store.vectors is not None
+    entries = cast("EntryStore", VectorsBeside(store.entries, store.vectors))
+    return replace(store, entries=entries, searcher=lambda: AlwaysBeside(store.searcher()))
+
+
+@pytest.fixture(params=["memory", "elasticsearch", "pgvector"], scope="module")
 def config(request: pytest.FixtureRequest) -> StoreConfig:
-    in_memory = request.param == "memory"
-    url = "memory:" if in_memory else request.getfixturevalue("elasticsearch_url")
-    return StoreConfig(url, prefix=f"conform{uuid4().hex[:8]}")
+    url = "memory:"
+    if request.param == "elasticsearch":
+        url = request.getfixturevalue("elasticsearch_url")
+    vectors = request.getfixturevalue("postgres_url") if request.param == "pgvector" else None
+    return StoreConfig(url, prefix=f"conform{uuid4().hex[:8]}", vectors_url=vectors)
 
 
 @pytest.fixture(scope="module")
 def module_store(config: StoreConfig) -> Iterator[VectorStore]:
     store = open_store(config)
+    if config.vectors_url is not None:
+        store = beside(store)
     yield store
     for name in store.indexes.names():
         store.indexes.drop(name)

@@ -1,0 +1,196 @@
+"""Vectors in pgvector: what exact search would find, and how fast, beside Elasticsearch.
+
+    python -m benchmarks.pgvector          20,000 sentences by the shipped model; 3,072 dimensions
+    python -m benchmarks.pgvector --count 2000 --name trial
+
+Both stores are filled by the adapters of the project and asked as its searches ask, with filters
+that leave 1 %, 10 % and all entries. Exact neighbours are computed by numpy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+
+from benchmarks.clustered import Clusters, Vectors
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.prose import sentence
+from benchmarks.servers import Servers, benchmark_servers
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.storage.index.model import (
+    Entry,
+    EntryDocument,
+    EntryFilter,
+    IndexSpec,
+    Owner,
+    RankingRequest,
+    suitable_index,
+)
+from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
+
+WORK = PROJECT / ".local" / "benchmark-pgvector"
+TOP = 10
+CANDIDATES = 46
+"""As of a search for eight hits."""
+QUESTIONS = 200
+SHARES = {"1 %": "one", "10 %": "ten", "all": None}
+_MADE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Vectors and questions.
+
+    Attributes:
+        vectors: of shape (entries, dimensions), of norm 1.
+        questions: of shape (questions, dimensions), of norm 1.
+    """
+
+    name: str
+    vectors: Vectors
+    questions: Vectors
+
+    @property
+    def owner(self) -> Owner:
+        """Of the entries."""
+        return Owner(f"pgvector-{self.vectors.shape[1]}", 1, 1, b"k" * 32)
+
+    def tags(self, number: int) -> tuple[str, ...]:
+        """Of one entry, by which filters choose it."""
+        return (*(["one"] if number % 100 == 0 else []), *(["ten"] if number % 10 == 3 else []))
+
+    def entries(self) -> Iterator[Entry]:
+        """What is written."""
+        for number, vector in enumerate(self.vectors):
+            text = f"entry {number}"
+            document = EntryDocument(
+                document_id=f"{number:08x}",
+                indexed_key="v1",
+                source="s",
+                source_type="file",
+                path=f"{number}.md",
+                uri=f"s/{number}.md",
+                media_type="text/markdown",
+                title=None,
+                access_scope="public",
+                modified_at=_MADE,
+                tags=self.tags(number),
+            )
+            chunk = Chunk(0, text, 0, len(text), 0, (), 3, sha256_hex(text))
+            yield Entry(self.owner, document, chunk, vector)
+
+    def exact(self, tag: str | None) -> list[set[str]]:
+        """The ids of the documents that are nearest to each question."""
+        numbers = np.array(
+            [n for n in range(len(self.vectors)) if tag is None or tag in self.tags(n)]
+        )
+        scores = self.questions @ self.vectors[numbers].T
+        best = np.argsort(-scores, axis=1)[:, :TOP]
+        return [{f"{numbers[one]:08x}" for one in row} for row in best]
+
+
+def sentences(count: int) -> Corpus:
+    """Sentences by the shipped model; questions are other ones."""
+    rng = random.Random(7)
+    texts = list(dict.fromkeys(sentence(rng) for _ in range(2 * count)))[: count + QUESTIONS]
+    embedder = OnnxEmbedder()
+    made = asyncio.run(_embedded(embedder, texts))
+    return Corpus(embedder.embedder_id, made[:-QUESTIONS], made[-QUESTIONS:])
+
+
+async def _embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Vectors:
+    found = await embedder.embed(texts)
+    await embedder.close()
+    return np.stack([np.asarray(vector, dtype=np.float32) for vector in found.vectors])
+
+
+def long_vectors(count: int) -> Corpus:
+    """Vectors of 3,072 dimensions that lie as those of texts do: half precision is indexed."""
+    clusters = Clusters(dimensions=3_072)
+    made = np.concatenate([clusters.vectors(numbers) for numbers in clusters.batches(count)])
+    return Corpus("clusters of 3,072", made, clusters.questions(QUESTIONS, count))
+
+
+def measured(corpus: Corpus, store: VectorStore) -> dict[str, Any]:
+    """Recall and latency of both stores."""
+    owner, vectors = corpus.owner, store.vectors
+    if vectors is None:
+        raise SystemExit("the store has no Postgres")
+    dimensions = corpus.vectors.shape[1]
+    index = store.indexes.place(IndexSpec(dimensions, suitable_index(dimensions)), "any", "shared")
+    times = {"Elasticsearch": _seconds(lambda: store.entries.write(index.name, corpus.entries()))}
+    vectors.create(owner, dimensions)
+    times["pgvector"] = _seconds(lambda: vectors.write(corpus.entries()))
+    times["pgvector, its graph"] = _seconds(lambda: vectors.index(owner, dimensions))
+    found: dict[str, Any] = {"written in seconds": times}
+    beside = Owner(owner.tenant, 1, 1, owner.digest_key, vectors_beside=True)
+    for share, tag in SHARES.items():
+        for name, asked in (("Elasticsearch", owner), ("pgvector", beside)):
+            answer = asyncio.run(_asked(store.searcher(), index.name, asked, corpus, tag))
+            found[f"{name}, {share}"] = answer
+    store.indexes.drop(index.name)
+    vectors.drop(owner)
+    return found
+
+
+async def _asked(
+    searcher: EntrySearcher, index_name: str, owner: Owner, corpus: Corpus, tag: str | None
+) -> dict[str, float]:
+    exact = corpus.exact(tag)
+    wanted = EntryFilter(frozenset({"public"}), tags=(tag,) if tag else ())
+    times, hits, short = [], [], 0
+    for question, best in zip(corpus.questions, exact, strict=True):
+        request = RankingRequest(question, CANDIDATES, wanted)
+        started = time.perf_counter()
+        [ranking] = await searcher.rankings(index_name, owner, [request])
+        times.append(1_000 * (time.perf_counter() - started))
+        hits.append(len(best & {one.document_id for one in ranking[:TOP]}) / TOP)
+        short += len(ranking) < CANDIDATES
+    await searcher.close()
+    return {
+        f"recall@{TOP}": round(sum(hits) / len(hits), 4),
+        "p50 ms": round(median(times), 2),
+        "p95 ms": round(quantiles(times, n=20)[-1], 2),
+        "short": short,
+    }
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return round(time.perf_counter() - started, 1)
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--name", default="pgvector")
+    given = parser.parse_args()
+    result: dict[str, Any] = {"machine": machine(), "load": [load()], "entries": given.count}
+    with benchmark_servers(WORK) as servers:
+        for corpus in (sentences(given.count), long_vectors(given.count)):
+            result[corpus.name] = measured(corpus, _opened(servers))
+    result["load"].append(load())
+    print(save(given.name, result))
+
+
+def _opened(servers: Servers) -> VectorStore:
+    url = servers.database("vectors")
+    return open_store(StoreConfig(servers.elasticsearch_url, prefix="pgbench", vectors_url=url))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""vectors_beside: compares vectors that are searched beside an index with the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Severity, Verdict
+from rag_assets.common.errors import VectorsUnavailable
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.vectors_beside import BesideState, compare_vectors
+
+
+def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -> Verdict:
+    """Require that every store beside an index has exactly the vectors of its build.
+
+    Args:
+        states: of each build with such a store.
+        writer_at_work: whether another run may be between two steps of a write.
+    """
+    offenders = [
+        (state.generation.number, "other vectors than it should have", one)
+        for state in states
+        for one in sorted(state.differing)
+    ]
+    offenders += [
+        (state.generation.number, "vectors whose length is not 1", str(state.unsound))
+        for state in states
+        if state.unsound
+    ]
+    # What does not answer yet is on its way.
+    filling = all(state.generation.vectors_beside == "filling" for state in states)
+    severity: Severity = "WARN" if writer_at_work or filling else "ERROR"
+    builds = counted(len(states), "build")
+    return Verdict(
+        passed=not offenders,
+        description=(
+            f"{counted(len(offenders), 'difference')} in vectors of {builds} beside its index"
+            if offenders
+            else f"{builds} with vectors beside its index, equal to the catalog"
+        ),
+        compared=(
+            Compared("builds that differ", 0, sum(not state.healthy for state in states)),
+            *(
+                Compared(
+                    f"documents that differ in generation {state.generation.number}",
+                    0,
+                    len(state.differing),
+                )
+                for state in states
+            ),
+        ),
+        columns=("generation", "fault", "which"),
+        offenders=tuple(offenders),
+        severity=severity,
+        mend="`rag-assets sync TENANT --repair` copies them again from the lake",
+    )
+
+
+@tenant_check(
+    "search_index",
+    "vectors_beside",
+    (
+        "Builds whose vectors are searched in pgvector have exactly the vectors there that they "
+        "should: of the versions that count, with the catalog's access scopes, of length 1."
+    ),
+    nightly=True,
+    repairable=True,
+    against_catalog=True,
+)
+def vectors_beside_check(context: CheckContext) -> Verdict:
+    """Compare the store beside every index, again without writers if something differs."""
+    try:
+        states = compare_vectors(context.tenant)
+        if all(state.healthy for state in states):
+            return verdict_of(states)
+        with context.unwritten("comparing vectors") as tenant:
+            if tenant is not None:
+                return verdict_of(compare_vectors(tenant))
+        return verdict_of(states, writer_at_work=True)
+    except VectorsUnavailable as error:
+        return Verdict(False, error.message, (), severity="WARN", mend=error.hint or "")

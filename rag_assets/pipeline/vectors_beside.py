@@ -1,0 +1,177 @@
+"""Vectors in the store beside an index: filled from the lake, compared with the catalog.
+
+A build's row says whether that store answers for it. It does once it has every vector, and stops
+with the transaction that records that it missed a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import VectorsUnavailable
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.index_comparison import suspects
+from rag_assets.storage.catalog.generations import Generation, VectorsBeside
+from rag_assets.storage.index.model import StoredEntry
+from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.storage.index.pgvector.rows import row_of_stored
+
+_BATCH = 1_000
+_FEW = 20
+"""Documents whose entries are read one document at a time; those of more are read in one scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class BesideState:
+    """The vectors of one build beside its index, compared with the catalog.
+
+    Attributes:
+        generation: the build.
+        differing: documents of which it has other vectors than it should.
+        unsound: vectors whose length is not 1.
+    """
+
+    generation: Generation
+    differing: frozenset[str]
+    unsound: int = 0
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it has exactly the vectors that it should."""
+        return not self.differing and not self.unsound
+
+
+def compare_vectors(ctx: TenantContext) -> list[BesideState]:
+    """Compare the vectors beside the index of every live build that has some.
+
+    Raises:
+        VectorsUnavailable: the server does not answer.
+    """
+    return [
+        BesideState(
+            generation,
+            frozenset(_differing(ctx, vectors, generation)),
+            vectors.unsound(ctx.owner(generation)),
+        )
+        for vectors, generation in _builds_beside(ctx)
+    ]
+
+
+def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
+    """Copy what the store beside an index lacks, take away what it has too much; it answers then.
+
+    Nothing is embedded. Interrupted anywhere, the next call goes on.
+
+    Args:
+        ctx: of the tenant, under its lock.
+        generation: the build.
+        vectors: the store.
+
+    Returns:
+        the build with its state: "filling" where entries of the index are missing or were altered.
+
+    Raises:
+        VectorsUnavailable: the server does not answer.
+        NoVectorBackend: it lacks the extension.
+    """
+    vectors.require()
+    owner, table = ctx.owner(generation), ctx.catalog.generations
+    if generation.vectors_beside is None:
+        # The row first: tables that no row tells of are deleted as nobody's.
+        ctx.guard()
+        generation = table.set_vectors_beside(ctx.ref, generation, "filling")
+    vectors.create(owner, generation.dimensions)
+    if differing := _differing(ctx, vectors, generation):
+        _make_equal(ctx, vectors, generation, differing)
+        vectors.index(owner, generation.dimensions)
+        differing = _differing(ctx, vectors, generation)
+    ctx.guard()
+    state: VectorsBeside = "filling" if differing else "answering"
+    return table.set_vectors_beside(ctx.ref, generation, state)
+
+
+def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
+    """Delete the vectors of a build beside its index, which answers from then on.
+
+    Raises:
+        VectorsUnavailable: the server does not answer.
+    """
+    ctx.guard()
+    table = ctx.catalog.generations
+    generation = table.set_vectors_beside(ctx.ref, generation, "filling")
+    vectors.drop(ctx.owner(generation))
+    return table.set_vectors_beside(ctx.ref, generation, None)
+
+
+def repair_vectors(ctx: TenantContext) -> int:
+    """Fill the store beside the index of every build that has one; returns how many differed."""
+    differed = 0
+    for vectors, generation in _builds_beside(ctx):
+        try:
+            vectors.delete_unsound(ctx.owner(generation))
+            differed += bool(_differing(ctx, vectors, generation))
+            fill_vectors(ctx, generation, vectors)
+        except VectorsUnavailable as error:
+            ctx.log(error.message)
+    return differed
+
+
+def _builds_beside(ctx: TenantContext) -> Iterator[tuple[PgVectors, Generation]]:
+    for generation in ctx.catalog.generations.live(ctx.ref.id):
+        if generation.vectors_beside is not None and ctx.store.vectors is not None:
+            yield ctx.store.vectors, generation
+
+
+def _differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -> set[str]:
+    held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
+    found = suspects(held, vectors.counts(ctx.owner(generation)), set(leaving))
+    return {document_id for document_id in found if document_id is not None}
+
+
+def _make_equal(
+    ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
+) -> None:
+    held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    wanted = {one.document_id: one.indexed_key for one in held if one.document_id in differing}
+    owner = ctx.owner(generation)
+    ctx.guard()
+    vectors.delete_other_versions(owner, {one: wanted.get(one) for one in sorted(differing)})
+    entries = _entries(ctx, generation, wanted)
+    done = 0
+    for batch in batched(entries, _BATCH):
+        ctx.guard()
+        done += vectors.write_rows(owner, _rows(ctx, generation, batch))
+    ctx.log(f"generation {generation.number}: {done:,} vectors copied beside its index")
+
+
+def _entries(
+    ctx: TenantContext, generation: Generation, wanted: Mapping[str, str]
+) -> Iterator[StoredEntry]:
+    """The entries of the versions that count, but for altered ones, which a repair writes again."""
+    entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
+    if len(wanted) <= _FEW:
+        found: Iterable[StoredEntry] = (
+            entry for one in wanted for entry in entries.of_document(name, owner, one)
+        )
+    else:
+        found = entries.stored(name, owner)
+    for entry in found:
+        if entry.intact and wanted.get(entry.fields["document_id"]) == entry.index_key:
+            yield entry
+
+
+def _rows(
+    ctx: TenantContext, generation: Generation, entries: Iterable[StoredEntry]
+) -> list[dict[str, Any]]:
+    batch = list(entries)
+    hashes = {entry.fields["text_sha256"] for entry in batch}
+    known = ctx.lake.vectors(generation.embedder_id, hashes).by_hash()
+    return [
+        row_of_stored(entry.id, entry.fields, known[entry.fields["text_sha256"]])
+        for entry in batch
+        if entry.fields["text_sha256"] in known
+    ]

@@ -1,0 +1,48 @@
+"""Connections to the server of vectors, and its failures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+
+from rag_assets.common.errors import VectorsUnavailable
+
+_SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
+SECONDS = 5.0
+"""How long to wait for a connection, or for a statement of a search."""
+OPTIONS: Final[dict[str, Any]] = {
+    "connect_timeout": 3,
+    "autocommit": True,
+    "application_name": "rag-assets vectors",
+    # The extension takes these with its first use. Strictly ordered, a scan goes on until enough
+    # rows pass the filters.
+    "options": "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200",
+}
+FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.UndefinedTable)
+"""Errors of a server that is away, or whose tables were lost."""
+
+
+def driver_url(url: str) -> str:
+    """The address as the driver takes it."""
+    return _SCHEME.sub("postgresql://", url)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn failures of the server into VectorsUnavailable."""
+    try:
+        yield
+    except FAILURES as error:
+        raise unavailable(error) from None
+
+
+def unavailable(error: Exception) -> VectorsUnavailable:
+    """The error for a server that does not answer; it repeats nothing that the server says."""
+    return VectorsUnavailable(
+        f"the server of vectors does not answer: {type(error).__name__}",
+        hint="see that Postgres runs, at RAG_ASSETS_PGVECTOR_URL if that is set",
+    )

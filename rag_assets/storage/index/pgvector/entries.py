@@ -1,0 +1,252 @@
+"""Tables of builds: making, filling and comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg_pool import ConnectionPool
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import NoVectorBackend
+from rag_assets.storage.index.model import Entry, Owner, VersionCount
+from rag_assets.storage.index.pgvector import layout
+from rag_assets.storage.index.pgvector.connection import OPTIONS, SECONDS, driver_url, translated
+from rag_assets.storage.index.pgvector.rows import COLUMNS, row_of
+
+_BATCH = 500
+_CONNECTIONS = 4
+_DOCUMENTS = 1_000
+_MEMORY = "SET LOCAL maintenance_work_mem = '256MB'"
+_AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+_EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
+_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) ORDER BY 1"
+
+
+class PgVectors:
+    """Writes vectors of builds to Postgres, and compares them.
+
+    Every method but close() raises VectorsUnavailable when the server does not answer.
+
+    Args:
+        url: of the server.
+        prefix: of the names of schemas.
+    """
+
+    def __init__(self, url: str, prefix: str) -> None:
+        self._url = driver_url(url)
+        self._layout = layout.Layout(prefix)
+        self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
+
+    def require(self) -> None:
+        """Require that the server has the extension.
+
+        Raises:
+            NoVectorBackend: it has not, or nobody may use it here.
+        """
+        refused = NoVectorBackend(
+            "the server of vectors lacks the extension `vector`",
+            hint="the operator installs pgvector there, or sets RAG_ASSETS_PGVECTOR_URL",
+        )
+        with self._connection() as connection:
+            if connection.execute(_AVAILABLE).fetchone() is None:
+                raise refused
+            try:
+                connection.execute(_EXTENSION)
+            except psycopg.errors.InsufficientPrivilege:
+                raise refused from None
+
+    def create(self, owner: Owner, dimensions: int) -> None:
+        """Make a build's tables, if there are none; see require()."""
+        self.require()
+        with self._connection() as connection, connection.transaction():
+            for statement in layout.tables(self._layout.schema(owner), dimensions):
+                connection.execute(statement)
+
+    def index(self, owner: Owner, dimensions: int) -> None:
+        """Index a build's vectors, if they are not, and have Postgres count its rows."""
+        schema = self._layout.schema(owner)
+        statement = layout.vector_index(schema, dimensions)
+        with self._connection() as connection:
+            if statement is not None:
+                with connection.transaction():
+                    connection.execute(_MEMORY)
+                    connection.execute(statement)
+            for table in ("rag_chunks", "rag_vectors"):
+                connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(schema, table)))
+
+    def write(self, entries: Iterable[Entry]) -> int:
+        """Write entries of builds with tables; returns their number."""
+        of_owners: dict[Owner, list[Entry]] = {}
+        for entry in entries:
+            of_owners.setdefault(entry.owner, []).append(entry)
+        return sum(self.write_rows(owner, map(row_of, of)) for owner, of in of_owners.items())
+
+    def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
+        """Write rows of one build (see rows.row_of); returns their number."""
+        statements = self._writing(owner)
+        written = 0
+        for batch in batched(rows, _BATCH):
+            with (
+                self._connection() as connection,
+                connection.transaction(),
+                connection.cursor() as cursor,
+            ):
+                for statement in statements:
+                    cursor.executemany(statement, batch)
+            written += len(batch)
+        return written
+
+    def delete(self, tenant: str, ids: Collection[str]) -> None:
+        """Delete entries by id from all builds of a tenant."""
+        for schema in self._schemas(self._layout.of_tenant(tenant)):
+            statement = sql.SQL("DELETE FROM {} WHERE entry_id = ANY(%s)").format(
+                sql.Identifier(schema, "rag_chunks")
+            )
+            with self._connection() as connection:
+                connection.execute(statement, [list(ids)])
+
+    def delete_other_versions(self, owner: Owner, kept: Mapping[str, str | None]) -> int:
+        """Delete entries of other versions of these documents; returns their number."""
+        statement = sql.SQL(
+            "DELETE FROM {} AS c USING unnest(%s::text[], %s::text[]) AS kept (document_id, key)"
+            " WHERE c.document_id = kept.document_id AND c.index_key IS DISTINCT FROM kept.key"
+        ).format(self._chunks(owner))
+        deleted = 0
+        for batch in batched(kept, _DOCUMENTS):
+            with self._connection() as connection:
+                keys = [kept[document_id] for document_id in batch]
+                deleted += connection.execute(statement, [list(batch), keys]).rowcount
+        return deleted
+
+    def set_scopes(self, owner: Owner, scopes: Mapping[str, str]) -> None:
+        """Set the access scope of the entries of documents, by document_id."""
+        statement = sql.SQL(
+            "UPDATE {} AS c SET access_scope = given.scope"
+            " FROM unnest(%s::text[], %s::text[]) AS given (document_id, scope)"
+            " WHERE c.document_id = given.document_id AND c.access_scope <> given.scope"
+        ).format(self._chunks(owner))
+        for batch in batched(scopes, _DOCUMENTS):
+            with self._connection() as connection:
+                connection.execute(statement, [list(batch), [scopes[one] for one in batch]])
+
+    def counts(self, owner: Owner) -> Iterator[VersionCount]:
+        """How many vectors a build has of each version of each document; none without tables."""
+        query = sql.SQL(
+            "SELECT c.document_id, c.index_key, c.access_scope, count(*)"
+            " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
+        ).format(self._chunks(owner), sql.Identifier(self._layout.schema(owner), "rag_vectors"))
+        if not self._schemas(self._layout.schema(owner)):
+            return
+        with self._connection() as connection:
+            for row in connection.execute(query):
+                yield VersionCount(*row)
+
+    def unsound(self, owner: Owner) -> int:
+        """The number of vectors whose length is not 1; none without tables."""
+        if not self._schemas(self._layout.schema(owner)):
+            return 0
+        query = sql.SQL(
+            "SELECT count(*) FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001"
+        ).format(sql.Identifier(self._layout.schema(owner), "rag_vectors"))
+        with self._connection() as connection:
+            row = connection.execute(query).fetchone()
+        return int(row[0]) if row else 0
+
+    def delete_unsound(self, owner: Owner) -> None:
+        """Delete vectors whose length is not 1, so that they are copied again."""
+        statement = sql.SQL("DELETE FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001").format(
+            sql.Identifier(self._layout.schema(owner), "rag_vectors")
+        )
+        if self._schemas(self._layout.schema(owner)):
+            with self._connection() as connection:
+                connection.execute(statement)
+
+    def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
+        """Ids of a tenant's entries of which a column has one of these values, of any build."""
+        found: list[str] = []
+        for schema in self._schemas(self._layout.of_tenant(tenant)):
+            query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
+                sql.Identifier(schema, "rag_chunks"), sql.Identifier(column)
+            )
+            with self._connection() as connection:
+                found += [str(row[0]) for row in connection.execute(query, [list(values)])]
+        return found
+
+    def vacuum(self, tenant: str) -> None:
+        """Free what deleted rows of a tenant's builds still take up in files."""
+        for schema in self._schemas(self._layout.of_tenant(tenant)):
+            with self._connection() as connection:
+                for table in ("rag_vectors", "rag_chunks"):
+                    connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(schema, table)))
+
+    def drop(self, owner: Owner) -> None:
+        """Delete a build's tables, if there are any."""
+        self.drop_schema(self._layout.schema(owner))
+
+    def drop_tenant(self, tenant: str) -> None:
+        """Delete all tables of a tenant."""
+        for schema in self.schemas(tenant):
+            self.drop_schema(schema)
+
+    def schema(self, owner: Owner) -> str:
+        """The name of the schema with a build's tables."""
+        return self._layout.schema(owner)
+
+    def schemas(self, tenant: str | None = None) -> list[str]:
+        """Names of the schemas of a tenant's builds, or of all builds, sorted."""
+        return self._schemas(
+            self._layout.of_all if tenant is None else self._layout.of_tenant(tenant)
+        )
+
+    def drop_schema(self, schema: str) -> None:
+        """Delete the tables in a schema, if there is one; see schemas()."""
+        with self._connection() as connection:
+            connection.execute(
+                sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
+            )
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _chunks(self, owner: Owner) -> sql.Identifier:
+        return sql.Identifier(self._layout.schema(owner), "rag_chunks")
+
+    def _schemas(self, prefix: str) -> list[str]:
+        with self._connection() as connection:
+            return [str(row[0]) for row in connection.execute(_SCHEMAS, [prefix])]
+
+    def _writing(self, owner: Owner) -> tuple[sql.Composed, sql.Composed]:
+        chunks = self._chunks(owner)
+        vectors = sql.Identifier(self._layout.schema(owner), "rag_vectors")
+        columns = sql.SQL(", ").join(map(sql.Identifier, COLUMNS))
+        values = sql.SQL(", ").join(map(sql.Placeholder, COLUMNS))
+        changed = sql.SQL(", ").join(
+            sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in COLUMNS[1:]
+        )
+        return (
+            sql.SQL(
+                "INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (entry_id) DO UPDATE SET {}"
+            ).format(chunks, columns, values, changed),
+            sql.SQL(
+                "INSERT INTO {} (rag_chunk_id, embedding)"
+                " SELECT rag_chunk_id, %(embedding)s::vector FROM {} WHERE entry_id = %(entry_id)s"
+                " ON CONFLICT (rag_chunk_id) DO UPDATE SET embedding = excluded.embedding"
+            ).format(vectors, chunks),
+        )
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        with translated():
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=True
+                )
+            with self._pool.connection(timeout=SECONDS) as connection:
+                yield connection

@@ -1,0 +1,85 @@
+"""Entry filters as conditions on `rag_chunks`, called `c`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import sql
+
+from rag_assets.storage.index.model import EntryFilter
+
+
+class Conditions:
+    """The conditions of an entry filter, and the values that they name.
+
+    Args:
+        entry_filter: to be expressed.
+    """
+
+    def __init__(self, entry_filter: EntryFilter) -> None:
+        self.values: dict[str, Any] = {}
+        self._each = [*self._of_columns(entry_filter), *self._of_metadata(entry_filter)]
+
+    @property
+    def all(self) -> sql.Composed:
+        """All of them; true where there are none."""
+        return sql.SQL(" AND ").join(self._each) if self._each else sql.SQL("{}").format(True)
+
+    def _of_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
+        found = [
+            self._one_of(column, values)
+            for column, values in (
+                ("access_scope", None if wanted.scopes is None else sorted(wanted.scopes)),
+                ("source_type", wanted.source_types or None),
+                ("source", wanted.sources or None),
+                ("document_id", wanted.documents or None),
+                ("language", wanted.languages or None),
+            )
+            if values is not None
+        ]
+        if wanted.without_source_types:
+            left_out = self._one_of("source_type", wanted.without_source_types)
+            found.append(sql.SQL("NOT {}").format(left_out))
+        if wanted.tags:
+            found.append(sql.SQL("c.tags @> {}::text[]").format(self._value([*wanted.tags])))
+        if wanted.paths:
+            folders = self._value([path.rstrip("/") for path in wanted.paths])
+            found.append(
+                sql.SQL(
+                    "EXISTS (SELECT FROM unnest({}::text[]) AS folder"
+                    " WHERE c.uri = folder OR starts_with(c.uri, folder || '/'))"
+                ).format(folders)
+            )
+        if wanted.modified_after is not None:
+            found.append(sql.SQL("c.modified_at >= {}").format(self._value(wanted.modified_after)))
+        if wanted.modified_before is not None:
+            found.append(sql.SQL("c.modified_at < {}").format(self._value(wanted.modified_before)))
+        return found
+
+    def _of_metadata(self, wanted: EntryFilter) -> list[sql.Composed]:
+        found = [self._holds(key, values) for key, values in wanted.metadata.items()]
+        return found + [
+            sql.SQL("NOT {}").format(self._holds(key, values))
+            for key, values in wanted.without_metadata.items()
+        ]
+
+    def _holds(self, key: str, values: Sequence[str | None]) -> sql.Composed:
+        """Metadata have one of these values; None stands for no value."""
+        name = self._value(key)
+        given = self._value([value for value in values if value is not None])
+        held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)
+        if None not in values:
+            return held
+        return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(held, name)
+
+    def _one_of(self, column: str, values: Sequence[str]) -> sql.Composed:
+        # Null is none of them, and so is neither wanted nor left out.
+        return sql.SQL("coalesce({} = ANY({}::text[]), false)").format(
+            sql.Identifier("c", column), self._value([*values])
+        )
+
+    def _value(self, value: Any) -> sql.Placeholder:
+        name = f"filter_{len(self.values)}"
+        self.values[name] = value
+        return sql.Placeholder(name)

@@ -1,0 +1,102 @@
+"""The schema of one build: names, tables, and the index of its vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from psycopg import sql
+
+from rag_assets.common.hashing import key_of
+from rag_assets.storage.index.model import Owner
+
+_FULL = 2_000
+"""Dimensions up to which the extension indexes vectors of full precision."""
+_HALF = 4_000
+"""The same, of half precision."""
+
+
+class Layout:
+    """Names of an installation's schemas.
+
+    Args:
+        prefix: distinguishes installations that share a server.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = f"{prefix}_vectors_"
+
+    def schema(self, owner: Owner) -> str:
+        """The name of a build's schema."""
+        return f"{self.of_tenant(owner.tenant)}{owner.incarnation}_{owner.generation}"
+
+    def of_tenant(self, tenant: str) -> str:
+        """What the names of all schemas of a tenant begin with."""
+        # A tenant's id may be longer than a name of Postgres.
+        return f"{self._prefix}{key_of('tenant', tenant)[:16]}_"
+
+    @property
+    def of_all(self) -> str:
+        """What the names of all schemas begin with."""
+        return self._prefix
+
+
+def tables(schema: str, dimensions: int) -> Iterator[sql.Composed]:
+    """The statements that make a build's tables, if there are none."""
+    name = sql.Identifier(schema)
+    yield sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name)
+    yield sql.SQL(
+        "CREATE TABLE IF NOT EXISTS {}.rag_chunks ("
+        " rag_chunk_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " entry_id text NOT NULL UNIQUE,"
+        " document_id text NOT NULL,"
+        " index_key text NOT NULL,"
+        " access_scope text NOT NULL,"
+        " text_key text NOT NULL,"
+        " text_sha256 text NOT NULL,"
+        " source text NOT NULL,"
+        " source_type text NOT NULL,"
+        " uri text NOT NULL,"
+        " language text,"
+        " page_uuid text,"
+        " modified_at timestamptz NOT NULL,"
+        " tags text[] NOT NULL,"
+        " metadata jsonb NOT NULL)"
+    ).format(name)
+    yield sql.SQL(
+        "CREATE TABLE IF NOT EXISTS {}.rag_vectors ("
+        " rag_chunk_id bigint PRIMARY KEY REFERENCES {}.rag_chunks ON DELETE CASCADE,"
+        " embedding vector({}) NOT NULL)"
+    ).format(name, name, sql.Literal(dimensions))
+    for column in ("document_id", "access_scope", "page_uuid", "text_sha256"):
+        yield sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {}.rag_chunks ({})").format(
+            sql.Identifier(f"rag_chunks_{column}"), name, sql.Identifier(column)
+        )
+
+
+def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
+    """The statement that indexes the vectors, if they are not; None where they are too long."""
+    if dimensions > _HALF:
+        return None
+    operators = "vector_cosine_ops" if dimensions <= _FULL else "halfvec_cosine_ops"
+    return sql.SQL(
+        "CREATE INDEX IF NOT EXISTS rag_vectors_embedding ON {}.rag_vectors USING hnsw (({}) {})"
+    ).format(
+        sql.Identifier(schema),
+        _indexed(sql.Identifier("embedding"), dimensions),
+        sql.SQL(operators),
+    )
+
+
+def distance(dimensions: int) -> sql.Composed:
+    """The distance that the index orders by, of `v.embedding` and the question's vector."""
+    asked = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
+    return sql.SQL("{} <=> {}").format(
+        _indexed(sql.Identifier("v", "embedding"), dimensions), _indexed(asked, dimensions)
+    )
+
+
+def _indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
+    """A vector in the precision in which it is indexed."""
+    if dimensions <= _FULL or dimensions > _HALF:
+        return sql.SQL("{}").format(vector)
+    return sql.SQL("({}::halfvec({}))").format(vector, sql.Literal(dimensions))

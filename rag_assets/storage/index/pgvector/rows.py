@@ -1,0 +1,77 @@
+"""The rows of entries: what filters and verification need, and the vector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from psycopg.types.json import Jsonb
+
+from rag_assets.storage.index import fields
+from rag_assets.storage.index.model import Entry
+
+COLUMNS = (
+    "entry_id",
+    "document_id",
+    "index_key",
+    "access_scope",
+    "text_key",
+    "text_sha256",
+    "source",
+    "source_type",
+    "uri",
+    "language",
+    "page_uuid",
+    "modified_at",
+    "tags",
+    "metadata",
+)
+
+
+def row_of(entry: Entry) -> dict[str, Any]:
+    """The row of an entry that is written."""
+    return row_of_stored(entry.id, fields.entry_source(entry), entry.vector)
+
+
+def row_of_stored(
+    id_: str, stored: Mapping[str, Any], vector: npt.NDArray[np.float32]
+) -> dict[str, Any]:
+    """The row of an entry by its stored fields.
+
+    Args:
+        id_: of the entry.
+        stored: its fields, as the index has them.
+        vector: of shape (dimensions,).
+    """
+    row = {name: stored.get(name) for name in COLUMNS}
+    row["entry_id"] = id_
+    row["metadata"] = Jsonb(dict(_flat(stored.get("metadata") or {})))
+    row["embedding"] = text_of(vector)
+    return row
+
+
+def text_of(vector: npt.NDArray[np.float32]) -> str:
+    """A vector as the extension reads it."""
+    numbers = np.ascontiguousarray(vector, dtype=np.float32)
+    return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Metadata as Elasticsearch flattens them: words by dotted keys, nothing for what is empty."""
+    for key, value in metadata.items():
+        name = f"{above}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+            continue
+        values = value if isinstance(value, list | tuple) else [value]
+        words = [_word(one) for one in values if one is not None]
+        if words:
+            yield name, words
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,170 @@
+"""Searches of vectors in Postgres from an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import sql
+from psycopg_pool import AsyncConnectionPool
+
+from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
+from rag_assets.storage.index.pgvector import layout
+from rag_assets.storage.index.pgvector.connection import (
+    FAILURES,
+    OPTIONS,
+    SECONDS,
+    driver_url,
+    unavailable,
+)
+from rag_assets.storage.index.pgvector.filters import Conditions
+from rag_assets.storage.index.pgvector.rows import text_of
+
+_CONNECTIONS = 8
+_PAUSE_SECONDS = 5.0
+_FEW = 4_000
+"""Rows that are compared one by one, which is exact and takes less than a walk through the graph
+that few of its nodes pass."""
+_WIDER = 2
+"""Candidates for each that is returned: they are ordered again by vectors of full precision."""
+_FOUND = sql.SQL(
+    "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key,"
+    " 1 - (v.embedding <=> %(asked)s::vector) AS cosine FROM found"
+    " JOIN {chunks} AS c USING (rag_chunk_id) JOIN {vectors} AS v USING (rag_chunk_id)"
+    " ORDER BY v.embedding <=> %(asked)s::vector, c.entry_id LIMIT %(returned)s"
+)
+_COUNT = sql.SQL(
+    "SELECT count(*) FROM (SELECT FROM {chunks} AS c WHERE {conditions} LIMIT %(most)s) AS few"
+)
+_NEAREST = sql.SQL(
+    "WITH found AS MATERIALIZED (SELECT v.rag_chunk_id FROM {vectors} AS v"
+    " JOIN {chunks} AS c USING (rag_chunk_id) WHERE {conditions}"
+    " ORDER BY {distance} LIMIT %(wide)s) {found}"
+)
+_EACH = sql.SQL(
+    "WITH found AS MATERIALIZED (SELECT c.rag_chunk_id FROM {chunks} AS c WHERE {conditions})"
+    " {found}"
+)
+
+
+class PgVectorSearcher:
+    """Ranks a build's entries by similarity to a vector.
+
+    Args:
+        url: of the server.
+        prefix: of the names of schemas.
+    """
+
+    def __init__(self, url: str, prefix: str) -> None:
+        self._url = driver_url(url)
+        self._layout = layout.Layout(prefix)
+        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] | None = None
+        self._away_until = 0.0
+
+    async def ranking(
+        self, owner: Owner, vector: npt.NDArray[np.float32], request: RankingRequest
+    ) -> list[Candidate]:
+        """The ranking of a request by a vector, best first, ties broken by id.
+
+        It never holds fewer entries than there are: where a walk through the graph gives up, every
+        entry that passes the filter is compared.
+
+        Raises:
+            VectorsUnavailable: the server does not answer, or did not a moment ago.
+        """
+        if time.monotonic() < self._away_until:
+            raise unavailable(TimeoutError())
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await self._ranking(owner, vector, request)
+        except (*FAILURES, TimeoutError) as error:
+            # Searches go on elsewhere: none of the next ones shall wait for it as this one did.
+            self._away_until = time.monotonic() + _PAUSE_SECONDS
+            raise unavailable(error) from None
+
+    async def close(self) -> None:
+        """Close the connections, in the event loop that opened them."""
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    async def _ranking(
+        self, owner: Owner, vector: npt.NDArray[np.float32], request: RankingRequest
+    ) -> list[Candidate]:
+        search = _Search(self._layout.schema(owner), vector, request)
+        async with (await self._opened()).connection(timeout=SECONDS) as connection:
+            few = await search.count(connection)
+            if few > _FEW:
+                found = await search.nearest(connection)
+                if len(found) >= request.returned:
+                    return found
+            return await search.each(connection)
+
+    async def _opened(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
+        if self._pool is None:
+            self._pool = AsyncConnectionPool(
+                self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=False
+            )
+            await self._pool.open()
+        return self._pool
+
+
+class _Search:
+    """The statements of one request."""
+
+    def __init__(
+        self, schema: str, vector: npt.NDArray[np.float32], request: RankingRequest
+    ) -> None:
+        conditions = Conditions(request.entry_filter)
+        self._parts: Mapping[str, sql.Composable] = {
+            "chunks": sql.Identifier(schema, "rag_chunks"),
+            "vectors": sql.Identifier(schema, "rag_vectors"),
+            "conditions": conditions.all,
+        }
+        self._dimensions = len(vector)
+        self._values = {
+            **conditions.values,
+            "asked": text_of(vector),
+            "wide": _WIDER * request.limit,
+            "returned": request.returned,
+            "most": _FEW + 1,
+        }
+
+    async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
+        """The number of entries that pass the filter, up to a little more than few."""
+        [[number]] = await self._rows(connection, _COUNT.format(**self._parts))
+        return int(number)
+
+    async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
+        """The nearest entries, as far as a walk through the graph finds them."""
+        distance = layout.distance(self._dimensions)
+        found = _FOUND.format(**self._parts)
+        return await self._candidates(
+            connection, _NEAREST.format(**self._parts, distance=distance, found=found)
+        )
+
+    async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
+        """The nearest entries of all that pass the filter."""
+        found = _FOUND.format(**self._parts)
+        return await self._candidates(connection, _EACH.format(**self._parts, found=found))
+
+    async def _candidates(
+        self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
+    ) -> list[Candidate]:
+        return [
+            Candidate(id_, document_id, index_key, float(cosine), uri, text_key)
+            for id_, document_id, index_key, uri, text_key, cosine in await self._rows(
+                connection, statement
+            )
+        ]
+
+    async def _rows(
+        self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
+    ) -> list[Any]:
+        cursor = await connection.execute(statement, self._values)
+        return await cursor.fetchall()

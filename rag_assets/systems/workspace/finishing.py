@@ -1,0 +1,60 @@
+"""The end of a workspace's sync: its vectors are brought where the settings want them searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag_assets.common.clock import Clock
+from rag_assets.common.errors import NoVectorBackend, VectorsUnavailable
+from rag_assets.pipeline.context import VECTORS_PAUSE, TenantContext
+from rag_assets.pipeline.vectors_beside import drop_vectors, fill_vectors
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.generations import Generation, VectorsBeside
+
+
+class WorkspaceFollowUp:
+    """Copies vectors beside the index that answers, or takes them away (see FollowUp)."""
+
+    def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
+        """Why a tenant needs a run although no source changed."""
+        serving = catalog.generations.serving(tenant_id)
+        if serving is None:
+            return None
+        record = catalog.tenants.get(tenant_id)
+        backend = record.config.get("workspace", {}).get("vector_backend")
+        left = _left(serving, wanted=backend == "pgvector")
+        pause = serving.vectors_retry_at
+        return None if pause is not None and Clock().now() < pause else left
+
+    def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
+        """No other texts than those of passages."""
+        return frozenset()
+
+    def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
+        """Do what is left, as far as the server answers; returns what became of it."""
+        wanted = ctx.tenant.workspace.vector_backend == "pgvector"
+        if ctx.store.vectors is None or _left(serving, wanted=wanted) is None:
+            return {}
+        try:
+            work = fill_vectors if wanted else drop_vectors
+            done = work(ctx, serving, ctx.store.vectors)
+        except (VectorsUnavailable, NoVectorBackend) as error:
+            table = ctx.catalog.generations
+            # What a run had begun, or what missed a write, does not answer.
+            state: VectorsBeside | None = "filling" if serving.vectors_beside else None
+            retry_at = ctx.clock.now() + VECTORS_PAUSE
+            table.set_vectors_beside(ctx.ref, serving, state, retry_at=retry_at)
+            return {"pgvector": error.message}
+        return {"pgvector": done.vectors_beside or "no vectors"}
+
+
+FOLLOW_UP = WorkspaceFollowUp()
+
+
+def _left(serving: Generation, *, wanted: bool) -> str | None:
+    if wanted and serving.vectors_beside != "answering":
+        return "vectors wait to be copied to pgvector"
+    if not wanted and serving.vectors_beside is not None:
+        return "vectors in pgvector are not wanted any more"
+    return None

@@ -1,0 +1,271 @@
+"""Vectors of a workspace in pgvector: there and back, outages, drift, removal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from checks.vectors_beside import verdict_of
+from rag_assets.cli.commands.session import Session
+from rag_assets.pipeline.removal import delete_strays
+from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.vectors_beside import compare_vectors
+from rag_assets.retrieval.model import Caller, Filters, SearchRequest
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.systems.workspace.finishing import FOLLOW_UP
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+WORDS = ["valve", "pump", "boiler", "gauge", "filter", "hose", "nozzle", "seal"]
+
+
+class Workspace:
+    """A workspace of small pages, in two access scopes."""
+
+    def __init__(self, installation: Installation, driver: Driver) -> None:
+        self.id = f"pg-{uuid4().hex[:8]}"
+        self.installation, self.driver = installation, driver
+        self.folder = installation.home.parent / "sources" / self.id
+        sources = []
+        for scope in ("public", "board"):
+            (self.folder / scope).mkdir(parents=True)
+            root = str(self.folder / scope)
+            sources.append({"name": scope, "root": root, "scope": scope})
+        for number, word in enumerate(WORDS):
+            self.page(word, f"The {word} is number {number}.", "board" if number % 2 else "public")
+        self.config: dict[str, Any] = {**FAST, "profile": "workspace", "sources": sources}
+        installation.add_tenant(self.id, **self.config)
+        driver.sync(self.id)
+
+    @property
+    def session(self) -> Session:
+        return self.driver.session
+
+    @property
+    def vectors(self) -> PgVectors:
+        assert self.session.store.vectors is not None
+        return self.session.store.vectors
+
+    @property
+    def serving(self) -> Generation:
+        found = self.session.catalog.generations.serving(self.id)
+        assert found is not None
+        return found
+
+    def page(self, name: str, text: str, scope: str = "public") -> None:
+        (self.folder / scope / f"{name}.md").write_text(f"# {name}\n\n{text}\n")
+
+    def choose(self, backend: str) -> None:
+        """What the settings of its application say, here by its operator."""
+        self.installation.configure(self.id, workspace={"vector_backend": backend})
+        self.driver.sync(self.id)
+
+    def ask(self, query: str, **options: Any) -> Any:
+        caller = Caller(principals=options.pop("principals", ()))
+        request = SearchRequest(query=query, caller=caller, mode="knn", top_k=50, **options)
+        return self.installation.retriever.search(self.id, request)
+
+    def found(self, query: str, **options: Any) -> list[tuple[str, float]]:
+        return [(hit.uri, round(hit.score, 5)) for hit in self.ask(query, **options).hits]
+
+    def sql(self, statement: str) -> None:
+        with psycopg.connect(self.session.endpoints.database_url, autocommit=True) as connection:
+            connection.execute(statement.replace("BUILD", self.schema))  # type: ignore[arg-type]
+
+    @property
+    def schema(self) -> str:
+        with self.driver.locked(self.id) as ctx:
+            return self.vectors.schema(ctx.owner(self.serving))
+
+
+@pytest.fixture
+def workspace(shared_installation: Installation, driver: Driver) -> Iterator[Workspace]:
+    made = Workspace(shared_installation, driver)
+    yield made
+    made.vectors.drop_tenant(made.id)
+
+
+def test_the_same_is_found_there_and_back(workspace: Workspace) -> None:
+    questions = [*WORDS, "number 3", "what is number seven"]
+    ways: list[dict[str, Any]] = [
+        {},
+        {"principals": ("board",)},
+        {"filters": Filters(paths=("board",))},
+        {"principals": ("ann",), "filters": Filters(paths=("public/pump.md", "public/valve.md"))},
+    ]
+    workspace.session.catalog.access.grant(
+        workspace.session.catalog.tenants.get(workspace.id).ref, "board", ["board"]
+    )
+    before = [workspace.found(question, **way) for question in questions for way in ways]
+    assert any(before)
+    workspace.choose("pgvector")
+    assert workspace.serving.vectors_beside == "answering"
+    there = [workspace.found(question, **way) for question in questions for way in ways]
+    assert [sorted(one) for one in there] == [sorted(one) for one in before]
+    assert not any(workspace.ask(question).degraded for question in questions)
+    workspace.choose("elasticsearch")
+    assert workspace.serving.vectors_beside is None
+    assert workspace.vectors.schemas(workspace.id) == []
+    back = [workspace.found(question, **way) for question in questions for way in ways]
+    assert back == before
+
+
+def test_nothing_is_embedded_for_a_move(workspace: Workspace) -> None:
+    counts = workspace.driver.sync(workspace.id)
+    workspace.installation.configure(workspace.id, workspace={"vector_backend": "pgvector"})
+    counts = workspace.driver.sync(workspace.id)
+    assert counts["embedded"] == 0
+    with workspace.driver.locked(workspace.id) as ctx:
+        owner = ctx.owner(workspace.serving)
+    assert sum(one.count for one in workspace.vectors.counts(owner)) == len(WORDS)
+
+
+def test_edits_deletions_and_scopes_reach_it(workspace: Workspace) -> None:
+    workspace.choose("pgvector")
+    workspace.page("valve", "The valve is made of brass now.")
+    workspace.page("tap", "A tap is new here.")
+    (workspace.folder / "public" / "boiler.md").unlink()
+    workspace.driver.sync(workspace.id)
+    uris = {uri for uri, _ in workspace.found("valve")}
+    assert {"public/tap.md", "public/valve.md"} <= uris
+    assert "public/boiler.md" not in uris
+    assert compared(workspace) == set()
+    assert workspace.serving.vectors_beside == "answering"
+
+
+def compared(workspace: Workspace) -> set[str]:
+    with workspace.driver.locked(workspace.id) as ctx:
+        [state] = compare_vectors(ctx)
+        assert verdict_of([state]).passed is state.healthy
+        return set(state.differing)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM BUILD.rag_chunks WHERE uri = 'public/valve.md'",
+        "UPDATE BUILD.rag_chunks SET access_scope = 'public' WHERE access_scope = 'board'",
+        "UPDATE BUILD.rag_chunks SET index_key = 'other' WHERE uri = 'public/valve.md'",
+        "TRUNCATE BUILD.rag_vectors",
+        "DROP SCHEMA BUILD CASCADE",
+    ],
+)
+def test_damage_is_found_and_repaired(workspace: Workspace, damage: str) -> None:
+    workspace.choose("pgvector")
+    assert compared(workspace) == set()
+    workspace.sql(damage)
+    assert compared(workspace)
+    with workspace.driver.locked(workspace.id) as ctx:
+        done = repair(ctx)
+        assert done.vectors_beside == 1
+        assert not done.healthy
+    assert compared(workspace) == set()
+    assert workspace.serving.vectors_beside == "answering"
+    assert workspace.found("valve")
+
+
+def test_a_vector_of_another_length_is_found_and_repaired(workspace: Workspace) -> None:
+    workspace.choose("pgvector")
+    workspace.sql("UPDATE BUILD.rag_vectors SET embedding = embedding * embedding")
+    with workspace.driver.locked(workspace.id) as ctx:
+        [state] = compare_vectors(ctx)
+        assert state.unsound == len(WORDS)
+        repair(ctx)
+        [state] = compare_vectors(ctx)
+        assert state.healthy
+
+
+def test_while_it_is_away_the_index_answers(workspace: Workspace) -> None:
+    before = workspace.found("valve")
+    workspace.choose("pgvector")
+    workspace.sql("ALTER SCHEMA BUILD RENAME TO away")
+    try:
+        answer = workspace.ask("valve")
+        assert answer.degraded == ("pgvector",)
+        assert sorted((hit.uri, round(hit.score, 5)) for hit in answer.hits) == sorted(before)
+    finally:
+        workspace.sql("ALTER SCHEMA away RENAME TO BUILD")
+    # What was made for it meanwhile counts: nothing rests on what that server remembers.
+    workspace.sql("DROP SCHEMA BUILD CASCADE")
+    workspace.page("tap", "A tap is new here.")
+    workspace.driver.sync(workspace.id)
+    assert workspace.serving.vectors_beside == "answering"
+    assert compared(workspace) == set()
+    assert "public/tap.md" in {uri for uri, _ in workspace.found("tap")}
+
+
+def test_a_missed_write_ends_its_answers_until_it_has_caught_up(workspace: Workspace) -> None:
+    workspace.choose("pgvector")
+    nowhere = PgVectors("postgresql://127.0.0.1:9/nowhere", "rag")
+    with workspace.driver.locked(workspace.id) as ctx:
+        away = replace(ctx, store=replace(ctx.store, vectors=nowhere))
+        writer = away.writer(workspace.serving)
+        writer.set_scopes(
+            workspace.serving.index_name,
+            away.owner(workspace.serving),
+            {"nothing": "public"},
+            guard=lambda: None,
+        )
+        assert workspace.serving.vectors_beside == "filling"
+        assert workspace.serving.vectors_retry_at is not None
+        # The follow-up of a run against a server that is away changes nothing and fails nothing.
+        FOLLOW_UP.finish(away, workspace.serving)
+        assert workspace.serving.vectors_beside == "filling"
+        assert FOLLOW_UP.unfinished(ctx.catalog, workspace.id) is None, (
+            "it is left alone for a while"
+        )
+        FOLLOW_UP.finish(ctx, workspace.serving)
+    assert workspace.serving.vectors_beside == "answering"
+    nowhere.close()
+
+
+def test_no_answer_fails_or_is_short_while_vectors_move(workspace: Workspace) -> None:
+    expected = {uri for uri, _ in workspace.found("valve")}
+    failures: list[object] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            try:
+                found = {uri for uri, _ in workspace.found("valve")}
+            except Exception as error:
+                failures.append(error)
+            else:
+                if found != expected:
+                    failures.append(found)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for _ in range(2):
+            workspace.choose("pgvector")
+            workspace.choose("elasticsearch")
+    finally:
+        stop.set()
+        asking.join()
+    assert failures == []
+
+
+def test_nothing_stays_of_a_removed_tenant(workspace: Workspace) -> None:
+    workspace.choose("pgvector")
+    assert len(workspace.vectors.schemas(workspace.id)) == 1
+    result = workspace.installation.cli("tenants", "remove", workspace.id, "--yes", "--json")
+    assert result.json["complete"]
+    assert workspace.vectors.schemas(workspace.id) == []
+
+
+def test_tables_that_no_build_has_are_swept(workspace: Workspace) -> None:
+    workspace.choose("pgvector")
+    stray = f"{workspace.schema}9"
+    workspace.sql(f"CREATE SCHEMA {stray}")
+    session = workspace.session
+    delete_strays(session.catalog, session.lake, session.store, open_blobs(session.settings))
+    assert workspace.vectors.schemas(workspace.id) == [workspace.schema]
