@@ -1,0 +1,122 @@
+"""Routes and columns of real applications of Laravel, beside those that Laravel itself makes.
+
+    python -m benchmarks.code_truth --laravel CLONE CHECKOUT... [--name NAME]
+
+CLONE is a clone of laravel/framework, a CHECKOUT the worktree of an application, as cloned. The
+release of Laravel is the one in the application's composer.lock. Its providers, route files and
+migrations are run by PHP, without its packages and controllers: only name applications whose code
+you would run. `causes.yaml` says why what differs does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from benchmarks.code_truth.compare import (
+    Comparison,
+    column_names,
+    compare,
+    derived_columns,
+    explained,
+    route_names,
+)
+from benchmarks.code_truth.laravel import Releases, routes_by_laravel, tables_by_laravel
+from benchmarks.code_truth.repository import Checkout, checkout
+from benchmarks.measure import PROJECT, save
+from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
+from rag_assets.code.frameworks.laravel.tables import tables_of
+from tests.unit.code.frameworks.laravel.routes_truth import ours
+
+WORK = PROJECT / ".local" / "benchmark-code-truth"
+
+
+def main() -> None:
+    """Compare, and write the result."""
+    options = _options()
+    releases = Releases(options.laravel, WORK / "laravel")
+    causes = YAML(typ="safe").load(Path(__file__).with_name("causes.yaml")) or {}
+    applications = {}
+    for root in options.checkouts:
+        name = root.resolve().name
+        applications[name] = compared(root.resolve(), releases, causes.get(name, {}))
+        print(json.dumps({name: applications[name]}, indent=1))
+    result = {
+        "benchmark": options.name,
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "applications": applications,
+    }
+    print(save(options.name, result))
+
+
+def compared(root: Path, releases: Releases, causes: Mapping[str, str]) -> dict[str, Any]:
+    """Routes and columns of one application.
+
+    Args:
+        root: of the application.
+        releases: of Laravel.
+        causes: of what differs, by pattern.
+    """
+    read = checkout(root)
+    return {
+        "commit": read.commit,
+        "routes": _routes(read, releases, causes),
+        "columns": _columns(read, releases, causes),
+    }
+
+
+def _routes(read: Checkout, releases: Releases, causes: Mapping[str, str]) -> dict[str, Any]:
+    truth = routes_by_laravel(read.root, releases)
+    derived = routes_of(read.files)
+    mine = [ours(route) for route in derived.routes]
+    guarded = compare(
+        route_names(truth.told, middleware=True), route_names(mine, middleware=True)
+    )
+    return {
+        "laravel": truth.version,
+        **_told(compare(route_names(truth.told), route_names(mine)), causes),
+        "recall with middleware": round(guarded.recall, 4),
+        "unresolved": len(derived.unresolved),
+        "not run": dict(truth.failed),
+    }
+
+
+def _columns(read: Checkout, releases: Releases, causes: Mapping[str, str]) -> dict[str, Any]:
+    truth = tables_by_laravel(read.root, releases)
+    derived = tables_of([one for one in read.files if one.language in {"php", "sql"}])
+    found = compare(column_names(truth.told), derived_columns(derived.tables))
+    return {
+        "laravel": truth.version,
+        "tables": len(truth.told),
+        **_told(found, causes),
+        "not run": dict(truth.failed),
+    }
+
+
+def _told(found: Comparison, causes: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "true": found.true,
+        "derived": found.found,
+        "recall": round(found.recall, 4),
+        "precision": round(found.precision, 4),
+        "missed": explained(found.missed, causes),
+        "wrong": explained(found.wrong, causes),
+    }
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkouts", nargs="+", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--laravel", type=Path, required=True, metavar="CLONE")
+    parser.add_argument("--name", default="code-truth")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""How two lists of routes or columns differ: recall, precision, and each difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from rag_assets.code.frameworks.laravel.tables import Table
+
+UNEXPLAINED: Final = "not explained"
+_SELDOM_SHOWN: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two multisets of names.
+
+    Attributes:
+        true, found, same: how many there are, are derived, and are both.
+        missed, wrong: what is only true, and what is only derived.
+    """
+
+    true: int
+    found: int
+    same: int
+    missed: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+    @property
+    def recall(self) -> float:
+        """The share of what is true that is derived."""
+        return self.same / self.true if self.true else 1.0
+
+    @property
+    def precision(self) -> float:
+        """The share of what is derived that is true."""
+        return self.same / self.found if self.found else 1.0
+
+
+def compare(true: Iterable[str], found: Iterable[str]) -> Comparison:
+    """Compare names, each as often as it is there.
+
+    Args:
+        true: those of the framework, or of a judge.
+        found: those that are derived.
+    """
+    wanted, had = Counter(true), Counter(found)
+    same = wanted & had
+    missed, wrong = sorted((wanted - had).elements()), sorted((had - wanted).elements())
+    return Comparison(wanted.total(), had.total(), same.total(), tuple(missed), tuple(wrong))
+
+
+def route_names(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False) -> list[str]:
+    """What a route is known by: methods, domain, path, name and action.
+
+    Args:
+        routes: as the router's are printed.
+        middleware: with that, too.
+    """
+    return [
+        " ".join(
+            (
+                "|".join(sorted(one["methods"])),
+                f"{one['domain']}/{one['uri'].lstrip('/')}",
+                one["name"] or "-",
+                one["action"],
+                *(["+".join(map(str, one["middleware"]))] if middleware else []),
+            )
+        )
+        for one in routes
+    ]
+
+
+def column_names(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """`table.column` of tables that SQLite has."""
+    return [f"{name}.{column['name']}" for name, columns in tables.items() for column in columns]
+
+
+def derived_columns(tables: Mapping[str, Table]) -> list[str]:
+    """`table.column` of tables that are derived."""
+    return [f"{name}.{column.name}" for name, one in tables.items() for column in one.columns]
+
+
+def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:
+    """Differences by cause.
+
+    Args:
+        differences: names.
+        causes: by pattern of names; the first that fits counts.
+    """
+    found: dict[str, list[str]] = {}
+    for one in differences:
+        fits = (cause for pattern, cause in causes.items() if fnmatchcase(one, pattern))
+        found.setdefault(next(fits, UNEXPLAINED), []).append(one)
+    return {cause: names[:_SELDOM_SHOWN] for cause, names in found.items()}

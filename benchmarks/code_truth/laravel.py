@@ -1,0 +1,147 @@
+"""Laravel itself, of the release that an application asks for, run on that application."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import pygit2
+
+from rag_assets.common.errors import ConfigurationError
+
+SCRIPTS: Final = Path(__file__).parent / "php"
+_TAG: Final = re.compile(r"refs/tags/v(\d+)\.(\d+)\.(\d+)$")
+_SCHEMA: Final = 11
+"""The first version whose schema builder alters tables of SQLite by itself."""
+
+_FORBIDDEN: Final = (
+    "exec,shell_exec,system,passthru,proc_open,popen,pcntl_exec,pcntl_fork,mail,"
+    "curl_exec,fsockopen,pfsockopen,stream_socket_client,unlink,rmdir,rename"
+)
+"""Functions that an application's providers and migrations may not call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What Laravel told.
+
+    Attributes:
+        told: routes, or columns by table.
+        failed: what it could not run, with the reason.
+        version: of Laravel.
+    """
+
+    told: Any
+    failed: Mapping[str, str]
+    version: str
+
+
+class Releases:
+    """Releases of Laravel, from a clone of its repository.
+
+    Args:
+        repository: `git clone` of laravel/framework, bare or not.
+        work: the folder that they are unpacked in.
+    """
+
+    def __init__(self, repository: Path, work: Path) -> None:
+        self._repository = pygit2.Repository(str(repository))
+        self._work = work
+        tags = (_TAG.match(name) for name in self._repository.references)
+        self._versions = sorted(tuple(map(int, one.groups())) for one in tags if one)
+
+    def folder(self, wanted: str, *, at_least: int = 0) -> Path:
+        """The folder Illuminate of a version, else of the newest of the same major version.
+
+        Args:
+            wanted: `v11.28.1`, as a lock file has it.
+            at_least: the least major version.
+        """
+        numbers = tuple(int(part) for part in re.findall(r"\d+", wanted)[:3])
+        major = max(numbers[0], at_least)
+        same = [one for one in self._versions if one[0] == major]
+        if not same:
+            raise ConfigurationError(f"the clone of Laravel has no release of version {major}")
+        return self._unpacked(numbers if numbers in same else same[-1])
+
+    def _unpacked(self, version: tuple[int, ...]) -> Path:
+        name = "v" + ".".join(map(str, version))
+        folder = self._work / name
+        if not folder.exists():
+            tree = self._repository.revparse_single(name).peel(pygit2.Tree)
+            _write(tree / "src" / "Illuminate", folder)
+        return folder
+
+
+def _write(tree: pygit2.Object, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for entry in tree:
+        if isinstance(entry, pygit2.Tree):
+            _write(entry, folder / str(entry.name))
+        elif isinstance(entry, pygit2.Blob) and str(entry.name).endswith((".php", ".stub")):
+            (folder / str(entry.name)).write_bytes(entry.data)
+
+
+def routes_by_laravel(root: Path, releases: Releases) -> Truth:
+    """The routes that the router has once the application's own providers booted.
+
+    Args:
+        root: of the application.
+        releases: of Laravel.
+    """
+    return _run("routes", root, releases.folder(_locked(root)))
+
+
+def tables_by_laravel(root: Path, releases: Releases) -> Truth:
+    """The columns of the tables that the application's migrations make on SQLite, by table.
+
+    Args:
+        root: of the application.
+        releases: of Laravel.
+    """
+    return _run("tables", root, releases.folder(_locked(root), at_least=_SCHEMA))
+
+
+def _locked(root: Path) -> str:
+    lock = json.loads((root / "composer.lock").read_text("utf-8"))
+    named = {one["name"]: one["version"] for one in lock["packages"]}
+    if "laravel/framework" not in named:
+        raise ConfigurationError(f"{root}/composer.lock has no laravel/framework")
+    return str(named["laravel/framework"])
+
+
+def _run(what: str, root: Path, laravel: Path) -> Truth:
+    php = shutil.which("php")
+    if php is None:
+        raise ConfigurationError("there is no PHP", hint="make php")
+    loaded = json.loads((root / "composer.json").read_text("utf-8")).get("autoload", {})
+    plan = {
+        "root": str(root),
+        "laravel": str(laravel),
+        "prefixes": loaded.get("psr-4", {}),
+        "files": [str(root / one) for one in loaded.get("files", [])],
+    }
+    with TemporaryDirectory() as folder:
+        given = Path(folder) / "given.json"
+        given.write_text(json.dumps(plan), encoding="utf-8")
+        settings = [f"disable_functions={_FORBIDDEN}", "allow_url_fopen=0", "display_errors=stderr"]
+        command = [php, *(part for one in settings for part in ("-d", one))]
+        done = subprocess.run(
+            [*command, SCRIPTS / f"{what}.php", given],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+    if done.returncode != 0:
+        raise ConfigurationError(f"{root.name}: Laravel ended: {done.stderr[:500]}")
+    told = json.loads(done.stdout[done.stdout.index("{") :])
+    refused = {f"refused by SQLite {n}": one for n, one in enumerate(told.get("refused", []), 1)}
+    return Truth(told[what], {**told["failed"], **refused}, told["version"])

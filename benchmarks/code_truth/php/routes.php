@@ -1,0 +1,14 @@
+<?php
+
+// Prints the routes of an application that booted, and what failed while it did.
+//
+// Arguments: as application.php has them. Output: {"routes": [...], "failed": {name: message}, "version": text}.
+
+require __DIR__.'/application.php';
+require __DIR__.'/../../../tests/unit/code/frameworks/laravel/routes_table.php';
+
+echo json_encode([
+    'routes' => routes($app->make('router')),
+    'failed' => (object) $failed,
+    'version' => Illuminate\Foundation\Application::VERSION,
+], JSON_UNESCAPED_SLASHES | JSON_INVALID_UTF8_SUBSTITUTE);

@@ -1,0 +1,46 @@
+"""A repository's files and facts, listed and read as a sync does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+
+from rag_assets.code.model import FileFacts
+from rag_assets.code.reading import read_code
+from rag_assets.ingest.sources.git import GitConfig, GitSource
+
+_WANTED = frozenset({"text/x-php", "text/x-sql", "text/x-json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A repository with its facts.
+
+    Attributes:
+        root: of the worktree.
+        commit: what it has.
+        files: with what each states.
+    """
+
+    root: Path
+    commit: str
+    files: tuple[FileFacts, ...]
+
+
+def checkout(root: Path) -> Checkout:
+    """Read a repository at its HEAD, without running anything of it.
+
+    Args:
+        root: of the worktree.
+    """
+    source = GitSource(GitConfig(name="repo", root=root, ref="HEAD"))
+    files = []
+    for listed in source.list():
+        if listed.media_type in _WANTED:
+            content = source.read(listed.path, max_bytes=source.max_bytes)
+            read = read_code(content.decode("utf-8", "replace"), listed.media_type)
+            files.append(FileFacts(listed.path, read.language, read.facts))
+    commit = str(pygit2.Repository(str(root)).head.target)
+    return Checkout(root, commit, tuple(files))
