@@ -89,7 +89,7 @@ def _routes(read: Checkout, releases: Releases, causes: Mapping[str, str]) -> di
 
 def _columns(read: Checkout, releases: Releases, causes: Mapping[str, str]) -> dict[str, Any]:
     truth = tables_by_laravel(read.root, releases)
-    derived = tables_of([one for one in read.files if one.language in {"php", "sql"}])
+    derived = tables_of(read.files, driver="sqlite")
     found = compare(column_names(truth.told), derived_columns(derived.tables))
     return {
         "laravel": truth.version,

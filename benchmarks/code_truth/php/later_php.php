@@ -75,6 +75,19 @@ namespace {
             return ! array_any($array, fn ($value, $key) => ! $test($value, $key));
         }
     }
+    // Not run, see laravel.py; what calls them goes on.
+    if (! function_exists('shell_exec')) {
+        function shell_exec(string $command)
+        {
+            return null;
+        }
+    }
+    if (! function_exists('exec')) {
+        function exec(string $command, &$output = null, &$code = null)
+        {
+            return false;
+        }
+    }
     if (! function_exists('mb_ucfirst')) {
         function mb_ucfirst(string $text): string
         {

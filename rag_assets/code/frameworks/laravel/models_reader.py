@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.code.frameworks.laravel.schema_classes import PhpClass, php_classes
+from rag_assets.code.frameworks.laravel.schema_settings import has_marks
 from rag_assets.code.frameworks.laravel.schema_php import Call, Chain, PhpReader, Scope
 from rag_assets.code.languages.tree import SyntaxTree, descendants
 from rag_assets.code.model import Fact
@@ -178,4 +179,5 @@ def _arguments(reader: PhpReader, call: Call, scope: Scope) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    return value if isinstance(value, str | int | bool) else {"computed": True}
+    plain = isinstance(value, str | int | bool) and not has_marks(value)
+    return value if plain else {"computed": True}

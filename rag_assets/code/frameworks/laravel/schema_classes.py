@@ -45,7 +45,7 @@ class PhpClass:
     def scope(self, method: str) -> Scope:
         """What is known at the beginning of a method."""
         known = {f"this->{name}": value for name, (value, _) in self.properties.items()}
-        return Scope(known, self.constants, self.name, method)
+        return Scope(known, self.constants, self.name, method, self.methods)
 
     def parameters(self, method: str) -> tuple[str, ...]:
         """The names of a method's parameters, without the dollar sign."""

@@ -1,4 +1,4 @@
-"""Conditions of a migration's statements: whether a table or a column is there, and others."""
+"""Conditions of a migration's statements: tables, columns, the driver, settings, and others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_assets.code.frameworks.laravel.schema_php import PhpReader, Scope
+from rag_assets.code.frameworks.laravel.schema_php import Computed, PhpReader, Scope, Test
+from rag_assets.code.frameworks.laravel.schema_settings import has_marks
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_EQUAL = {"===": True, "==": True, "!==": False, "!=": False, "<>": False}
+_AND = frozenset({"&&", "and"})
+_OR = frozenset({"||", "or"})
+_DEEPEST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,78 +23,176 @@ class Guard:
     """A condition under which a statement runs.
 
     Attributes:
-        kind: table or column, for whether it exists; other for what only running would tell.
+        kind: table or column, for whether it exists; equal, for whether a value is one of some;
+            set, for whether a value counts as true; any, for whether all conditions of one list of
+            some hold; other for what only running would tell.
         table, column: their names.
-        wanted: whether it must exist, or must not.
+        wanted: whether it must hold, or must not.
         at: character offset of the condition: it is asked once, before what it guards changes it.
+        value: what is compared, or counts as true.
+        values: what it is compared with.
+        lists: of conditions.
     """
 
-    kind: Literal["table", "column", "other"]
+    kind: Literal["table", "column", "equal", "set", "any", "other"]
     table: str = ""
     column: str = ""
     wanted: bool = True
     at: int = -1
+    value: Any = None
+    values: tuple[Any, ...] = ()
+    lists: tuple[tuple[Guard, ...], ...] = ()
 
     def as_value(self) -> dict[str, Any]:
         """The condition as JSON values."""
-        return {
+        made: dict[str, Any] = {
             "kind": self.kind,
-            "table": self.table,
-            "column": self.column,
+            "table": as_json(self.table),
+            "column": as_json(self.column),
             "wanted": self.wanted,
             "at": self.at,
         }
+        if self.kind in {"equal", "set"}:
+            made["value"] = as_json(self.value)
+            made["values"] = [as_json(one) for one in self.values]
+        if self.kind == "any":
+            made["lists"] = [[one.as_value() for one in listed] for listed in self.lists]
+        return made
 
 
 OTHER = Guard("other")
 
 
-def guards_of(reader: PhpReader, node: Node | None, scope: Scope) -> tuple[Guard, ...]:
-    """The conditions that an expression joins by `and`; one `other` if it is anything else.
+def as_json(value: Any) -> Any:
+    """A text as facts have it: with marks of settings it is `{"asked": text}`."""
+    return {"asked": value} if has_marks(value) else value
+
+
+def guards_of(
+    reader: PhpReader, node: Node | None, scope: Scope, depth: int = 0
+) -> tuple[Guard, ...]:
+    """The conditions that all hold where an expression is true.
 
     Args:
         reader: of the file.
         node: the expression; None is no condition.
         scope: what is known there.
+        depth: of methods and variables that it stands in.
     """
     found: list[Guard] = []
     todo = [(node, True)] if node is not None else []
     while todo:
         at, wanted = todo.pop()
+        operator = _operator(reader, at)
         if at.type == "parenthesized_expression" and at.named_children:
             todo.append((at.named_children[0], wanted))
         elif at.type == "unary_op_expression" and reader.tree.of(at).startswith("!"):
             todo.append((at.named_children[-1], not wanted))
-        elif at.type == "binary_expression" and wanted and _operator(at) in {"&&", "and"}:
+        elif operator in (_AND if wanted else _OR):
             sides = (at.child_by_field_name("right"), at.child_by_field_name("left"))
-            todo.extend((side, True) for side in sides if side is not None)
+            todo.extend((side, wanted) for side in sides if side is not None)
+        elif operator in (_OR if wanted else _AND):
+            found.append(_either(reader, at, scope, wanted, depth))
         else:
-            found.append(_test(reader, at, scope, wanted))
+            found += _tests(reader, at, scope, wanted, depth)
     return tuple(found)
+
+
+def one_of(value: Any, values: Sequence[Any], at: int, *, wanted: bool = True) -> Guard:
+    """Whether a value is one of some, or is none of them.
+
+    Args:
+        value: of an expression.
+        values: of others.
+        at: offset of the condition.
+        wanted: whether it is to be one.
+    """
+    known = all(_is_plain(one) for one in (value, *values))
+    if not known:
+        return OTHER
+    return Guard("equal", wanted=wanted, at=at, value=value, values=tuple(values))
 
 
 def negated(guards: Sequence[Guard]) -> tuple[Guard, ...]:
     """The conditions under which not all of some hold."""
-    if len(guards) == 1 and guards[0].kind != "other":
+    if any(guard.kind == "other" for guard in guards):
+        return (OTHER,)
+    if len(guards) == 1:
         return (replace(guards[0], wanted=not guards[0].wanted),)
-    return (OTHER,) if guards else ()
+    lists = tuple((replace(guard, wanted=not guard.wanted),) for guard in guards)
+    return (Guard("any", lists=lists),) if guards else ()
 
 
-def _operator(node: Node) -> str:
+def _operator(reader: PhpReader, node: Node) -> str:
     operator = node.child_by_field_name("operator")
-    return operator.type if operator is not None else ""
+    return reader.tree.of(operator).lower() if node.type == "binary_expression" else ""
 
 
-def _test(reader: PhpReader, node: Node, scope: Scope, wanted: bool) -> Guard:
+def _either(reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int) -> Guard:
+    lists = []
+    for name in ("left", "right"):
+        found = () if depth > _DEEPEST else guards_of(
+            reader, node.child_by_field_name(name), scope, depth + 1
+        )
+        if not found or any(guard.kind == "other" for guard in found):
+            return OTHER
+        lists.append(found if wanted else negated(found))
+    return Guard("any", lists=tuple(lists))
+
+
+def _tests(
+    reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int
+) -> tuple[Guard, ...]:
+    """What an expression tests that joins no others."""
+    start = reader.tree.start(node)
+    operator = _operator(reader, node)
+    if operator in _EQUAL:
+        sides = [
+            reader.value(node.child_by_field_name(name), scope) for name in ("left", "right")
+        ]
+        return (one_of(sides[0], sides[1:], start, wanted=wanted is _EQUAL[operator]),)
     chain = reader.chain(node)
-    if chain is None:
-        return OTHER
-    call = chain.calls[-1]
-    given = [reader.value(argument, scope) for argument in call.arguments]
-    if not given or not all(isinstance(value, str) for value in given):
-        return OTHER
-    if call.name == "hasTable":
-        return Guard("table", given[0], "", wanted, reader.tree.start(node))
-    if call.name == "hasColumn" and len(given) > 1:
-        return Guard("column", given[0], given[1], wanted, reader.tree.start(node))
-    return OTHER
+    asked = None if chain is None else reader.returned(chain, scope)
+    if asked is not None and depth <= _DEEPEST:
+        inner = guards_of(reader, *asked, depth + 1)
+        return inner if wanted else negated(inner)
+    function = reader.function(node)
+    if function is not None and function.name.lstrip("\\").lower() == "in_array":
+        given = [reader.value(argument, scope) for argument in function.arguments]
+        listed = given[1] if len(given) > 1 else None
+        return (one_of(given[0], listed, start, wanted=wanted),) if _is_list(listed) else (OTHER,)
+    if chain is not None:
+        found = _of_schema(reader, chain.calls[-1].name, chain.calls[-1].arguments, scope, start)
+        if found:
+            return found if wanted else negated(found)
+    value = reader.value(node, scope)
+    if isinstance(value, Test) and value.node.id != node.id and depth <= _DEEPEST:
+        inner = guards_of(reader, value.node, value.scope, depth + 1)
+        return inner if wanted else negated(inner)
+    if not _is_plain(value):
+        return (OTHER,)
+    return (Guard("set", wanted=wanted, at=start, value=value),)
+
+
+def _of_schema(
+    reader: PhpReader, name: str, arguments: Sequence[Node], scope: Scope, start: int
+) -> tuple[Guard, ...]:
+    """Whether a table is there, or a column, or several."""
+    lowered = name.lower()
+    if lowered not in {"hastable", "hascolumn", "hascolumns"} or not arguments:
+        return ()
+    table, *given = (reader.value(argument, scope) for argument in arguments)
+    columns = given[0] if given and isinstance(given[0], list) else given[:1]
+    if not isinstance(table, str) or not all(isinstance(one, str) for one in columns):
+        return (OTHER,)
+    if lowered == "hastable":
+        return (Guard("table", table, at=start),)
+    return tuple(Guard("column", table, one, at=start) for one in columns) or (OTHER,)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | None) and not isinstance(value, Computed)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)

@@ -1,43 +1,49 @@
-"""What a PHP expression says without being run: constants, names of classes, chains of calls."""
+"""Expressions of a migration or a model: values as far as they follow, and chains of calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from rag_assets.code.frameworks.laravel.schema_settings import DRIVER, asked, name_asked
+from rag_assets.code.languages.php.values import (
+    COMPUTED,
+    Closure,
+    Computed,
+    Constants,
+    value_of,
+)
 from rag_assets.code.languages.tree import SyntaxTree, descendants
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DEEPEST: Final = 40
+__all__ = ["COMPUTED", "Closure", "Computed"]
+
 _PAIR: Final = 2
-_SIMPLE_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b", "v": "\v"}
 _CALLS: Final = frozenset(
     {"member_call_expression", "nullsafe_member_call_expression", "scoped_call_expression"}
 )
+_TESTS: Final = frozenset(
+    {"===", "!==", "==", "!=", "<>", "&&", "||", "and", "or", "<", ">", "<=", ">="}
+)
+_MOST_METHODS: Final = 2_000
+"""Methods of its own that are entered for the values of one file."""
 
 
-class Computed:
-    """The value of an expression that only running it would tell."""
-
-    def __repr__(self) -> str:
-        return "COMPUTED"
-
-
-COMPUTED: Final = Computed()
-
-
-class Closure(Computed):
-    """A function as a value.
+class Test(Computed):
+    """A condition as a value.
 
     Attributes:
-        node: the function.
+        node: the expression.
+        scope: what is known there.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, scope: Scope) -> None:
         self.node = node
+        self.scope = scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +98,14 @@ class Scope:
         constants: of the class.
         class_name: qualified.
         function: the name of the method.
+        methods: bodies of the class's methods, by name.
     """
 
     variables: dict[str, Any] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     class_name: str = ""
     function: str = ""
+    methods: Mapping[str, Node] = field(default_factory=dict)
 
 
 class PhpNames:
@@ -154,6 +162,7 @@ class PhpReader:
     def __init__(self, tree: SyntaxTree) -> None:
         self.tree = tree
         self.names = PhpNames(tree)
+        self._left = _MOST_METHODS
 
     def chain(self, node: Node) -> Chain | None:
         """The calls that an expression is made of; None if it is no call."""
@@ -171,32 +180,60 @@ class PhpReader:
             return None
         return Chain(at, False, tuple(reversed(calls)))
 
-    def value(self, node: Node | None, scope: Scope, depth: int = 0) -> Any:
-        """What an expression is worth: JSON values, Expression, or COMPUTED.
+    def value(self, node: Node | None, scope: Scope) -> Any:
+        """What an expression is worth: JSON values, texts with marks, Expression, or Computed.
 
         Args:
             node: an expression; None is null.
             scope: what is known there.
-            depth: how many expressions it stands in.
         """
-        if node is None:
-            return None
-        if depth > _DEEPEST:
-            return COMPUTED
-        reader = self._readers.get(node.type)
-        return COMPUTED if reader is None else reader(self, node, scope, depth + 1)
+        return value_of(self.tree, node, self._constants(scope))
 
     def class_name(self, node: Node, scope: Scope) -> str:
         """The qualified name of a class that an expression names; "" if it is computed."""
-        text = self.tree.of(node)
-        if text.lower() in {"self", "static"}:
-            return scope.class_name
-        if node.type in {"name", "qualified_name", "namespace_name"}:
-            return self.names.resolve(text)
-        return ""
+        return self._named(self.tree.of(node), scope) if node.type in _NAMES else ""
 
-    def _call(self, node: Node) -> Call:
-        name = node.child_by_field_name("name")
+    def function(self, node: Node) -> Call | None:
+        """The call of a function; None for anything else."""
+        if node.type != "function_call_expression":
+            return None
+        return self._call(node, "function")
+
+    def returned(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
+        """What a method of the class itself gives that does nothing else; None for others.
+
+        Args:
+            chain: one call of it.
+            scope: where it is called.
+        """
+        base = self.tree.of(chain.base).lstrip("$").lower()
+        body = scope.methods.get(chain.calls[0].name)
+        if len(chain.calls) > 1 or base not in {"this", "self", "static"} or body is None:
+            return None
+        inner = [child for child in body.named_children if child.type != "comment"]
+        if len(inner) != 1 or inner[0].type != "return_statement" or self._left <= 0:
+            return None
+        self._left -= 1
+        kept = {key: held for key, held in scope.variables.items() if key.startswith("this->")}
+        given = replace(scope, variables=kept, function=chain.calls[0].name)
+        return next(((node, given) for node in inner[0].named_children), None)
+
+    def _named(self, text: str, scope: Scope) -> str:
+        return scope.class_name if text.lower() in {"self", "static"} else self.names.resolve(text)
+
+    def _constants(self, scope: Scope) -> Constants:
+        def constant(owner: str, name: str) -> Any:
+            return scope.constants.get(name, COMPUTED) if owner == scope.class_name else COMPUTED
+
+        further = {kind: partial(read, self, scope) for kind, read in _FURTHER.items()}
+        return Constants(lambda text: self._named(text, scope), constant, further)
+
+    def inner(self, node: Node | None, scope: Scope, depth: int) -> Any:
+        """The value of an expression within another one."""
+        return value_of(self.tree, node, self._constants(scope), depth)
+
+    def _call(self, node: Node, called: str = "name") -> Call:
+        name = node.child_by_field_name(called)
         positional: list[Node] = []
         named: dict[str, Node] = {}
         arguments = node.child_by_field_name("arguments")
@@ -208,155 +245,130 @@ class PhpReader:
                 named[self.tree.of(label)] = argument.named_children[-1]
             else:
                 positional.append(argument.named_children[0])
-        plain = name is not None and name.type == "name"
+        plain = name is not None and name.type in _NAMES
         return Call(self.tree.of(name) if plain else "", tuple(positional), named, node)
 
-    def _string(self, node: Node, _scope: Scope, _depth: int) -> Any:
-        text = self.tree.of(node)
-        return text[text.find("'") + 1 : -1].replace("\\'", "'").replace("\\\\", "\\")
 
-    def _encapsed(self, node: Node, scope: Scope, depth: int) -> Any:
-        parts: list[str] = []
-        for child in node.named_children:
-            if child.type == "string_content":
-                parts.append(self.tree.of(child))
-            elif child.type == "escape_sequence":
-                escape = self.tree.of(child)
-                parts.append(_SIMPLE_ESCAPES.get(escape[1:], escape[1:]))
-            else:
-                value = self.value(child, scope, depth)
-                if not isinstance(value, str | int):
-                    return COMPUTED
-                parts.append(str(value))
-        return "".join(parts)
+_NAMES: Final = frozenset({"name", "qualified_name", "namespace_name", "relative_scope"})
 
-    def _heredoc(self, node: Node, _scope: Scope, _depth: int) -> Any:
-        body = node.child_by_field_name("value")
-        if body is None:
-            return ""
-        if any(
-            c.type not in {"string_content", "nowdoc_string", "escape_sequence"}
-            for c in body.named_children
-        ):
-            return COMPUTED
-        return self.tree.of(body).strip("\n")
 
-    def _array(self, node: Node, scope: Scope, depth: int) -> Any:
-        keyed: dict[Any, Any] = {}
-        for element in node.named_children:
-            if element.type != "array_element_initializer":
-                continue
-            pair = element.named_children
-            if not pair or pair[0].type == "variadic_unpacking":
-                return COMPUTED
-            value = self.value(pair[-1], scope, depth)
-            key = self.value(pair[0], scope, depth) if len(pair) > 1 else len(keyed)
-            if not isinstance(key, str | int):
-                return COMPUTED
-            keyed[key] = value
-        in_order = list(keyed) == list(range(len(keyed)))
-        return list(keyed.values()) if in_order else keyed
+def _binary(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
+    operator = node.child_by_field_name("operator")
+    kind = "" if operator is None else reader.tree.of(operator).lower()
+    if kind in _TESTS:
+        return Test(node, scope)
+    if kind == "??":
+        left = reader.inner(node.child_by_field_name("left"), scope, depth)
+        right = reader.inner(node.child_by_field_name("right"), scope, depth)
+        setting = name_asked(left)
+        if setting is not None and isinstance(right, str | int | None):
+            return asked(setting, right)
+        return right if left is None else left
+    return NotImplemented
 
-    def _constant(self, node: Node, scope: Scope, _depth: int) -> Any:
-        parts = node.named_children
-        if len(parts) < _PAIR:
-            return COMPUTED
-        name = self.tree.of(parts[-1])
-        owner = self.class_name(parts[0], scope)
-        if name == "class":
-            return owner or COMPUTED
-        return scope.constants.get(name, COMPUTED) if owner == scope.class_name else COMPUTED
 
-    def _binary(self, node: Node, scope: Scope, depth: int) -> Any:
-        operator = node.child_by_field_name("operator")
-        if operator is None or operator.type != ".":
-            return COMPUTED
-        left = self.value(node.child_by_field_name("left"), scope, depth)
-        right = self.value(node.child_by_field_name("right"), scope, depth)
-        if isinstance(left, str | int) and isinstance(right, str | int):
-            return f"{left}{right}"
+def _unary(reader: PhpReader, scope: Scope, node: Node, _depth: int) -> Any:
+    return Test(node, scope) if reader.tree.of(node).startswith("!") else NotImplemented
+
+
+def _name(reader: PhpReader, scope: Scope, node: Node, _depth: int) -> Any:
+    known = {"__FUNCTION__": scope.function, "__CLASS__": scope.class_name}
+    return known.get(reader.tree.of(node), COMPUTED)
+
+
+def _variable(reader: PhpReader, scope: Scope, node: Node, _depth: int) -> Any:
+    return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
+
+
+def _property(reader: PhpReader, scope: Scope, node: Node, _depth: int) -> Any:
+    name = reader.tree.of(node.child_by_field_name("name"))
+    owner = reader.tree.of(node.child_by_field_name("object"))
+    return scope.variables.get(f"this->{name}", COMPUTED) if owner == "$this" else COMPUTED
+
+
+def _subscript(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
+    parts = node.named_children
+    if len(parts) < _PAIR:
         return COMPUTED
+    held, key = (reader.inner(part, scope, depth) for part in parts[:2])
+    setting = name_asked(held)
+    if setting is not None and isinstance(key, str | int):
+        return asked(f"{setting}.{key}")
+    if isinstance(held, list) and isinstance(key, int) and 0 <= key < len(held):
+        return held[key]
+    return held.get(str(key), COMPUTED) if isinstance(held, dict) else COMPUTED
 
-    def _unary(self, node: Node, scope: Scope, depth: int) -> Any:
-        value = self.value(node.named_children[-1], scope, depth)
-        if isinstance(value, int | float) and self.tree.of(node).startswith("-"):
-            return -value
+
+def _function(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
+    """What `config` and `env` give; the latter where it names the connection."""
+    call = reader.function(node)
+    name = "" if call is None else call.name.lstrip("\\").lower()
+    if call is None or name not in {"config", "env"} or not call.arguments:
         return COMPUTED
-
-    def _inner(self, node: Node, scope: Scope, depth: int) -> Any:
-        return self.value(node.named_children[0] if node.named_children else None, scope, depth)
-
-    def _name(self, node: Node, scope: Scope, _depth: int) -> Any:
-        text = self.tree.of(node)
-        known = {"__FUNCTION__": scope.function, "__CLASS__": scope.class_name}
-        return known.get(text, COMPUTED)
-
-    def _variable(self, node: Node, scope: Scope, _depth: int) -> Any:
-        return scope.variables.get(self.tree.of(node).lstrip("$"), COMPUTED)
-
-    def _property(self, node: Node, scope: Scope, _depth: int) -> Any:
-        name = self.tree.of(node.child_by_field_name("name"))
-        owner = self.tree.of(node.child_by_field_name("object"))
-        return scope.variables.get(f"this->{name}", COMPUTED) if owner == "$this" else COMPUTED
-
-    def _subscript(self, node: Node, scope: Scope, depth: int) -> Any:
-        parts = node.named_children
-        if len(parts) < _PAIR:
-            return COMPUTED
-        held, key = (self.value(part, scope, depth) for part in parts[:2])
-        if isinstance(held, list) and isinstance(key, int) and 0 <= key < len(held):
-            return held[key]
-        if isinstance(held, dict) and isinstance(key, str | int):
-            return held.get(key, COMPUTED)
+    key, default = (
+        reader.inner(one, scope, depth) for one in (*call.arguments[:_PAIR], None)[:_PAIR]
+    )
+    if not isinstance(key, str) or not isinstance(default, str | int | None):
         return COMPUTED
+    if name == "env":
+        return asked("database.default", default) if key == "DB_CONNECTION" else COMPUTED
+    return asked(key, default)
 
-    def _number(self, node: Node, _scope: Scope, _depth: int) -> Any:
-        text = self.tree.of(node).replace("_", "").lower()
-        try:
-            if node.type == "float":
-                return float(text)
-            return int(text, 8) if text.isdigit() and text.startswith("0") else int(text, 0)
-        except ValueError:
-            return COMPUTED
 
-    def _raw(self, node: Node, scope: Scope, depth: int) -> Any:
-        chain = self.chain(node)
-        if chain is None or not chain.static or chain.calls[-1].name != "raw":
-            return COMPUTED
-        given = chain.calls[-1].arguments
-        sql = self.value(given[0], scope, depth) if given else None
+def _called(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
+    """Raw SQL, the driver of the database, and what methods of the class itself return."""
+    chain = reader.chain(node)
+    if chain is None:
+        return COMPUTED
+    last = chain.calls[-1]
+    if last.name == "raw" and chain.static:
+        sql = reader.inner(last.arguments[0], scope, depth) if last.arguments else None
         return Expression(sql) if isinstance(sql, str) else COMPUTED
+    if _asks_driver(reader, last):
+        return DRIVER
+    if last.name == "getDefaultConnection":
+        return asked("database.default")
+    returned = reader.returned(chain, scope)
+    return COMPUTED if returned is None else reader.inner(*returned, depth)
 
-    def _new(self, node: Node, scope: Scope, depth: int) -> Any:
-        name = next((c for c in node.named_children if c.type in {"name", "qualified_name"}), None)
-        if name is None or not self.tree.of(name).endswith("Expression"):
-            return COMPUTED
-        for argument in descendants(node):
-            if argument.type == "argument" and argument.named_children:
-                sql = self.value(argument.named_children[0], scope, depth)
-                return Expression(sql) if isinstance(sql, str) else COMPUTED
+
+def _asks_driver(reader: PhpReader, call: Call) -> bool:
+    given = reader.tree.of(call.arguments[0]) if call.arguments else ""
+    return (
+        call.name == "getDriverName"
+        or (call.name == "getAttribute" and given.endswith("::ATTR_DRIVER_NAME"))
+        or (call.name == "getConfig" and given.strip("'\"") == "driver")
+    )
+
+
+def _new(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
+    name = next((c for c in node.named_children if c.type in {"name", "qualified_name"}), None)
+    if name is None or not reader.tree.of(name).endswith("Expression"):
         return COMPUTED
+    for argument in descendants(node):
+        if argument.type == "argument" and argument.named_children:
+            sql = reader.inner(argument.named_children[0], scope, depth)
+            return Expression(sql) if isinstance(sql, str) else COMPUTED
+    return COMPUTED
 
-    _readers: ClassVar[Mapping[str, Callable[[PhpReader, Node, Scope, int], Any]]] = {
-        "anonymous_function": lambda _r, node, _s, _d: Closure(node),
-        "arrow_function": lambda _r, node, _s, _d: Closure(node),
-        "string": _string,
-        "encapsed_string": _encapsed,
-        "heredoc": _heredoc,
-        "nowdoc": _heredoc,
-        "integer": _number,
-        "float": _number,
-        "boolean": lambda reader, node, _s, _d: reader.tree.of(node).lower() == "true",
-        "null": lambda _r, _n, _s, _d: None,
-        "array_creation_expression": _array,
-        "class_constant_access_expression": _constant,
-        "binary_expression": _binary,
-        "unary_op_expression": _unary,
-        "parenthesized_expression": _inner,
-        "name": _name,
-        "variable_name": _variable,
-        "subscript_expression": _subscript,
-        "member_access_expression": _property,
-        "scoped_call_expression": _raw,
-        "object_creation_expression": _new,
-    }
+
+def _closure(_reader: PhpReader, _scope: Scope, node: Node, _depth: int) -> Any:
+    return Closure(node)
+
+
+_FURTHER: Final[Mapping[str, Callable[[PhpReader, Scope, Node, int], Any]]] = {
+    "anonymous_function": _closure,
+    "arrow_function": _closure,
+    "binary_expression": _binary,
+    "unary_op_expression": _unary,
+    "name": _name,
+    "variable_name": _variable,
+    "subscript_expression": _subscript,
+    "member_access_expression": _property,
+    "member_call_expression": _called,
+    "nullsafe_member_call_expression": _called,
+    "scoped_call_expression": _called,
+    "function_call_expression": _function,
+    "object_creation_expression": _new,
+}
+"""Expressions that only who knows the variables, the class and the settings can read."""

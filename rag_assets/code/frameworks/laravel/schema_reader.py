@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.code.frameworks.laravel.schema_blueprint import Attributes, Blueprint
+from rag_assets.code.frameworks.laravel.schema_blueprint import Attributes, Blueprint, canonical
 from rag_assets.code.frameworks.laravel.schema_classes import PhpClass, php_classes
-from rag_assets.code.frameworks.laravel.schema_guards import Guard, guards_of, negated
+from rag_assets.code.frameworks.laravel.schema_guards import (
+    Guard,
+    as_json,
+    guards_of,
+    negated,
+    one_of,
+)
 from rag_assets.code.frameworks.laravel.schema_php import (
     COMPUTED,
     Call,
@@ -19,6 +25,7 @@ from rag_assets.code.frameworks.laravel.schema_php import (
     PhpReader,
     Scope,
 )
+from rag_assets.code.frameworks.laravel.schema_settings import has_marks
 from rag_assets.code.frameworks.laravel.schema_sql import statements_of
 from rag_assets.code.languages.tree import SyntaxTree
 from rag_assets.code.model import Fact, Unit
@@ -36,6 +43,7 @@ _ACTIONS: Final = {
     "dropIfExists": "drop",
     "dropColumns": "alter",
 }
+_LEAVES: Final = frozenset({"break_statement", "return_statement", "continue_statement"})
 _MOST_STATEMENTS: Final = 5000
 _DEEPEST_CALL: Final = 8
 _PAIR: Final = 2
@@ -77,8 +85,9 @@ def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
     for fact in facts:
         if fact.kind == "schema" and fact.values["action"] != "ran":
             named = tables.setdefault((fact.start, fact.end), [])
-            if fact.values["table"] and fact.values["table"] not in named:
-                named.append(fact.values["table"])
+            table = fact.values["table"]
+            if isinstance(table, str) and table and table not in named:
+                named.append(table)
     units: list[Unit] = []
     for (start, end), named in sorted(tables.items()):
         if not units or start >= units[-1].end:
@@ -176,6 +185,8 @@ class _Run:
             self._if(node, context)
         elif node.type == "foreach_statement":
             self._foreach(node, context)
+        elif node.type == "switch_statement":
+            self._switch(node, context)
         elif node.type in {"expression_statement", "return_statement", "parenthesized_expression"}:
             self._push(node.named_children[:1], context)
         elif node.type == "assignment_expression":
@@ -205,15 +216,44 @@ class _Run:
             return
         over = self._reader.value(parts[0], context.scope)
         names = [self._tree.of(n).lstrip("$&") for n in _variables(parts[1])]
+        self._loop(body, over, names, context)
+
+    def _loop(self, body: Node, over: Any, names: list[str], context: _Context) -> None:
+        """Run a body for each item; the last name is the value's, one before it the key's."""
         items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
         if isinstance(over, list):
             items = list(enumerate(over))
         elif isinstance(over, dict):
             items = list(over.items())
-        for key, value in reversed(items):
-            bound = {names[-1]: value, **({names[0]: key} if len(names) > 1 else {})}
+        for key, value in reversed(items[:_MOST_STATEMENTS]):
+            given = (value,) if len(names) == 1 else (key, value)
             self._todo.append(_Step(body, context))
-            self._todo.append(_Step(None, context, bound))
+            self._todo.append(_Step(None, context, dict(zip(names, given, strict=False))))
+
+    def _switch(self, node: Node, context: _Context) -> None:
+        """Each case under the condition of its labels, with those that fall through to it."""
+        subject = self._reader.value(node.child_by_field_name("condition"), context.scope)
+        cases = node.child_by_field_name("body")
+        labels: list[Any] = []
+        every: list[Any] = []
+        steps: list[tuple[Node, _Context]] = []
+        for case in cases.named_children if cases is not None else ():
+            label = case.child_by_field_name("value")
+            if label is not None:
+                labels.append(self._reader.value(label, context.scope))
+                every.append(labels[-1])
+            body = [c for c in case.named_children if label is None or c.id != label.id]
+            start = self._tree.start(node)
+            guard = (
+                one_of(subject, labels, start)
+                if label is not None
+                else one_of(subject, every, start, wanted=False)
+            )
+            inner = replace(context, guards=(*context.guards, guard))
+            steps += [(child, inner) for child in body]
+            if body and body[-1].type in _LEAVES:
+                labels = []
+        self._todo.extend(_Step(child, inner) for child, inner in reversed(steps))
 
     def _assign(self, node: Node, context: _Context) -> None:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))
@@ -229,6 +269,7 @@ class _Run:
         if chain is None:
             self._enter_closures(list(_arguments(node)), context)
             return
+        chain = canonical(chain)
         base = self._tree.of(chain.base).lstrip("$")
         if not chain.static and base in context.tables:
             self._on_table(chain, context.tables[base], context)
@@ -238,8 +279,34 @@ class _Run:
             self._raw(chain.calls[-1], context)
         elif base in {"this", "self", "static"} and chain.calls[0].name in self._class.methods:
             self._enter(chain.calls[0], context)
+        elif self._is_each(chain):
+            self._each(chain, context)
         else:
             self._enter_closures([node for call in chain.calls for node in call.arguments], context)
+
+    def _is_each(self, chain: Chain) -> bool:
+        """Whether it is `collect([..])->each(function (..) {..})`."""
+        function = self._reader.function(chain.base)
+        last = chain.calls[-1]
+        return (
+            function is not None
+            and function.name.lstrip("\\") == "collect"
+            and len(chain.calls) == 1
+            and last.name == "each"
+            and bool(last.arguments and function.arguments)
+            and last.arguments[0].type in _CLOSURES
+        )
+
+    def _each(self, chain: Chain, context: _Context) -> None:
+        function = self._reader.function(chain.base)
+        closure = chain.calls[-1].arguments[0]
+        body, listed = (closure.child_by_field_name(name) for name in ("body", "parameters"))
+        if function is None or body is None:
+            return
+        over = self._reader.value(function.arguments[0], context.scope)
+        names = [] if listed is None else [self._tree.of(n).lstrip("$") for n in _variables(listed)]
+        # A loop names the key first, a closure the value.
+        self._loop(body, over, [*reversed(names[:_PAIR])] or [""], context)
 
     def _is_schema(self, chain: Chain, base: str) -> bool:
         last = chain.calls[-1]
@@ -286,7 +353,7 @@ class _Run:
         values["unread"] = [*values["unread"], *blueprint.unread]
         renamed = next((c for c in blueprint.commands if c["name"] == "rename"), None)
         if renamed is not None and isinstance(renamed["to"], str):
-            values["to"] = renamed["to"]
+            values["to"] = as_json(renamed["to"])
         self._add(fact, values)
 
     def _on_table(self, chain: Chain, blueprint: Blueprint, context: _Context) -> None:
@@ -311,7 +378,7 @@ class _Run:
     def _raw(self, call: Call, context: _Context) -> None:
         sql = self._argument(call, 0, "query", context)
         text = sql.sql if isinstance(sql, Expression) else sql
-        if not isinstance(text, str):
+        if not isinstance(text, str) or has_marks(text):
             fact = self._fact(call.node, COMPUTED, {"action": "raw", "how": "sql"}, context)
             self._add(fact, {**fact.values, "columns": [], "commands": []})
             return
@@ -321,7 +388,7 @@ class _Run:
 
     def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: _Context) -> Fact:
         known = {
-            "table": table if isinstance(table, str) else None,
+            "table": as_json(table) if isinstance(table, str) else None,
             "guards": [guard.as_value() for guard in context.guards],
             "how": "call",
             "unread": [] if isinstance(table, str) or table is None else ["the name of the table"],
@@ -374,7 +441,7 @@ def _only_returns(node: Node) -> bool:
     if body is None or node.child_by_field_name("alternative") is not None:
         return False
     inner = body.named_children if body.type == "compound_statement" else [body]
-    return bool(inner) and inner[-1].type == "return_statement" and len(inner) == 1
+    return bool(inner) and inner[-1].type == "return_statement"
 
 
 def _variables(node: Node) -> Iterator[Node]:
@@ -403,9 +470,11 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _json(value: Any) -> Any:
     if isinstance(value, Expression):
-        return {"raw": value.sql}
+        return {"computed": True} if has_marks(value.sql) else {"raw": value.sql}
     if isinstance(value, Computed):
         return {"computed": True}
     if isinstance(value, list):
-        return [_json(item) if isinstance(item, Expression | Computed) else item for item in value]
-    return value
+        return [
+            _json(item) if isinstance(item, Expression | Computed | str) else item for item in value
+        ]
+    return as_json(value)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from rag_assets.code.frameworks.laravel.schema_conditions import Conditions
+from rag_assets.code.frameworks.laravel.schema_settings import Settings
 from rag_assets.code.frameworks.laravel.tables_state import TableState
 from rag_assets.code.model import Fact, FileFacts
 
@@ -114,23 +116,43 @@ class Tables:
     unresolved: tuple[Evidence, ...]
 
 
-def tables_of(files: Iterable[FileFacts], *, change_keeps: bool = True) -> Tables:
+def tables_of(
+    files: Iterable[FileFacts], *, change_keeps: bool = True, driver: str | None = None
+) -> Tables:
     """Replay migrations: a dump first, then by file name; `down()` is never read.
 
     Args:
-        files: of one repository, in any order; those without facts of the kind `schema` are
-            passed over.
+        files: of one repository, in any order; settings are taken from those that state some.
         change_keeps: whether `change()` keeps what it does not mention, as before Laravel 11.
+        driver: of the database, where branches of migrations ask for it; None for the one of the
+            repository's default connection.
     """
+    given = list(files)
+    settings = Settings(given, driver)
     states: dict[str, TableState] = {}
-    conditions = _Conditions(states)
+    conditions = Conditions(states)
     unresolved: list[Evidence] = []
-    for evidence in _statements(list(files)):
-        if evidence.fact.values["table"] is None:
+    for stated in _statements(given):
+        evidence = _settled(stated, settings)
+        if not isinstance(evidence.fact.values["table"], str):
             unresolved.append(evidence)
         elif conditions.hold(evidence.path, evidence.fact.values["guards"]):
             _apply(evidence, states, conditions, change_keeps)
     return Tables({name: _table(name, states[name]) for name in sorted(states)}, tuple(unresolved))
+
+
+def _settled(evidence: Evidence, settings: Settings) -> Evidence:
+    """A statement with the settings of the repository for their marks."""
+    values = settings.resolved(evidence.fact.values)
+    unread = list(values["unread"])
+    if isinstance(values["table"], Mapping):
+        unread.append("the name of the table")
+    left_out = [one for one in values.get("columns", ()) if not isinstance(one["name"], str)]
+    if left_out:
+        values["columns"] = [one for one in values["columns"] if isinstance(one["name"], str)]
+        unread.append("the name of a column")
+    values["unread"] = unread
+    return Evidence(evidence.path, replace(evidence.fact, values=values))
 
 
 def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
@@ -174,37 +196,10 @@ def _ordered(file: FileFacts) -> list[Fact]:
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
-class _Conditions:
-    """Answers to conditions of migrations, each given once, when it is first asked."""
-
-    def __init__(self, states: Mapping[str, TableState]) -> None:
-        self._states = states
-        self._answers: dict[tuple[str, int, str, str], bool] = {}
-
-    def hold(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether conditions on tables and columns hold; those not known are taken to hold.
-
-        Args:
-            path: of the file that states them.
-            guards: as in facts of the kind `schema`.
-        """
-        for guard in guards:
-            if guard["kind"] == "other":
-                continue
-            key = (path, guard["at"], guard["table"], guard["column"])
-            if self._answers.setdefault(key, self._there(guard)) != guard["wanted"]:
-                return False
-        return True
-
-    def _there(self, guard: Mapping[str, Any]) -> bool:
-        state = self._states.get(guard["table"])
-        return state is not None and (guard["kind"] == "table" or guard["column"] in state.columns)
-
-
 def _apply(
     evidence: Evidence,
     states: dict[str, TableState],
-    conditions: _Conditions,
+    conditions: Conditions,
     change_keeps: bool,
 ) -> None:
     values = evidence.fact.values
@@ -217,7 +212,8 @@ def _apply(
     state = states.setdefault(name, TableState())
     if not state.touched and action != "create":
         state.reasons.append("it is altered here but made elsewhere")
-    state.touch(evidence.path, evidence.fact)
+    known = conditions.known(evidence.path, values["guards"])
+    state.touch(evidence.path, evidence.fact, known=known)
     for column in values.get("columns", ()):
         if conditions.hold(evidence.path, column.get("guards", ())):
             state.add_column(column, change_keeps)

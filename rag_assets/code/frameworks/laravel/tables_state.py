@@ -29,11 +29,17 @@ class TableState:
         self.touched: list[tuple[str, Fact]] = []
         self.reasons: list[str] = []
 
-    def touch(self, path: str, fact: Fact) -> None:
-        """Keep a statement as evidence, with what it leaves open."""
+    def touch(self, path: str, fact: Fact, *, known: bool) -> None:
+        """Keep a statement as evidence, with what it leaves open.
+
+        Args:
+            path: of its file.
+            fact: the statement.
+            known: whether it is known that its conditions hold.
+        """
         self.touched.append((path, fact))
         self.reasons += [f"{unread} is not known" for unread in fact.values["unread"]]
-        if any(guard["kind"] == "other" for guard in fact.values["guards"]):
+        if not known:
             self.reasons.append("a statement runs under a condition that is not known")
 
     def add_column(self, stated: Mapping[str, Any], change_keeps: bool) -> None:

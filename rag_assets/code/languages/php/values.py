@@ -1,10 +1,14 @@
-"""Values that a file states: strings, numbers, arrays, names of classes; nothing is computed."""
+"""Values that a file states: strings, numbers, arrays, names of classes; nothing is computed.
+
+Who knows more than the file's constants (variables, calls) reads those expressions by `further`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.code.languages.tree import SyntaxTree
@@ -32,6 +36,17 @@ class Computed:
 
 COMPUTED: Final = Computed()
 
+class Closure(Computed):
+    """A function as a value.
+
+    Attributes:
+        node: the function.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
 Value: TypeAlias = "str | int | float | bool | list[Any] | dict[str, Any] | Computed | None"
 """An array is a list if all of its keys are left out, else a dict with its keys as text."""
 
@@ -44,10 +59,15 @@ class Constants:
         class_name: the fully qualified name of a class as it is written.
         constant: the value of a class constant or an enum's case of the same file, by class and
             name; COMPUTED where it is not known.
+        further: reads expressions that only who asks can read, with the levels that are left, by
+            their type; NotImplemented where one is to be read as any other.
     """
 
     class_name: Callable[[str], str]
     constant: Callable[[str, str], Value] = lambda _class, _name: COMPUTED
+    further: Mapping[str, Callable[[Node, int], Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
 
 def value_of(
@@ -65,6 +85,10 @@ def value_of(
         return None
     if depth <= 0:
         return COMPUTED
+    further = constants.further.get(node.type)
+    told = NotImplemented if further is None else further(node, depth - 1)
+    if told is not NotImplemented:
+        return told
     read = _READERS.get(node.type)
     return COMPUTED if read is None else read(tree, node, constants, depth - 1)
 
@@ -100,13 +124,18 @@ def _string(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) ->
     return re.sub(r"\\([\\'])", r"\1", text[text.find("'") + 1 : -1])
 
 
-def _encapsed(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+def _encapsed(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     parts = []
     for child in node.named_children:
-        if child.type not in {"string_content", "escape_sequence"}:
-            return COMPUTED
         text = tree.of(child)
-        parts.append(_ESCAPE.sub(_unescaped, text) if child.type == "escape_sequence" else text)
+        if child.type == "escape_sequence":
+            text = _ESCAPE.sub(_unescaped, text)
+        elif child.type != "string_content":
+            value = value_of(tree, child, constants, depth)
+            if not isinstance(value, str | int) or isinstance(value, bool):
+                return COMPUTED
+            text = str(value)
+        parts.append(text)
     return "".join(parts)
 
 

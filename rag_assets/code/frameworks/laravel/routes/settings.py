@@ -20,9 +20,16 @@ from rag_assets.code.languages.tree import descendants
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_PRIVATE: Final = re.compile(r"pass|secret|key|token|credential|salt|dsn|private|auth$", re.I)
-_ROUTING: Final = re.compile(
-    r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host", re.I
+_PRIVATE: Final = re.compile(
+    # Names of columns and of Laravel's brokers of passwords are none.
+    r"pass(?!words$)|secret|(?<!foreign_)(?<!morph_)(?<!pivot_)key|token|credential|salt|dsn|private"
+    r"|auth$",
+    re.I,
+)
+_TOLD: Final = re.compile(
+    r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host"
+    r"|table|column|foreign_key|morph_key|pivot_key|driver|connection|^default$",
+    re.I,
 )
 _LONGEST: Final = 200
 _MOST: Final = 500
@@ -34,7 +41,7 @@ def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     """The settings that a file returns, with the statement; None if it is no such file.
 
     Files of translations return arrays, too. One that asks the environment is none of them; of
-    others, what routes may be made of counts, and no text of several words.
+    others, what routes and tables may be made of counts, and no text of several words.
     """
     if "return" not in source.text:
         return None
@@ -74,7 +81,7 @@ def _is_list(array: Node) -> bool:
 
 
 def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
-    if _ROUTING.search(name) is not None:
+    if _TOLD.search(name) is not None or node.type == "boolean":
         return True
     return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
         "::class"

@@ -1,0 +1,130 @@
+"""Settings that statements on tables ask for, and the driver: known only once all files are.
+
+While a file is read, such a value is a mark within a text, so that names are made of it as of any
+other (`config('audit.prefix') . '_id'`). Facts have a text with marks as `{"asked": text}`; who
+knows the settings of the repository replaces them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from rag_assets.code.model import FileFacts
+
+_FIRST, _LAST = "\ue000", "\ue001"
+# Hexadecimal: what makes a name lower or replaces its dots leaves it as it is.
+_MARK: Final = re.compile(f"{_FIRST}([0-9a-f]*){_LAST}")
+_DRIVER: Final = ":driver"
+_CONNECTION: Final = "database.default"
+UNKNOWN: Final[Mapping[str, bool]] = {"computed": True}
+"""What stands in facts for what only running the program would tell."""
+
+
+def asked(name: str, default: Any = None) -> str:
+    """The mark of a setting.
+
+    Args:
+        name: dotted, the file's name first.
+        default: what counts where it is not set: a text, a number, a boolean or null.
+    """
+    return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
+
+
+DRIVER: Final = asked(_DRIVER)
+"""The mark of the driver of the database: `mysql`, `sqlite`."""
+
+
+def name_asked(value: Any) -> str | None:
+    """The setting that a value is; None if it is anything else."""
+    whole = _MARK.fullmatch(value) if isinstance(value, str) else None
+    told = None if whole is None else _told(whole)
+    return None if told is None else told[0]
+
+
+def has_marks(value: Any) -> bool:
+    """Whether a text has a mark in it."""
+    return isinstance(value, str) and _FIRST in value
+
+
+def _told(mark: re.Match[str]) -> tuple[str, Any] | None:
+    """Name and default; None for a mark that the text of a file has by itself."""
+    try:
+        name, default = json.loads(bytes.fromhex(mark[1]))
+    except ValueError:
+        return None
+    return (name, default) if isinstance(name, str) else None
+
+
+class Settings:
+    """The settings of a repository, as far as its text tells them.
+
+    Args:
+        files: of it.
+        driver: of the database; None for the one of its default connection.
+    """
+
+    def __init__(self, files: Iterable[FileFacts], driver: str | None = None) -> None:
+        self._values: dict[str, Any] = {}
+        for one in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
+            for fact in one.facts:
+                if fact.kind == "configuration":
+                    self._add(one.path, fact.values["values"])
+        if driver is not None:
+            self._values[_CONNECTION] = driver
+            self._values[_DRIVER] = driver
+        else:
+            self._values[_DRIVER] = self._default_driver()
+
+    def resolved(self, value: Any) -> Any:
+        """A value of a fact, with settings for its marks; UNKNOWN where one is not known.
+
+        Args:
+            value: as JSON.
+        """
+        if isinstance(value, list):
+            return [self.resolved(one) for one in value]
+        if not isinstance(value, Mapping):
+            return value
+        text = value.get("asked")
+        if isinstance(text, str):
+            return self._text(text)
+        return {key: self.resolved(one) for key, one in value.items()}
+
+    def _text(self, text: str) -> Any:
+        whole = _MARK.fullmatch(text)
+        if whole is not None:
+            return self._value(whole)
+        values = [self._value(mark) for mark in _MARK.finditer(text)]
+        if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in values):
+            return UNKNOWN
+        following = iter(values)
+        return _MARK.sub(lambda _: str(next(following)), text)
+
+    def _value(self, mark: re.Match[str]) -> Any:
+        told = _told(mark)
+        if told is None:
+            return UNKNOWN
+        name, default = told
+        if name not in self._values:
+            below = any(one.startswith(f"{name}.") for one in self._values)
+            return UNKNOWN if below or default is None else default
+        value = self._values[name]
+        if isinstance(value, Mapping):
+            value = value.get("default", UNKNOWN)
+        return default if value is None else value
+
+    def _add(self, path: str, values: Mapping[str, Any]) -> None:
+        file = path.rpartition("/")[2].removesuffix(".php")
+        for key, value in values.items():
+            self._values.setdefault(f"{file}.{key}", value)
+
+    def _default_driver(self) -> Any:
+        """The driver of the default connection, which often has its name."""
+        found = _MARK.fullmatch(asked(_CONNECTION))
+        name = UNKNOWN if found is None else self._value(found)
+        if not isinstance(name, str):
+            return UNKNOWN
+        return self._values.get(f"database.connections.{name}.driver", name)
