@@ -187,6 +187,8 @@ class _Run:
             self._foreach(node, context)
         elif node.type == "switch_statement":
             self._switch(node, context)
+        elif node.type == "match_expression":
+            self._match(node, context)
         elif node.type in {"expression_statement", "return_statement", "parenthesized_expression"}:
             self._push(node.named_children[:1], context)
         elif node.type == "assignment_expression":
@@ -254,6 +256,25 @@ class _Run:
             if body and body[-1].type in _LEAVES:
                 labels = []
         self._todo.extend(_Step(child, inner) for child, inner in reversed(steps))
+
+    def _match(self, node: Node, context: _Context) -> None:
+        """Each arm under the condition of its labels."""
+        subject = self._reader.value(node.child_by_field_name("condition"), context.scope)
+        arms = node.child_by_field_name("body")
+        every: list[Any] = []
+        steps: list[_Step] = []
+        start = self._tree.start(node)
+        for arm in arms.named_children if arms is not None else ():
+            listed = arm.child_by_field_name("conditional_expressions")
+            result = arm.child_by_field_name("return_expression")
+            labels = [
+                self._reader.value(label, context.scope)
+                for label in (listed.named_children if listed is not None else ())
+            ]
+            every += labels
+            guard = one_of(subject, labels or every, start, wanted=bool(labels))
+            steps.append(_Step(result, replace(context, guards=(*context.guards, guard))))
+        self._todo.extend(reversed(steps))
 
     def _assign(self, node: Node, context: _Context) -> None:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))

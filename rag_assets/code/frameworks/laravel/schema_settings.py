@@ -68,10 +68,12 @@ class Settings:
 
     def __init__(self, files: Iterable[FileFacts], driver: str | None = None) -> None:
         self._values: dict[str, Any] = {}
+        self._files: set[str] = set()
+        self._untold: set[str] = set()
         for one in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
             for fact in one.facts:
                 if fact.kind == "configuration":
-                    self._add(one.path, fact.values["values"])
+                    self._add(one.path, fact.values)
         if driver is not None:
             self._values[_CONNECTION] = driver
             self._values[_DRIVER] = driver
@@ -109,17 +111,26 @@ class Settings:
             return UNKNOWN
         name, default = told
         if name not in self._values:
-            below = any(one.startswith(f"{name}.") for one in self._values)
-            return UNKNOWN if below or default is None else default
+            return default if default is not None or self._is_left_out(name) else UNKNOWN
         value = self._values[name]
         if isinstance(value, Mapping):
             value = value.get("default", UNKNOWN)
         return default if value is None else value
 
-    def _add(self, path: str, values: Mapping[str, Any]) -> None:
-        file = path.rpartition("/")[2].removesuffix(".php")
-        for key, value in values.items():
+    def _add(self, path: str, told: Mapping[str, Any]) -> None:
+        folder, _, file = path.removesuffix(".php").rpartition("/")
+        for key, value in told["values"].items():
             self._values.setdefault(f"{file}.{key}", value)
+        self._untold.update(f"{file}.{key}" for key in told.get("untold", ()))
+        if folder.rpartition("/")[2] == "config":
+            self._files.add(file)
+
+    def _is_left_out(self, name: str) -> bool:
+        """Whether a file of settings is told that has none of this name."""
+        parts = name.split(".")
+        above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        known = above.isdisjoint(self._untold) and parts[0] in self._files
+        return known and not any(one.startswith(f"{name}.") for one in self._values)
 
     def _default_driver(self) -> Any:
         """The driver of the default connection, which often has its name."""

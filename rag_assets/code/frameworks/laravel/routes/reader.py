@@ -68,7 +68,7 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
     if settings is not None:
         node, values = settings
         start, end = source.tree.start(node), source.tree.end(node)
-        yield Fact("configuration", start, end, "", {"values": values})
+        yield Fact("configuration", start, end, "", values)
     if marks:
         yield from _Reader(source, marks).facts()
 

@@ -2,7 +2,8 @@
 
 A value is a string, a number, a boolean, null or a list of those; `{"env": NAME, "default": …}`
 where the environment decides and the text has a default; or an expression, see expressions.py.
-`providers` are the classes that the file lists as providers.
+`providers` are the classes that the file lists as providers; `untold` are settings that are there
+and of which no value is told.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _PRIVATE: Final = re.compile(
     r"|auth$",
     re.I,
 )
+_NAMES: Final = re.compile(r"_(?:TABLE|COLUMN|CONNECTION|DRIVER)$")
+"""Variables of the environment that hold no secret, whatever else their name says."""
+
 _TOLD: Final = re.compile(
     r"prefix|middleware|domain|route|ur[il]|path|namespace|guard|controller|slug|host"
     r"|table|column|foreign_key|morph_key|pivot_key|driver|connection|^default$",
@@ -38,7 +42,7 @@ _NONE: Final = object()
 
 
 def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
-    """The settings that a file returns, with the statement; None if it is no such file.
+    """The settings that a file returns, `values` and `untold`, with the statement; None if it has none.
 
     Files of translations return arrays, too. One that asks the environment is none of them; of
     others, what routes and tables may be made of counts, and no text of several words.
@@ -50,11 +54,15 @@ def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
     leaves = _leaves(source, array, all_of_it="env(" in source.text)
-    found = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
+    every = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
+    found = {name: value for name, value in every.items() if value is not _NONE}
+    untold = [name for name in every if name not in found]
     providers = _providers(source, array)
     if providers:
         found["providers"] = providers
-    return (returned, found) if found else None
+    if not found:
+        return None
+    return returned, {"values": found, **({"untold": untold} if untold else {})}
 
 
 def _leaves(source: PhpSource, array: Node, *, all_of_it: bool) -> Iterator[tuple[str, Any]]:
@@ -63,17 +71,18 @@ def _leaves(source: PhpSource, array: Node, *, all_of_it: bool) -> Iterator[tupl
         prefix, held, depth = todo.popleft()
         for key, value in elements(held):
             name = source.value(key) if key is not None else None
-            if not isinstance(name, str) or _PRIVATE.search(name):
+            if not isinstance(name, str):
+                continue
+            if _PRIVATE.search(name):
+                yield prefix + name, _NONE
                 continue
             if value.type == "array_creation_expression" and not _is_list(value):
                 if depth < _DEEPEST:
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
-            if not all_of_it and not _may_matter(source, name, value):
-                continue
-            told = _value(source, value)
-            if told is not _NONE and (all_of_it or not _is_sentence(told)):
-                yield prefix + name, told
+            matters = all_of_it or _may_matter(source, prefix + name, value)
+            told = _value(source, value) if matters else _NONE
+            yield prefix + name, _NONE if not all_of_it and _is_sentence(told) else told
 
 
 def _is_list(array: Node) -> bool:
@@ -117,7 +126,7 @@ def _asked(source: PhpSource, node: Node) -> Any:
     name, default = (source.value(chain.calls[0].argument(index)) for index in (0, 1))
     if not isinstance(name, str) or isinstance(default, list | dict):
         return _NONE
-    if _PRIVATE.search(name):
+    if _PRIVATE.search(name) and not _NAMES.search(name):
         return _NONE
     return _expression(source, node) if default is COMPUTED else {"env": name, "default": default}
 
