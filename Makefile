@@ -17,7 +17,7 @@ READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
 .PHONY: setup demo test php browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
-	bench-serving bench-guidelines bench-code bench-agents up down lint format lock lock-rivals audit sbom docs clean
+	bench-serving bench-guidelines bench-code bench-code-truth bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -85,6 +85,10 @@ bench-serving: setup
 
 bench-code: setup
 	@$(BIN)/python -m benchmarks.code_memory
+
+bench-code-truth: setup php
+	@$(BIN)/python -m benchmarks.code_truth --laravel $(LARAVEL) $(APPLICATIONS)
+	@$(BIN)/python -m docs.tools.pages
 
 bench-agents: setup
 	@$(BIN)/python -m benchmarks.agents

@@ -27,7 +27,12 @@ from benchmarks.code_truth.compare import (
     explained,
     route_names,
 )
-from benchmarks.code_truth.laravel import Releases, routes_by_laravel, tables_by_laravel
+from benchmarks.code_truth.laravel import (
+    Releases,
+    Truth,
+    routes_by_laravel,
+    tables_by_laravel,
+)
 from benchmarks.code_truth.repository import Checkout, checkout
 from benchmarks.measure import PROJECT, save
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
@@ -45,8 +50,8 @@ def main() -> None:
     applications = {}
     for root in options.checkouts:
         name = root.resolve().name
-        applications[name] = compared(root.resolve(), releases, causes.get(name, {}))
-        print(json.dumps({name: applications[name]}, indent=1))
+        applications[name], failed = compared(root.resolve(), releases, causes.get(name, {}))
+        print(json.dumps({name: applications[name], "failed": failed}, indent=1))
     result = {
         "benchmark": options.name,
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -55,8 +60,10 @@ def main() -> None:
     print(save(options.name, result))
 
 
-def compared(root: Path, releases: Releases, causes: Mapping[str, str]) -> dict[str, Any]:
-    """Routes and columns of one application.
+def compared(
+    root: Path, releases: Releases, causes: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Routes and columns of one application, and what Laravel could not run of it.
 
     Args:
         root: of the application.
@@ -64,38 +71,36 @@ def compared(root: Path, releases: Releases, causes: Mapping[str, str]) -> dict[
         causes: of what differs, by pattern.
     """
     read = checkout(root)
-    return {
+    routes, columns = routes_by_laravel(root, releases), tables_by_laravel(root, releases)
+    found = {
         "commit": read.commit,
-        "routes": _routes(read, releases, causes),
-        "columns": _columns(read, releases, causes),
+        "routes": _routes(read, routes, causes),
+        "columns": _columns(read, columns, causes),
     }
+    return found, {**routes.failed, **columns.failed}
 
 
-def _routes(read: Checkout, releases: Releases, causes: Mapping[str, str]) -> dict[str, Any]:
-    truth = routes_by_laravel(read.root, releases)
+def _routes(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
     derived = routes_of(read.files)
     mine = [ours(route) for route in derived.routes]
-    guarded = compare(
-        route_names(truth.told, middleware=True), route_names(mine, middleware=True)
-    )
+    guarded = compare(route_names(truth.told, middleware=True), route_names(mine, middleware=True))
     return {
         "laravel": truth.version,
         **_told(compare(route_names(truth.told), route_names(mine)), causes),
         "recall with middleware": round(guarded.recall, 4),
         "unresolved": len(derived.unresolved),
-        "not run": dict(truth.failed),
+        "not run": len(truth.failed),
     }
 
 
-def _columns(read: Checkout, releases: Releases, causes: Mapping[str, str]) -> dict[str, Any]:
-    truth = tables_by_laravel(read.root, releases)
+def _columns(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
     derived = tables_of(read.files, driver="sqlite")
     found = compare(column_names(truth.told), derived_columns(derived.tables))
     return {
         "laravel": truth.version,
         "tables": len(truth.told),
         **_told(found, causes),
-        "not run": dict(truth.failed),
+        "not run": len(truth.failed),
     }
 
 

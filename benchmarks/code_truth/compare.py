@@ -11,7 +11,6 @@ from typing import Any, Final
 from rag_assets.code.frameworks.laravel.tables import Table
 
 UNEXPLAINED: Final = "not explained"
-_SELDOM_SHOWN: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +94,4 @@ def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str
     for one in differences:
         fits = (cause for pattern, cause in causes.items() if fnmatchcase(one, pattern))
         found.setdefault(next(fits, UNEXPLAINED), []).append(one)
-    return {cause: names[:_SELDOM_SHOWN] for cause, names in found.items()}
+    return found

@@ -30,12 +30,12 @@ class Checkout:
 
 
 def checkout(root: Path) -> Checkout:
-    """Read a repository at its HEAD, without running anything of it.
+    """Read a repository as it is checked out, without running anything of it.
 
     Args:
         root: of the worktree.
     """
-    source = GitSource(GitConfig(name="repo", root=root, ref="HEAD"))
+    source = GitSource(GitConfig(name="repo", root=root))
     files = []
     for listed in source.list():
         if listed.media_type in _WANTED:

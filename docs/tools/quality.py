@@ -1,4 +1,4 @@
-"""The tables of the page about quality, from what benchmarks/quality.py found."""
+"""The tables of the page about quality, from what benchmarks found."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from docs.tools.code import code_truth_table
 from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
 
@@ -29,6 +30,9 @@ _CHOSEN = {
     "separating": "the one that separates best",
 }
 
+_OF_THEIR_OWN = frozenset({"merging", "code-truth"})
+"""Tables that have a result of their own name."""
+
 _Result = Mapping[str, Any]
 
 
@@ -36,7 +40,7 @@ def quality_page() -> str:
     """The page with its tables as the results are now."""
 
     def filled(mark: re.Match[str]) -> str:
-        name = "merging" if mark[2] == "merging" else "quality"
+        name = mark[2] if mark[2] in _OF_THEIR_OWN else "quality"
         result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         return f"{mark[1]}\n{_TABLES[mark[2]](result)}\n{mark[3]}"
 
@@ -138,4 +142,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "kinds": _kinds,
     "thresholds": _thresholds,
     "merging": merging_table,
+    "code-truth": code_truth_table,
 }

@@ -106,7 +106,7 @@ final class Loader
         foreach (array_unique($this->renamed[strtolower($class)] ?? []) as $method) {
             $body .= "public function {$method}(...\$given) { return \$this; } ";
         }
-        if (in_array(strtolower($short), ['int', 'float', 'string', 'bool', 'array', 'mixed', 'null'], true)) {
+        if (in_array(strtolower($short), ['int', 'float', 'string', 'bool', 'array', 'mixed', 'null', 'object', 'iterable', 'callable', 'void', 'never', 'false', 'true'], true)) {
             return;
         }
         $attribute = $kind === 'class' ? '#[\AllowDynamicProperties] ' : '';

@@ -12,6 +12,7 @@ from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
 from rag_assets.code.frameworks.laravel.tables import Table, Tables, tables_of
+from rag_assets.code.frameworks.laravel.version import framework_version
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.names import route_keys, table_keys
 from rag_assets.code.nodes import (
@@ -26,6 +27,8 @@ from rag_assets.code.relations import How
 Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
 
 _ALL_METHODS = 7
+_CHANGES_WHOLE = 11
+"""The first version whose `change()` drops what it does not mention."""
 _INVOKED = "__invoke"
 
 
@@ -33,7 +36,9 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     """The routes and tables of a repository of Laravel."""
     php = [one for one in files if one.language in {"php", "sql"}]
     # The manifest tells the version, by which its router differs.
-    routes, tables = routes_of(files), tables_of(php)
+    version = framework_version(files)
+    routes = routes_of(files)
+    tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = models_of(php), middleware_of(files)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():

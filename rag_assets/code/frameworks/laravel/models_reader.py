@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.code.frameworks.laravel.schema_classes import PhpClass, php_classes
-from rag_assets.code.frameworks.laravel.schema_settings import has_marks
 from rag_assets.code.frameworks.laravel.schema_php import Call, Chain, PhpReader, Scope
+from rag_assets.code.frameworks.laravel.schema_settings import has_marks
 from rag_assets.code.languages.tree import SyntaxTree, descendants
 from rag_assets.code.model import Fact
 

@@ -7,11 +7,10 @@ gives them (`autoIncrement`, `onDelete`, ...), with the conventions for names th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from rag_assets.code.frameworks.laravel.inflection import class_basename, plural, snake
-from rag_assets.code.frameworks.laravel.schema_php import COMPUTED, Chain, Computed
+from rag_assets.code.frameworks.laravel.schema_php import COMPUTED, Computed
 
 _INTEGERS: Final = {
     "integer": "integer",
@@ -81,47 +80,7 @@ _ON_DELETE: Final = {
 }
 _STRING_LENGTH: Final = 255
 
-_WRITTEN: Final = {
-    name.lower(): name
-    for name in (
-        *_INTEGERS,
-        *(f"unsigned{name[:1].upper()}{name[1:]}" for name in _INTEGERS),
-        *(f"{name.removesuffix('Integer')}Increments" for name in _INTEGERS if name != "integer"),
-        *_PLAIN,
-        *_TIMES,
-        *_DROPPED,
-        *_ON_DELETE,
-        *"""
-        increments integerIncrements id char string enum set point foreignId foreignUuid foreignUlid
-        foreignIdFor addColumn float double decimal unsignedFloat unsignedDouble unsignedDecimal
-        timestamps nullableTimestamps timestampsTz datetimes softDeletes softDeletesTz
-        softDeletesDatetime rememberToken morphs nullableMorphs numericMorphs nullableNumericMorphs
-        uuidMorphs nullableUuidMorphs ulidMorphs nullableUlidMorphs primary unique index fullText
-        spatialIndex rawIndex foreign renameIndex dropConstrainedForeignId
-        dropConstrainedForeignIdFor dropMorphs dropColumn dropColumns dropTimestamps
-        dropTimestampsTz dropSoftDeletes dropSoftDeletesTz dropRememberToken renameColumn rename
-        drop dropIfExists removeColumn nullable default unsigned autoIncrement after first comment
-        change useCurrent useCurrentOnUpdate references on onDelete onUpdate constrained charset
-        collation virtualAs storedAs generatedAs always invisible create table connection statement
-        unprepared each
-        """.split(),
-    )
-}
-"""How Laravel writes the names of its methods, which PHP finds however they are written."""
-
 Attributes = dict[str, Any]
-
-
-def canonical(chain: Chain) -> Chain:
-    """A chain with the names of methods as Laravel writes them.
-
-    Args:
-        chain: as a file has it.
-    """
-    calls = tuple(
-        replace(call, name=_WRITTEN.get(call.name.lower(), call.name)) for call in chain.calls
-    )
-    return replace(chain, calls=calls)
 
 
 class Blueprint:

@@ -76,7 +76,7 @@ def _read(reader: PhpReader, node: Node) -> PhpClass:
     if stated is not None:
         name = f"{space}\\{tree.of(stated)}" if space else tree.of(stated)
     base = next((c for c in node.children if c.type == "base_clause"), None)
-    parents = [reader.names.resolve(tree.of(c)) for c in base.named_children] if base else []
+    parents = [reader.names.class_name(tree.of(c)) for c in base.named_children] if base else []
     body = node.child_by_field_name("body")
     members = body.named_children if body is not None else []
     scope = Scope(class_name=name)
@@ -93,7 +93,7 @@ def _read(reader: PhpReader, node: Node) -> PhpClass:
         name,
         parents[0] if parents else "",
         tuple(
-            reader.names.resolve(tree.of(used))
+            reader.names.class_name(tree.of(used))
             for member in members
             if member.type == "use_declaration"
             for used in member.named_children

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_assets.code.frameworks.laravel.schema_php import Computed, PhpReader, Scope, Test
+from rag_assets.code.frameworks.laravel.schema_php import Chain, Computed, PhpReader, Scope, Test
 from rag_assets.code.frameworks.laravel.schema_settings import has_marks
 
 if TYPE_CHECKING:
@@ -131,8 +131,10 @@ def _operator(reader: PhpReader, node: Node) -> str:
 def _either(reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int) -> Guard:
     lists = []
     for name in ("left", "right"):
-        found = () if depth > _DEEPEST else guards_of(
-            reader, node.child_by_field_name(name), scope, depth + 1
+        found = (
+            ()
+            if depth > _DEEPEST
+            else guards_of(reader, node.child_by_field_name(name), scope, depth + 1)
         )
         if not found or any(guard.kind == "other" for guard in found):
             return OTHER
@@ -144,34 +146,47 @@ def _tests(
     reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int
 ) -> tuple[Guard, ...]:
     """What an expression tests that joins no others."""
-    start = reader.tree.start(node)
-    operator = _operator(reader, node)
-    if operator in _EQUAL:
-        sides = [
-            reader.value(node.child_by_field_name(name), scope) for name in ("left", "right")
-        ]
-        return (one_of(sides[0], sides[1:], start, wanted=wanted is _EQUAL[operator]),)
-    chain = reader.chain(node)
-    asked = None if chain is None else reader.returned(chain, scope)
-    if asked is not None and depth <= _DEEPEST:
-        inner = guards_of(reader, *asked, depth + 1)
-        return inner if wanted else negated(inner)
-    function = reader.function(node)
-    if function is not None and function.name.lstrip("\\").lower() == "in_array":
-        given = [reader.value(argument, scope) for argument in function.arguments]
-        listed = given[1] if len(given) > 1 else None
-        return (one_of(given[0], listed, start, wanted=wanted),) if _is_list(listed) else (OTHER,)
-    if chain is not None:
-        found = _of_schema(reader, chain.calls[-1].name, chain.calls[-1].arguments, scope, start)
-        if found:
-            return found if wanted else negated(found)
-    value = reader.value(node, scope)
-    if isinstance(value, Test) and value.node.id != node.id and depth <= _DEEPEST:
-        inner = guards_of(reader, value.node, value.scope, depth + 1)
-        return inner if wanted else negated(inner)
-    if not _is_plain(value):
+    if depth > _DEEPEST:
         return (OTHER,)
-    return (Guard("set", wanted=wanted, at=start, value=value),)
+    start, operator = reader.tree.start(node), _operator(reader, node)
+    if operator in _EQUAL:
+        names = ("left", "right")
+        left, right = (reader.value(node.child_by_field_name(name), scope) for name in names)
+        return (one_of(left, [right], start, wanted=wanted is _EQUAL[operator]),)
+    chain, function = reader.chain(node), reader.function(node)
+    found: tuple[Guard, ...] = ()
+    if chain is not None:
+        found = _of_call(reader, chain, scope, start, depth)
+    elif function is not None and function.name.lstrip("\\").lower() == "in_array":
+        value, listed, *_ = (
+            *(reader.value(argument, scope) for argument in function.arguments),
+            None,
+            None,
+        )
+        found = (one_of(value, listed, start) if isinstance(listed, list) else OTHER,)
+    if not found:
+        found = _of_value(reader, node, scope, start, depth)
+    return found if wanted else negated(found)
+
+
+def _of_call(
+    reader: PhpReader, chain: Chain, scope: Scope, start: int, depth: int
+) -> tuple[Guard, ...]:
+    """What a method of the class itself tests, or one of the schema."""
+    returned = reader.returned(chain, scope)
+    if returned is not None:
+        return guards_of(reader, *returned, depth + 1)
+    return _of_schema(reader, chain.calls[-1].name, chain.calls[-1].arguments, scope, start)
+
+
+def _of_value(
+    reader: PhpReader, node: Node, scope: Scope, start: int, depth: int
+) -> tuple[Guard, ...]:
+    """Whether a value counts as true; that of a variable may be a condition."""
+    value = reader.value(node, scope)
+    if isinstance(value, Test) and value.node.id != node.id:
+        return guards_of(reader, value.node, value.scope, depth + 1)
+    return (Guard("set", at=start, value=value) if _is_plain(value) else OTHER,)
 
 
 def _of_schema(
@@ -192,7 +207,3 @@ def _of_schema(
 
 def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float | None) and not isinstance(value, Computed)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.code.frameworks.laravel.schema_settings import DRIVER, asked, name_asked
+from rag_assets.code.languages.php.names import scopes_of
 from rag_assets.code.languages.php.values import (
     COMPUTED,
     Closure,
@@ -108,49 +109,6 @@ class Scope:
     methods: Mapping[str, Node] = field(default_factory=dict)
 
 
-class PhpNames:
-    """The namespace and the imports of a file.
-
-    Args:
-        tree: of the file.
-    """
-
-    def __init__(self, tree: SyntaxTree) -> None:
-        self._tree = tree
-        self.namespace = ""
-        self._imports: dict[str, str] = {}
-        stops = frozenset({"class_declaration", "function_definition", "return_statement"})
-        for node in descendants(tree.root, into=stops | {"expression_statement"}):
-            if node.type == "namespace_definition":
-                self.namespace = tree.of(node.child_by_field_name("name"))
-            elif node.type == "namespace_use_declaration":
-                self._read(node)
-
-    def resolve(self, name: str) -> str:
-        """The qualified name of a class, without the first backslash."""
-        if name.startswith("\\"):
-            return name[1:]
-        first, backslash, rest = name.partition("\\")
-        imported = self._imports.get(first.lower())
-        if imported is not None:
-            return imported + backslash + rest
-        if first.lower() == "namespace":
-            name = rest
-        return f"{self.namespace}\\{name}" if self.namespace else name
-
-    def _read(self, node: Node) -> None:
-        prefix = next((c for c in node.named_children if c.type == "namespace_name"), None)
-        head = f"{self._tree.of(prefix)}\\" if prefix is not None else ""
-        for clause in descendants(node):
-            if clause.type != "namespace_use_clause" or not clause.named_children:
-                continue
-            alias = clause.child_by_field_name("alias")
-            named = next(c for c in clause.named_children if c.type != "namespace_aliasing_clause")
-            name = (head + self._tree.of(named)).lstrip("\\")
-            short = self._tree.of(alias) or name.rsplit("\\", 1)[-1]
-            self._imports[short.lower()] = name
-
-
 class PhpReader:
     """Reads values and chains of one file.
 
@@ -161,7 +119,8 @@ class PhpReader:
 
     def __init__(self, tree: SyntaxTree) -> None:
         self.tree = tree
-        self.names = PhpNames(tree)
+        # One namespace a file, as classes are loaded by their names.
+        self.names = max(scopes_of(tree), key=lambda scope: bool(scope.namespace))
         self._left = _MOST_METHODS
 
     def chain(self, node: Node) -> Chain | None:
@@ -219,7 +178,9 @@ class PhpReader:
         return next(((node, given) for node in inner[0].named_children), None)
 
     def _named(self, text: str, scope: Scope) -> str:
-        return scope.class_name if text.lower() in {"self", "static"} else self.names.resolve(text)
+        return (
+            scope.class_name if text.lower() in {"self", "static"} else self.names.class_name(text)
+        )
 
     def _constants(self, scope: Scope) -> Constants:
         def constant(owner: str, name: str) -> Any:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from rag_assets.code.frameworks.laravel.schema_blueprint import Attributes, Blueprint, canonical
+from rag_assets.code.frameworks.laravel.schema_blueprint import Attributes, Blueprint
 from rag_assets.code.frameworks.laravel.schema_classes import PhpClass, php_classes
-from rag_assets.code.frameworks.laravel.schema_guards import (
-    Guard,
-    as_json,
-    guards_of,
-    negated,
-    one_of,
-)
+from rag_assets.code.frameworks.laravel.schema_guards import as_json, guards_of, negated
+from rag_assets.code.frameworks.laravel.schema_methods import canonical
 from rag_assets.code.frameworks.laravel.schema_php import (
     COMPUTED,
     Call,
@@ -23,10 +18,17 @@ from rag_assets.code.frameworks.laravel.schema_php import (
     Computed,
     Expression,
     PhpReader,
-    Scope,
 )
 from rag_assets.code.frameworks.laravel.schema_settings import has_marks
 from rag_assets.code.frameworks.laravel.schema_sql import statements_of
+from rag_assets.code.frameworks.laravel.schema_steps import (
+    BRANCHES,
+    Context,
+    Step,
+    loop,
+    returns,
+    variables,
+)
 from rag_assets.code.languages.tree import SyntaxTree
 from rag_assets.code.model import Fact, Unit
 
@@ -43,11 +45,8 @@ _ACTIONS: Final = {
     "dropIfExists": "drop",
     "dropColumns": "alter",
 }
-_LEAVES: Final = frozenset({"break_statement", "return_statement", "continue_statement"})
 _MOST_STATEMENTS: Final = 5000
 _DEEPEST_CALL: Final = 8
-_PAIR: Final = 2
-"""Parts of a loop: what it goes over, and its variables."""
 
 
 def schema_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
@@ -95,44 +94,6 @@ def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
     return tuple(units)
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """Where a statement stands.
-
-    Attributes:
-        scope: what its names are worth.
-        tables: blueprints by the name of their variable.
-        guards: conditions under which it runs.
-        outside: how many of them hold for the whole statement on a table.
-        depth: how many methods were entered.
-    """
-
-    scope: Scope
-    tables: Mapping[str, Blueprint] = field(default_factory=dict)
-    guards: tuple[Guard, ...] = ()
-    outside: int = 0
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Something to do later: statements to run, a variable to bind, or a blueprint to end.
-
-    Attributes:
-        node: a statement or an expression; None for a step that is no syntax.
-        context: where it stands.
-        bind: values of variables to set first.
-        ends: the blueprint that is complete, with the fact it becomes.
-        after: the blueprint whose `after` ends.
-    """
-
-    node: Node | None
-    context: _Context
-    bind: Mapping[str, Any] = field(default_factory=dict)
-    ends: tuple[Blueprint, Fact] | None = None
-    after: Blueprint | None = None
-
-
 class _Run:
     """Walks `up()` of one class with a list of steps, so that no nesting is too deep."""
 
@@ -141,13 +102,13 @@ class _Run:
         self._tree = reader.tree
         self._class = made
         self._facts: list[Fact] = []
-        self._todo: list[_Step] = []
+        self._todo: list[Step] = []
         self._left = _MOST_STATEMENTS
 
     def facts(self) -> list[Fact]:
         """The statements in the order in which they run."""
         scope = self._class.scope("up")
-        self._push_block(self._class.methods["up"], _Context(scope))
+        self._push_block(self._class.methods["up"], Context(scope))
         while self._todo and self._left > 0:
             step = self._todo.pop()
             step.context.scope.variables.update(step.bind)
@@ -157,126 +118,52 @@ class _Run:
                 step.after.after(None)
             elif step.node is not None:
                 self._left -= 1
-                self._step(step.node, step.context)
+                self._step(step)
         return self._facts
 
-    def _push(self, nodes: list[Node], context: _Context) -> None:
-        self._todo.extend(_Step(node, context) for node in reversed(nodes))
+    def _push(self, nodes: Sequence[Node], context: Context, *then: Step) -> None:
+        self._todo.extend(reversed([*(Step(node, context) for node in nodes), *then]))
 
-    def _push_block(self, node: Node | None, context: _Context) -> None:
-        """Run a body; what follows `if (..) return;` runs where that does not hold."""
+    def _push_block(self, node: Node | None, context: Context) -> None:
+        if node is not None:
+            self._todo.append(Step(node, context))
+
+    def _block(self, node: Node, first: int, context: Context) -> None:
+        """Run a body from one of its statements on.
+
+        What follows `if (..) return;` runs where that does not hold; what it asks is known only
+        once all before it ran.
+        """
+        for index, child in enumerate(node.named_children[first:], first):
+            if child.type == "if_statement" and returns(child):
+                follows = Step(node, context, first=index + 1, unless=child)
+                self._push(node.named_children[first : index + 1], context, follows)
+                return
+        self._push(node.named_children[first:], context)
+
+    def _step(self, step: Step) -> None:
+        node, context = step.node, step.context
         if node is None:
             return
-        if node.type not in {"compound_statement", "colon_block"}:
-            self._push([node], context)
-            return
-        steps: list[_Step] = []
-        for child in node.named_children:
-            steps.append(_Step(child, context))
-            if child.type == "if_statement" and _only_returns(child):
-                found = guards_of(
-                    self._reader, child.child_by_field_name("condition"), context.scope
-                )
-                context = replace(context, guards=(*context.guards, *negated(found)))
-        self._todo.extend(reversed(steps))
-
-    def _step(self, node: Node, context: _Context) -> None:
-        if node.type == "if_statement":
-            self._if(node, context)
-        elif node.type == "foreach_statement":
-            self._foreach(node, context)
-        elif node.type == "switch_statement":
-            self._switch(node, context)
-        elif node.type == "match_expression":
-            self._match(node, context)
+        if step.unless is not None:
+            condition = step.unless.child_by_field_name("condition")
+            found = negated(guards_of(self._reader, condition, context.scope))
+            context = replace(context, guards=(*context.guards, *found))
+        branches = BRANCHES.get(node.type)
+        if branches is not None:
+            self._todo.extend(reversed(branches(self._reader, node, context)))
+        elif node.type in {"compound_statement", "colon_block"}:
+            self._block(node, step.first, context)
         elif node.type in {"expression_statement", "return_statement", "parenthesized_expression"}:
             self._push(node.named_children[:1], context)
         elif node.type == "assignment_expression":
             self._assign(node, context)
-        elif node.type in {"compound_statement", "colon_block"}:
-            self._push_block(node, context)
         elif node.type.endswith("call_expression"):
             self._call(node, context)
         elif node.type.endswith(("_statement", "_clause", "_block")):
-            self._push(list(node.named_children), context)
+            self._push(node.named_children, context)
 
-    def _if(self, node: Node, context: _Context) -> None:
-        found = guards_of(self._reader, node.child_by_field_name("condition"), context.scope)
-        steps = [(node.child_by_field_name("body"), found)]
-        before = negated(found)
-        for other in node.children_by_field_name("alternative"):
-            own = guards_of(self._reader, other.child_by_field_name("condition"), context.scope)
-            steps.append((other.child_by_field_name("body"), (*before, *own)))
-            before = (*before, *negated(own))
-        for body, guards in reversed(steps):
-            self._push_block(body, replace(context, guards=(*context.guards, *guards)))
-
-    def _foreach(self, node: Node, context: _Context) -> None:
-        parts = [child for child in node.named_children if child.type != "comment"]
-        body = node.child_by_field_name("body")
-        if len(parts) < _PAIR or body is None:
-            return
-        over = self._reader.value(parts[0], context.scope)
-        names = [self._tree.of(n).lstrip("$&") for n in _variables(parts[1])]
-        self._loop(body, over, names, context)
-
-    def _loop(self, body: Node, over: Any, names: list[str], context: _Context) -> None:
-        """Run a body for each item; the last name is the value's, one before it the key's."""
-        items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
-        if isinstance(over, list):
-            items = list(enumerate(over))
-        elif isinstance(over, dict):
-            items = list(over.items())
-        for key, value in reversed(items[:_MOST_STATEMENTS]):
-            given = (value,) if len(names) == 1 else (key, value)
-            self._todo.append(_Step(body, context))
-            self._todo.append(_Step(None, context, dict(zip(names, given, strict=False))))
-
-    def _switch(self, node: Node, context: _Context) -> None:
-        """Each case under the condition of its labels, with those that fall through to it."""
-        subject = self._reader.value(node.child_by_field_name("condition"), context.scope)
-        cases = node.child_by_field_name("body")
-        labels: list[Any] = []
-        every: list[Any] = []
-        steps: list[tuple[Node, _Context]] = []
-        for case in cases.named_children if cases is not None else ():
-            label = case.child_by_field_name("value")
-            if label is not None:
-                labels.append(self._reader.value(label, context.scope))
-                every.append(labels[-1])
-            body = [c for c in case.named_children if label is None or c.id != label.id]
-            start = self._tree.start(node)
-            guard = (
-                one_of(subject, labels, start)
-                if label is not None
-                else one_of(subject, every, start, wanted=False)
-            )
-            inner = replace(context, guards=(*context.guards, guard))
-            steps += [(child, inner) for child in body]
-            if body and body[-1].type in _LEAVES:
-                labels = []
-        self._todo.extend(_Step(child, inner) for child, inner in reversed(steps))
-
-    def _match(self, node: Node, context: _Context) -> None:
-        """Each arm under the condition of its labels."""
-        subject = self._reader.value(node.child_by_field_name("condition"), context.scope)
-        arms = node.child_by_field_name("body")
-        every: list[Any] = []
-        steps: list[_Step] = []
-        start = self._tree.start(node)
-        for arm in arms.named_children if arms is not None else ():
-            listed = arm.child_by_field_name("conditional_expressions")
-            result = arm.child_by_field_name("return_expression")
-            labels = [
-                self._reader.value(label, context.scope)
-                for label in (listed.named_children if listed is not None else ())
-            ]
-            every += labels
-            guard = one_of(subject, labels or every, start, wanted=bool(labels))
-            steps.append(_Step(result, replace(context, guards=(*context.guards, guard))))
-        self._todo.extend(reversed(steps))
-
-    def _assign(self, node: Node, context: _Context) -> None:
+    def _assign(self, node: Node, context: Context) -> None:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))
         if left is None or right is None:
             return
@@ -285,7 +172,7 @@ class _Run:
         if right.type.endswith("call_expression"):
             self._call(right, context)
 
-    def _call(self, node: Node, context: _Context) -> None:
+    def _call(self, node: Node, context: Context) -> None:
         chain = self._reader.chain(node)
         if chain is None:
             self._enter_closures(list(_arguments(node)), context)
@@ -318,16 +205,17 @@ class _Run:
             and last.arguments[0].type in _CLOSURES
         )
 
-    def _each(self, chain: Chain, context: _Context) -> None:
+    def _each(self, chain: Chain, context: Context) -> None:
         function = self._reader.function(chain.base)
         closure = chain.calls[-1].arguments[0]
         body, listed = (closure.child_by_field_name(name) for name in ("body", "parameters"))
         if function is None or body is None:
             return
         over = self._reader.value(function.arguments[0], context.scope)
-        names = [] if listed is None else [self._tree.of(n).lstrip("$") for n in _variables(listed)]
+        names = [] if listed is None else [self._tree.of(n).lstrip("$") for n in variables(listed)]
         # A loop names the key first, a closure the value.
-        self._loop(body, over, [*reversed(names[:_PAIR])] or [""], context)
+        steps = loop(body, over, [*reversed(names[:2])] or [""], context)
+        self._todo.extend(reversed(steps))
 
     def _is_schema(self, chain: Chain, base: str) -> bool:
         last = chain.calls[-1]
@@ -342,7 +230,7 @@ class _Run:
             or (closure and last.name in {"create", "table"} and base != "Route")
         )
 
-    def _on_schema(self, chain: Chain, context: _Context) -> None:
+    def _on_schema(self, chain: Chain, context: Context) -> None:
         call = chain.calls[-1]
         table = self._argument(call, 0, "table" if call.name != "rename" else "from", context)
         values: dict[str, Any] = {"action": _ACTIONS[call.name]}
@@ -357,7 +245,7 @@ class _Run:
         if call.name == "dropColumns":
             dropped = [self._reader.value(node, context.scope) for node in call.arguments[1:]]
             blueprint.call("dropColumn", dropped, {})
-        self._todo.append(_Step(None, context, ends=(blueprint, fact)))
+        self._todo.append(Step(None, context, ends=(blueprint, fact)))
         given = [self._reader.value(node, context.scope) for node in call.arguments]
         closure = next((value.node for value in given if isinstance(value, Closure)), None)
         if closure is not None:
@@ -377,13 +265,13 @@ class _Run:
             values["to"] = as_json(renamed["to"])
         self._add(fact, values)
 
-    def _on_table(self, chain: Chain, blueprint: Blueprint, context: _Context) -> None:
+    def _on_table(self, chain: Chain, blueprint: Blueprint, context: Context) -> None:
         first, *modifiers = chain.calls
         before = len(blueprint.columns), len(blueprint.commands)
         closure = next((node for node in first.arguments if node.type in _CLOSURES), None)
         if first.name == "after" and closure is not None:
             blueprint.after(self._argument(first, 0, "column", context))
-            self._todo.append(_Step(None, context, after=blueprint))
+            self._todo.append(Step(None, context, after=blueprint))
             self._enter_closure(closure, context, blueprint)
             return
         target = blueprint.call(first.name, *self._given(first, context))
@@ -396,7 +284,7 @@ class _Run:
             for attributes in (*made, *blueprint.commands[before[1] :]):
                 attributes["guards"] = guards
 
-    def _raw(self, call: Call, context: _Context) -> None:
+    def _raw(self, call: Call, context: Context) -> None:
         sql = self._argument(call, 0, "query", context)
         text = sql.sql if isinstance(sql, Expression) else sql
         if not isinstance(text, str) or has_marks(text):
@@ -407,7 +295,7 @@ class _Run:
             fact = self._fact(call.node, statement.values["table"], {}, context)
             self._add(fact, {**fact.values, **statement.values})
 
-    def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: _Context) -> Fact:
+    def _fact(self, node: Node, table: Any, values: Mapping[str, Any], context: Context) -> Fact:
         known = {
             "table": as_json(table) if isinstance(table, str) else None,
             "guards": [guard.as_value() for guard in context.guards],
@@ -421,7 +309,7 @@ class _Run:
     def _add(self, fact: Fact, values: Mapping[str, Any]) -> None:
         self._facts.append(replace(fact, values={**values, "order": len(self._facts)}))
 
-    def _enter(self, call: Call, context: _Context) -> None:
+    def _enter(self, call: Call, context: Context) -> None:
         if context.depth >= _DEEPEST_CALL:
             return
         scope = self._class.scope(call.name)
@@ -434,47 +322,27 @@ class _Run:
         inner = replace(context, scope=scope, tables=tables, depth=context.depth + 1)
         self._push_block(self._class.methods[call.name], inner)
 
-    def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
+    def _enter_closure(self, node: Node, context: Context, blueprint: Blueprint) -> None:
         parameters = node.child_by_field_name("parameters")
-        first = next(_variables(parameters), None) if parameters is not None else None
+        first = next(variables(parameters), None) if parameters is not None else None
         name = self._tree.of(first).lstrip("$") if first is not None else ""
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 
-    def _enter_closures(self, nodes: list[Node], context: _Context) -> None:
+    def _enter_closures(self, nodes: list[Node], context: Context) -> None:
         for node in reversed(nodes):
             if node.type in _CLOSURES:
                 self._push_block(node.child_by_field_name("body"), context)
 
-    def _given(self, call: Call, context: _Context) -> tuple[list[Any], dict[str, Any]]:
+    def _given(self, call: Call, context: Context) -> tuple[list[Any], dict[str, Any]]:
         positional = [self._reader.value(node, context.scope) for node in call.arguments]
         named = {name: self._reader.value(node, context.scope) for name, node in call.named.items()}
         return positional, named
 
-    def _argument(self, call: Call, position: int, name: str, context: _Context) -> Any:
+    def _argument(self, call: Call, position: int, name: str, context: Context) -> Any:
         if position < len(call.arguments):
             return self._reader.value(call.arguments[position], context.scope)
         return self._reader.value(call.named.get(name), context.scope)
-
-
-def _only_returns(node: Node) -> bool:
-    body = node.child_by_field_name("body")
-    if body is None or node.child_by_field_name("alternative") is not None:
-        return False
-    inner = body.named_children if body.type == "compound_statement" else [body]
-    return bool(inner) and inner[-1].type == "return_statement"
-
-
-def _variables(node: Node) -> Iterator[Node]:
-    """The variables that a loop or a list of parameters names."""
-    if node.type == "variable_name":
-        yield node
-        return
-    for child in node.named_children:
-        if child.type == "variable_name":
-            yield child
-        elif child.type in {"simple_parameter", "by_ref"}:
-            yield from (c for c in child.named_children if c.type == "variable_name")
 
 
 def _arguments(node: Node) -> Iterator[Node]:

@@ -36,6 +36,7 @@ class Computed:
 
 COMPUTED: Final = Computed()
 
+
 class Closure(Computed):
     """A function as a value.
 
@@ -86,7 +87,7 @@ def value_of(
     if depth <= 0:
         return COMPUTED
     further = constants.further.get(node.type)
-    told = NotImplemented if further is None else further(node, depth - 1)
+    told: Value = NotImplemented if further is None else further(node, depth - 1)
     if told is not NotImplemented:
         return told
     read = _READERS.get(node.type)

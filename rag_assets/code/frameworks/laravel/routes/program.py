@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rag_assets.code.frameworks.laravel.routes.values import Body
+from rag_assets.code.frameworks.laravel.version import framework_version
 from rag_assets.code.model import Fact, FileFacts
 
 ROOT: Final = "/@/"
 """What stands for the repository's folder in paths that expressions give."""
 
-_FRAMEWORK: Final = "laravel/framework"
-_VERSION: Final = re.compile(r"\d{1,3}")
 _MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
@@ -78,19 +77,18 @@ class Program:
         self.classes: dict[str, ClassFacts] = {}
         self.functions: dict[str, Function] = {}
         self.paths: set[str] = set()
-        self.version: int | None = None
         self.providers: dict[str, dict[str, None]] = {}
         self.registered: set[str] = set()
         self._lineages: dict[str, list[str]] = {}
         self._bodies: dict[Body, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-        for one in files:
+        given = list(files)
+        self.version = framework_version(given)
+        for one in given:
             self.paths.add(one.path)
             if one.language == "php":
                 self._read(one)
-            elif posixpath.basename(one.path) == "composer.json":
-                self._depend(one)
         for facts in self._bodies.values():
             facts.sort(key=lambda fact: fact.start)
 
@@ -236,12 +234,6 @@ class Program:
                 self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
             else:
                 self._of_class(one.path, fact)
-
-    def _depend(self, manifest: FileFacts) -> None:
-        for fact in manifest.facts:
-            if fact.kind == "depends_on" and fact.values.get("package") == _FRAMEWORK:
-                told = _VERSION.search(str(fact.values.get("constraint", "")))
-                self.version = int(told[0]) if told and self.version is None else self.version
 
     def _of_class(self, path: str, fact: Fact) -> None:
         owner, _, name = fact.symbol.partition("::")

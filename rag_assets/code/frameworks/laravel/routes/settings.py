@@ -42,7 +42,7 @@ _NONE: Final = object()
 
 
 def settings_of(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
-    """The settings that a file returns, `values` and `untold`, with the statement; None if it has none.
+    """The statement that returns settings, with `values` and `untold`; None if none does.
 
     Files of translations return arrays, too. One that asks the environment is none of them; of
     others, what routes and tables may be made of counts, and no text of several words.

@@ -1,0 +1,95 @@
+"""How routes and columns of applications are compared, and what a stand-in for a class is."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.code_truth import compare as comparing
+from benchmarks.code_truth.compare import UNEXPLAINED, compare, explained, route_names
+from benchmarks.code_truth.laravel import SCRIPTS
+
+ROUTE = {
+    "methods": ["GET", "HEAD"],
+    "domain": "",
+    "uri": "/a/{b}",
+    "name": "",
+    "action": "C@a",
+    "middleware": ["web", "auth:api"],
+}
+
+
+def test_a_name_counts_as_often_as_it_is_there() -> None:
+    found = compare(["a", "a", "b", "c"], ["a", "b", "b"])
+    assert (found.recall, found.precision) == (0.5, 2 / 3)
+    assert (found.missed, found.wrong) == (("a", "c"), ("b",))
+
+
+def test_nothing_is_missed_where_nothing_is() -> None:
+    assert (compare([], []).recall, compare([], []).precision) == (1.0, 1.0)
+
+
+def test_a_route_has_all_that_the_router_tells_it_by() -> None:
+    assert route_names([ROUTE]) == ["GET|HEAD /a/{b} - C@a"]
+    assert route_names([ROUTE], middleware=True) == ["GET|HEAD /a/{b} - C@a web+auth:api"]
+    other = {**ROUTE, "domain": "x.test", "name": "a"}
+    assert route_names([other]) == ["GET|HEAD x.test/a/{b} a C@a"]
+
+
+def test_every_difference_has_a_cause_or_says_that_it_has_none() -> None:
+    causes = {"media*": "made elsewhere", "*.id": "a key"}
+    assert explained(["media.id", "a.id", "a.b"], causes) == {
+        "made elsewhere": ["media.id"],
+        "a key": ["a.id"],
+        UNEXPLAINED: ["a.b"],
+    }
+
+
+def test_columns_are_named_with_their_table() -> None:
+    assert comparing.column_names({"a": [{"name": "id"}, {"name": "b"}]}) == ["a.id", "a.b"]
+
+
+@pytest.mark.slow
+def test_what_is_missing_is_made_up_as_what_it_is_named_as(tmp_path: Path) -> None:
+    php = shutil.which("php")
+    if php is None:
+        pytest.skip("no PHP is installed: `make php`")
+    own = tmp_path / "app"
+    own.mkdir()
+    (own / "Model.php").write_text(
+        """<?php
+namespace App;
+use Away\\Contracts\\Auditable as Contract;
+use Away\\{Auditable, Base};
+use Away\\Tokens;
+class Model extends Base implements Contract
+{
+    use Auditable, Tokens {
+        Tokens::make as private _make;
+    }
+    const string NAME = 'a';
+    public function kind() { return Other::class; }
+    public function own() { return $this->_make() === $this; }
+}
+"""
+    )
+    script = tmp_path / "try.php"
+    script.write_text(
+        f"""<?php
+require '{SCRIPTS}/later_php.php';
+require '{SCRIPTS}/stand_ins.php';
+$loader = new CodeTruth\\Loader('{tmp_path}', ['App\\\\' => 'app/'], '{tmp_path}');
+spl_autoload_register([$loader, 'load']);
+$one = new App\\Model;
+echo json_encode([
+    $one->own(), $one->kind(), App\\Model::NAME, $one->anything()->more() === $one,
+    trait_exists('Away\\Auditable'), interface_exists('Away\\Contracts\\Auditable'),
+    (new App\\Controllers\\Shown)() instanceof App\\Controllers\\Shown,
+    $loader->isOwn('App\\Model'),
+]);
+"""
+    )
+    done = subprocess.run([php, script], capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout) == [True, "App\\Other", "a", True, True, True, True, True]
