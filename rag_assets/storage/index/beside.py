@@ -14,9 +14,11 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.storage.index.model import (
+    NONE_MOVED,
     Candidate,
     Entry,
     IndexRef,
+    MovedPages,
     Owner,
     Presence,
     RankingRequest,
@@ -137,8 +139,10 @@ class SearcherBeside:
         ids: Sequence[str],
         scopes: Collection[str],
         vector: npt.NDArray[np.float32] | None = None,
+        *,
+        moved: MovedPages = NONE_MOVED,
     ) -> dict[str, StoredEntry]:
-        return await self._first.entries(index_name, owner, ids, scopes, vector)
+        return await self._first.entries(index_name, owner, ids, scopes, vector, moved=moved)
 
     async def presence(self, index: IndexRef) -> Presence:
         return await self._first.presence(index)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from psycopg import sql
 
-from rag_assets.storage.index.model import EntryFilter
+from rag_assets.storage.index.model import EntryFilter, MovedPages
 
 
 class Conditions:
@@ -27,10 +27,11 @@ class Conditions:
         return sql.SQL(" AND ").join(self._each) if self._each else sql.SQL("{}").format(True)
 
     def _of_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
-        found = [
+        found = [] if wanted.scopes is None else [self._in_scopes(wanted.scopes, wanted.moved)]
+        found += [
             self._one_of(column, values)
             for column, values in (
-                ("access_scope", None if wanted.scopes is None else sorted(wanted.scopes)),
+                ("page_uuid", wanted.pages),
                 ("source_type", wanted.source_types or None),
                 ("source", wanted.sources or None),
                 ("document_id", wanted.documents or None),
@@ -56,6 +57,14 @@ class Conditions:
         if wanted.modified_before is not None:
             found.append(sql.SQL("c.modified_at < {}").format(self._value(wanted.modified_before)))
         return found
+
+    def _in_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
+        """An entry has one of these scopes, unless its page decides."""
+        return sql.SQL("({} OR ({} AND NOT {}))").format(
+            self._one_of("page_uuid", sorted(moved.readable)),
+            self._one_of("access_scope", sorted(scopes)),
+            self._one_of("page_uuid", sorted(moved.unreadable)),
+        )
 
     def _of_metadata(self, wanted: EntryFilter) -> list[sql.Composed]:
         found = [self._holds(key, values) for key, values in wanted.metadata.items()]

@@ -32,6 +32,7 @@ class VectorsBeside(EntriesBeside):
         for one in {one.owner: one for one in every}.values():
             self.second.create(one.owner, len(one.vector))
             self.second.index(one.owner, len(one.vector))
+        self.failed = False
         written = super().write(index_name, every)
         assert not self.failed
         return written
