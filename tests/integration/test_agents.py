@@ -230,7 +230,7 @@ sys.exit(run(sys.argv[2:]))
     [
         *(["list"], ["config"], ["index"], ["search", "guide", "food"], ["status"], ["advise"]),
         *(["preload", "small"], ["prompt", "guide"], ["tools", "guide"], ["host", "zed"]),
-        ["mcp", "guide"],
+        *(["mcp", "guide"], ["docs", "git", "--out", "pages", "--depth", "0"]),
     ],
 )
 def test_the_packages_of_agents_run_every_command(place: Place, arguments: list[str]) -> None:

@@ -74,8 +74,12 @@ class Caller:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
-    def run(self, argv: Sequence[str]) -> Said:
+    def run(self, argv: Sequence[str], tools: Path | None = None) -> Said:
         """Run a command, and end all that it started.
+
+        Args:
+            argv: its file and arguments.
+            tools: a folder that comes first in its path.
 
         Raises:
             TooManyCalls: the limit of calls is reached.
@@ -84,6 +88,10 @@ class Caller:
         if self._left <= 0:
             raise TooManyCalls
         self._left -= 1
+        environment = self._environment
+        if tools is not None:
+            path = os.pathsep.join([str(tools), environment.get("PATH", os.defpath)])
+            environment = {**environment, "PATH": path}
         _adopt_orphans()
         process = subprocess.Popen(  # noqa: S603 - a command that the user named, without a shell
             list(argv),
@@ -91,7 +99,7 @@ class Caller:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self._home,
-            env=self._environment,
+            env=environment,
             start_new_session=True,
         )
         try:

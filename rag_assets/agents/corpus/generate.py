@@ -14,7 +14,8 @@ from typing import Final
 
 from rag_assets.agents.corpus.calls import MAX_BYTES, Caller, Said, TooManyCalls
 from rag_assets.agents.corpus.help_text import plain, subcommands
-from rag_assets.agents.corpus.pages import Page, page_of_help
+from rag_assets.agents.corpus.pages import Page, page_of_help, without_name, without_repeated
+from rag_assets.agents.corpus.roff import commands_of, is_docutils, markdown_of
 from rag_assets.common.errors import ConfigurationError
 
 _ASK: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -22,6 +23,9 @@ _ASK: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "aws": (("help",), ("--help",)),
 }
 """How some programs want to be asked; others by --help, -h or help."""
+
+_RENDERED: Final = frozenset({"aws"})
+"""Programs that have their man pages rendered; we want the pages themselves."""
 
 _LISTS: Final[Mapping[str, tuple[str, ...]]] = {"git": ("help", "-a")}
 """How some programs list all of their subcommands; their help names a few."""
@@ -77,10 +81,14 @@ def pages_of_help(
     """
     pages: list[Page] = []
     warnings: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="rag-assets-help-") as home:
+    with (
+        tempfile.TemporaryDirectory(prefix="rag-assets-help-") as home,
+        tempfile.TemporaryDirectory(prefix="rag-assets-tools-") as tools,
+    ):
         caller = Caller(Path(home), variables, calls=calls)
+        _write_renderer(Path(tools))
         for command in commands:
-            tree = _Tree(caller, command.split(), variables, warnings)
+            tree = _Tree(caller, command.split(), variables, warnings, Path(tools))
             try:
                 for page in tree.pages(depth):
                     pages.append(page)
@@ -100,12 +108,15 @@ class _Tree:
         words: Sequence[str],
         variables: Mapping[str, str],
         warnings: list[str],
+        tools: Path,
     ) -> None:
         self._caller = caller
         self._words = list(words)
         # What the first one answers to, subcommands are asked by: a plain word might be obeyed.
         self._asked = _ASK.get(Path(self._words[0]).name if words else "", _ASKED)
         self._program = executable(self._words[0] if self._words else "", variables)
+        self._tools = tools if Path(self._program).name in _RENDERED else None
+        self._known: dict[str, str] = {}
         self._warnings = warnings
         self._version = version_of(caller, self._program)
 
@@ -118,14 +129,23 @@ class _Tree:
         todo = [(self._words, text, depth, "")]
         while todo:
             words, text, below, about = todo.pop()
-            yield page_of_help(" ".join(words), self._version, text, about)
+            command = " ".join(words)
+            if is_docutils(text):
+                page = Page(command, self._version, without_name(markdown_of(text)))
+            else:
+                page = page_of_help(command, self._version, text, about)
+            yield without_repeated(page, self._known)
             if below > 0:
                 todo += reversed(list(self._below(words, text, below - 1)))
 
     def _below(
         self, words: list[str], text: str, depth: int
     ) -> Iterator[tuple[list[str], str, int, str]]:
-        for name, about in subcommands(self._list(words) or text).items():
+        if is_docutils(text):
+            listed = dict.fromkeys(commands_of(markdown_of(text)), "")
+        else:
+            listed = subcommands(self._list(words) or text)
+        for name, about in listed.items():
             if not _WORD.fullmatch(name) or name == words[-1]:
                 continue
             own = self._help([*words, name])
@@ -150,7 +170,10 @@ class _Tree:
 
     def _said(self, argv: Sequence[str], shown: str) -> Said:
         try:
-            said = self._caller.run(argv)
+            said = self._caller.run(argv, self._tools)
+            if not said.whole:
+                # A busy machine may have been too slow for it.
+                said = self._caller.run(argv, self._tools)
         except OSError as error:
             raise ConfigurationError(
                 f"{shown} cannot be started: {error.strerror}", hint="check its installation"
@@ -158,6 +181,13 @@ class _Tree:
         if not said.whole:
             self._warnings.append(f"{shown}: it took too long or printed too much")
         return said
+
+
+def _write_renderer(folder: Path) -> None:
+    """Write a groff that hands a man page on as it is."""
+    renderer = folder / "groff"
+    renderer.write_text("#!/bin/sh\nexec cat\n")
+    renderer.chmod(0o700)
 
 
 def _is_help(text: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
@@ -17,6 +17,9 @@ _HEAD = re.compile(r"\A---\ngenerator: rag-assets agent docs\ncommand: (.*)\nver
 _HEAD_BYTES: Final = 1_000
 _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MULTILINE)
 """The first and last line of a man page."""
+
+_REPEATED: Final = 400
+"""Characters of a section that is not worth repeating."""
 
 _BACKTICKS = re.compile(r"`{3,}")
 
@@ -67,19 +70,44 @@ def page_of_help(command: str, version: str, text: str, about: str = "") -> Page
     return Page(command, version, "\n\n".join(parts))
 
 
-def write_pages(pages: Iterable[Page], folder: Path) -> tuple[int, int]:
-    """Write pages, and delete those of the same commands that are no more.
+def without_name(text: str) -> str:
+    """The text of a man page without its section of the name alone, which the title has."""
+    return re.sub(r"\A## Name\n\n\S+ -\s*(?=## )", "", text)
+
+
+def without_repeated(page: Page, known: dict[str, str]) -> Page:
+    """A page without long sections that another one has, word for word; it names that one.
 
     Args:
-        pages: of whole commands.
+        page: the page.
+        known: the command of each section, by its text; those of this page are added.
+    """
+    first, *found = re.split(r"^(?=## )", page.text, flags=re.MULTILINE)
+    kept = [first]
+    for section in found:
+        body = section.strip()
+        of = known.setdefault(body, page.command) if len(body) > _REPEATED else page.command
+        heading = section.partition("\n")[0]
+        kept.append(section if of == page.command else f"{heading}\n\nThe same as of `{of}`.\n\n")
+    return replace(page, text="".join(kept))
+
+
+def write_pages(
+    pages: Iterable[Page], folder: Path, *, instead_of: Sequence[str] = ()
+) -> tuple[int, int]:
+    """Write pages, and delete those that are no more.
+
+    Args:
+        pages: to be written.
         folder: made where it is missing.
+        instead_of: commands all of whose pages are among them: others of theirs are deleted.
 
     Returns:
         how many files are written or changed, and how many deleted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {page.name: page for page in pages}
-    programs = {page.command.split()[0] for page in wanted.values()}
+    named = [" ".join(command.split()) for command in instead_of]
     changed = deleted = 0
     for name, page in wanted.items():
         path, text = folder / name, page.written()
@@ -89,8 +117,8 @@ def write_pages(pages: Iterable[Page], folder: Path) -> tuple[int, int]:
             os.replace(draft, path)  # noqa: PTH105
             changed += 1
     for path in sorted(folder.glob("*.md")):
-        head = head_of(path)
-        if path.name not in wanted and head is not None and head[0].split()[0] in programs:
+        head = head_of(path) if path.name not in wanted else None
+        if head is not None and any(f"{head[0]} ".startswith(f"{one} ") for one in named):
             path.unlink()
             deleted += 1
     return changed, deleted

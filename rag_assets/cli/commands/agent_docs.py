@@ -48,7 +48,9 @@ def write_docs(
         corpus = pages_of_help(commands, depth, os.environ, calls=MAX_CALLS, progress=show)
     folder = out.expanduser()
     try:
-        changed, deleted = write_pages(corpus.pages, folder)
+        changed, deleted = write_pages(
+            corpus.pages, folder, instead_of=() if corpus.warnings else commands
+        )
         remember(programs)
     except OSError as error:
         raise ConfigurationError(

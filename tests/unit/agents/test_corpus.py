@@ -124,7 +124,9 @@ def test_the_same_version_gives_the_same_bytes(tmp_path: Path) -> None:
     (out / "mine.md").write_text("# Mine\n")
     install(tmp_path / "bin", ARGPARSE.replace('"add"', '"append"'))
     found = pages_of_help(["tool"], 3, variables, calls=50)
-    assert write_pages(found.pages, out) == (2, 1)
+    assert write_pages(found.pages, out) == (2, 0)
+    assert write_pages(found.pages, out, instead_of=["tool remote"]) == (0, 0)
+    assert write_pages(found.pages, out, instead_of=["tool"]) == (0, 1)
     assert (out / "mine.md").is_file()
 
 

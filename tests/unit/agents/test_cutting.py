@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_assets.agents.contents import MAX_BYTES
 from rag_assets.agents.cutting import Chunking, CutFile, cut_file
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
@@ -84,6 +85,16 @@ def test_one_long_line_without_a_place_to_cut(text: str) -> None:
     cut = cut_file("a", "a.txt", text.encode(), chunking, plain)
     check(cut, text.encode(), chunking)
     assert len(cut.passages) >= len(text) // 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["x", "One sentence. "])
+def test_a_file_of_the_largest_size(text: str) -> None:
+    whole = text * (MAX_BYTES // len(text.encode()))
+    cut = cut_file("a", "a.md", whole.encode(), Chunking(), plain)
+    check(cut, whole.encode(), Chunking())
+    covered = sum(len(one.chunk.content) for one in cut.passages)
+    assert covered >= len(whole.rstrip())
 
 
 def test_passages_larger_than_a_tenants_may_be() -> None:
