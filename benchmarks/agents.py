@@ -23,6 +23,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -63,6 +64,7 @@ def main() -> None:
         place = Path(folder)
         shutil.copytree(PROJECT / "docs", place / "docs", ignore=shutil.ignore_patterns("tools"))
         result = {
+            "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
             "machine": before,
             "commands": commands(place, processes),
             "index": indexing(place),

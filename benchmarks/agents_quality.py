@@ -19,12 +19,13 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import WORK, save
+from benchmarks.measure import WORK, machine, save
 from rag_assets.agents.corpus.generate import pages_of_help
 from rag_assets.agents.corpus.pages import head_of, write_pages
 from rag_assets.agents.credentials import ProjectRules
@@ -59,6 +60,7 @@ def main() -> None:
     embedders: dict[str, Embedder] = {"all-MiniLM-L6-v2": OnnxEmbedder()}
     if parser.parse_args().bge:
         embedders["bge-small-en-v1.5"] = OnnxEmbedder(bge(), pooling="cls")
+    before = machine()
     result: dict[str, Any] = {}
     for agent, questions in asked.items():
         place = pages(agent)
@@ -73,7 +75,8 @@ def main() -> None:
             for mode in ("knn", "hybrid"):
                 result[agent][f"{mode}, {name}"] = searched(manager, place, agent, questions, mode)
     print(json.dumps(result, indent=1))
-    save("agents-quality", result)
+    taken = datetime.now(UTC).strftime("%Y-%m-%d")
+    save("agents-quality", {"taken": taken, "machine": before, "agents": result})
 
 
 def pages(agent: str) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from docs.tools.agents import agent_costs_table
 from docs.tools.graphs import graphs_table
 from docs.tools.living import living_table
 from docs.tools.serving import serving_tables
@@ -363,4 +364,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "serving": serving_tables,
     "graphs": graphs_table,
     "living": living_table,
+    "agents": agent_costs_table,
 }

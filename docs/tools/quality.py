@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from docs.tools.agents import agent_quality_table
 from docs.tools.code import code_truth_table
 from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
@@ -30,7 +31,7 @@ _CHOSEN = {
     "separating": "the one that separates best",
 }
 
-_OF_THEIR_OWN = frozenset({"merging", "code-truth"})
+_OF_THEIR_OWN = frozenset({"merging", "code-truth", "agents-quality"})
 """Tables that have a result of their own name."""
 
 _Result = Mapping[str, Any]
@@ -143,4 +144,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "thresholds": _thresholds,
     "merging": merging_table,
     "code-truth": code_truth_table,
+    "agents-quality": agent_quality_table,
 }

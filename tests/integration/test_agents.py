@@ -167,11 +167,12 @@ def test_without_an_embedder_documentation_is_preloaded(place: Place) -> None:
         "from rag_assets.cli import main\n"
         "main(sys.argv[1:])\n"
     )
-    for arguments in (["prompt", "guide"], ["search", "guide", "x"]):
+    for arguments in (["prompt", "guide"], ["search", "guide", "x"], ["mcp", "guide"]):
         done = subprocess.run(
             [sys.executable, "-c", code, "agent", *arguments],
             cwd=place.root,
             env=place.variables,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,

@@ -150,6 +150,40 @@ def test_another_model_makes_all_vectors_anew(work: Work) -> None:
     assert state.embedder_id == "two"
 
 
+def test_vectors_of_another_model_answer_nothing(work: Work) -> None:
+    work.ensure()
+    assert work.manager.answers("x")
+    assert work.manager.search("x", "about a")
+    work.embedder.id = "two"
+    assert not work.manager.answers("x")
+    assert work.manager.search("x", "about a") == []
+    work.ensure()
+    assert work.manager.search("x", "about a")
+
+
+@pytest.mark.parametrize("name", ["x.index.json", "rag.db"])
+def test_a_damaged_store_is_built_again(name: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    kept = tmp_path / "store"
+    store = FileStore(kept) if name.endswith("json") else SqliteStore(kept / name)
+    work = Work(tmp_path / "docs", store)
+    first = work.ensure()
+    (kept / name).write_bytes(b"no index at all" * 300)
+    report = work.ensure()
+    assert (report.built, report.chunks) == (True, first.chunks)
+    assert work.manager.search("x", "about a")
+    assert (kept / f"{name}.damaged-1").is_file()
+
+
+def test_a_time_in_the_future_is_believed(work: Work) -> None:
+    """Whoever edits the file now gives it another one."""
+    work.write("a.md", "From another time.", age=-1_000_000)
+    work.ensure()
+    assert work.manager.is_current("x", ["*.md"], work.folder)
+    work.write("a.md", "From another tide.", age=5)
+    assert work.ensure().built
+
+
 def test_other_limits_cut_anew(work: Work) -> None:
     first = work.ensure()
     other = RagIndexManager(work.embedder, work.store, Chunking(400, 0), mask=plain)
