@@ -138,20 +138,35 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
     if name.startswith(CALLED):
         found = list(defined)
         return found[0] if len(found) == 1 else None
-    mark = "/" if "#" in name else "."
-    if mark == ".":
-        if style_of(path) == "python" and name.partition(".")[0] in _STANDARD:
-            return None
-    else:
-        for alias in _ALIASES:
-            name = name.removeprefix(alias)
-    roots = {
-        one.removesuffix(name).rstrip(mark).replace(mark, "/"): one
-        for one in defined
-        if one == name or one.endswith(mark + name)
-    }
+    found = alike(name, defined)
+    mark, name = _marked(name)
+    is_standard = name.partition(".")[0] in _STANDARD
+    if mark == "." and is_standard and style_of(path) == "python":
+        return None
+    roots = {one.removesuffix(name).rstrip(mark).replace(mark, "/"): one for one in found}
     near = [root for root in roots if _is_near(root, path)]
     return roots[max(near, key=len)] if near else None
+
+
+def alike(name: str, defined: Iterable[str]) -> list[str]:
+    """The definitions that a name may mean, from whatever root and in whatever file.
+
+    Args:
+        name, defined: see meant.
+    """
+    if name.startswith(CALLED):
+        return [*defined]
+    mark, name = _marked(name)
+    return [one for one in defined if one == name or one.endswith(mark + name)]
+
+
+def _marked(name: str) -> tuple[str, str]:
+    """What separates the parts of a name from some root, and the name without an alias of it."""
+    if "#" not in name:
+        return ".", name
+    for alias in _ALIASES:
+        name = name.removeprefix(alias)
+    return "/", name
 
 
 def _is_near(root: str, path: str) -> bool:

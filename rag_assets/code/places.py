@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from rag_assets.code.source_types import SourceType
+
+_PATHS: Final = 4_096
+"""Paths of which it is kept what they tell: a walk asks for those of few files, and often."""
 
 _PROSE: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
@@ -56,6 +60,7 @@ _TEST: Final = re.compile(
 )
 
 
+@lru_cache(_PATHS)
 def is_test(path: str) -> bool:
     """Whether a file is one of tests, by its place.
 
@@ -65,6 +70,7 @@ def is_test(path: str) -> bool:
     return _TEST.search(path[-_READ:]) is not None
 
 
+@lru_cache(_PATHS)
 def type_of_place(path: str) -> SourceType:
     """The source type of a file by its place; "code" where the place tells nothing.
 

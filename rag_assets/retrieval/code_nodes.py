@@ -119,7 +119,7 @@ def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | No
         edge.uri,
         edge.line_start,
         edge.line_end,
-        edge.evidence,
+        edge.evidence or "",
     )
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from rag_assets.code.names import keys_of
-from rag_assets.code.naming import CALLED, depends_on_place, ends, meant
+from rag_assets.code.naming import CALLED, alike, depends_on_place, ends, meant
 from rag_assets.code.nodes import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
@@ -17,6 +17,7 @@ from rag_assets.retrieval.code_nodes import (
     PREFIXES,
     Node,
     NodeKey,
+    Relation,
     file_node,
     node_of,
     other_node,
@@ -27,10 +28,10 @@ from rag_assets.storage.catalog.found_relations import (
     Direction,
     FoundDocument,
     FoundEdge,
+    FoundEdges,
     FoundSymbol,
-    Readable,
 )
-from rag_assets.storage.catalog.relations import RelationQuery
+from rag_assets.storage.catalog.relations import Relations
 
 MOST_EDGES = 2_000
 """Edges that are read for one step."""
@@ -42,10 +43,9 @@ _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundSymbol)
 class View:
     """What a caller may read of the relations of a tenant."""
 
-    query: RelationQuery
+    relations: Relations
     policy: AccessPolicy
     caller: Caller
-    readable: Readable
 
     def named(self, name: str) -> list[FoundSymbol]:
         """Definitions by a qualified name, or by what people call them."""
@@ -53,38 +53,38 @@ class View:
         defined = self.defined([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
-            return exactly or self._permitted(self.query.called(self.readable, keys_of(name)))
+            return exactly or self._permitted(self.relations.called(keys_of(name)))
         # Only what is qualified, or named after its file, cannot mean anything else.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
         shorts = [short_name(wanted), *keys_of(name)]
-        called = self._permitted(self.query.called(self.readable, shorts))
+        called = self._permitted(self.relations.called(shorts))
         precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Definitions by their qualified names."""
-        return self._permitted(self.query.named(self.readable, names)) if names else []
+        return self._permitted(self.relations.named(names)) if names else []
 
     def within(self, uri: str) -> list[FoundSymbol]:
         """The definitions of a document."""
-        return self._permitted(self.query.within(self.readable, [uri]))
+        return self._permitted(self.relations.within([uri]))
 
     def stated(self, kind: str) -> list[FoundEdge]:
         """The edges of a kind, whatever they name."""
-        return self._permitted(self.query.stated(self.readable, kind, MOST_EDGES))
+        return self._permitted(self.relations.stated(kind, MOST_EDGES))
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """The documents of these types."""
-        return self._permitted(self.query.documents(self.readable, source_types))
+        return self._permitted(self.relations.documents(source_types))
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Some definitions whose names hold one of these parts."""
-        return self._permitted(self.query.like(self.readable, parts, limit))
+        return self._permitted(self.relations.like(parts, limit))
 
     def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """The definitions of documents."""
-        return self._permitted(self.query.within(self.readable, uris)) if uris else []
+        return self._permitted(self.relations.within(uris)) if uris else []
 
     def edges(
         self,
@@ -92,57 +92,62 @@ class View:
         direction: Direction,
         *,
         files: Sequence[str] = (),
+        only: Collection[str] = (),
         without: Collection[str] = (),
-    ) -> list[FoundEdge]:
+    ) -> FoundEdges:
         """The edges that begin or end at nodes.
 
         Args:
-            nodes, direction, without: see RelationQuery.edges.
+            nodes, direction, only, without: see Relations.edges.
             files: of which, unless others' edges alone are asked for, what they state outside of
                 their definitions is read too.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._handed_on.names(nodes) if direction != "out" else []
-        found = self.query.edges(
-            self.readable,
+        found = self.relations.edges(
             [*nodes, *others],
             direction,
             MOST_EDGES,
             files=uris if direction != "in" else (),
+            only=only,
             without=without,
         )
-        return self._resolved(self._permitted(found))
+        return replace(found, edges=self._resolved(self._permitted(found.edges)))
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """The edges with what their targets mean, where only one definition may be meant."""
         named = {end for edge in edges for end in (edge.target, edge.stated_of)}
-        open_names = {name for name in named if depends_on_place(name)}
-        shorts = {name: _short_of(name) for name in open_names}
+        shorts = {name: _short_of(name) for name in named if depends_on_place(name)}
         if not shorts:
-            return list(edges)
-        called = self._permitted(self.query.called(self.readable, [*set(shorts.values())]))
+            return [*edges]
+        called = self._permitted(self.relations.called([*set(shorts.values())]))
         by_short: dict[tuple[str, str], set[str]] = {}
         for one in called:
             by_short.setdefault((one.source, one.short), set()).add(one.name)
-
+        like = {
+            (source, name): alike(name, by_short.get((source, short), ()))
+            for source in {edge.source for edge in edges}
+            for name, short in shorts.items()
+        }
         met: dict[Sought, str | None] = {}
         for edge in edges:
             for name in (edge.target, edge.stated_of):
                 if name in shorts:
                     sought = Sought(edge.source, name, path_of(edge.uri))
-                    alike = by_short.get((edge.source, shorts[name]), set())
-                    met[sought] = meant(name, sought.path, alike)
+                    if sought not in met:
+                        found = like[edge.source, name]
+                        met[sought] = meant(name, sought.path, found) if found else None
         lost = [sought for sought, definition in met.items() if definition is None]
         met |= self._handed_on.definitions(lost) if lost else {}
 
         def resolved(name: str, edge: FoundEdge) -> str:
+            if name not in shorts:
+                return name
             return met.get(Sought(edge.source, name, path_of(edge.uri))) or name
 
         return [
-            replace(
-                edge,
-                target=resolved(edge.target, edge),
-                stated_of=resolved(edge.stated_of, edge),
+            edge._replace(
+                target=resolved(edge.target, edge), stated_of=resolved(edge.stated_of, edge)
             )
             if edge.target in shorts or edge.stated_of in shorts
             else edge
@@ -152,10 +157,8 @@ class View:
     @property
     def _handed_on(self) -> HandedOn:
         return HandedOn(
-            lambda names, way: self._permitted(
-                self.query.edges(self.readable, names, way, MOST_EDGES)
-            ),
-            lambda shorts: self._permitted(self.query.called(self.readable, shorts)),
+            lambda names, way: self._permitted(self.relations.edges(names, way, MOST_EDGES).edges),
+            lambda shorts: self._permitted(self.relations.called(shorts)),
         )
 
     def edges_at(
@@ -163,8 +166,10 @@ class View:
         keys: Sequence[NodeKey],
         nodes: Mapping[NodeKey, Node],
         direction: Direction,
+        *,
+        only: Collection[str] = (),
         without: Collection[str] = (),
-    ) -> list[FoundEdge]:
+    ) -> FoundEdges:
         """The edges that begin or end at nodes, or at the files that define them.
 
         What is stated of a file (a run has changed it) is stated of the first of its definitions
@@ -173,7 +178,7 @@ class View:
         Args:
             keys: of the nodes, the most relevant first.
             nodes: what is known of them.
-            direction, without: see edges.
+            direction, only, without: see edges.
         """
         first: dict[NodeKey, str] = {}
         for key in keys:
@@ -182,8 +187,8 @@ class View:
                 first.setdefault((key[0], FILE + node.uri), key[1])
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
-        found = self.edges([*names], direction, files=files, without=without)
-        return [_of_definition(edge, first) for edge in found]
+        found = self.edges([*names], direction, files=files, only=only, without=without)
+        return replace(found, edges=[_of_definition(edge, first) for edge in found.edges])
 
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
@@ -210,8 +215,20 @@ class View:
     def files(self, names: Sequence[str]) -> list[Node]:
         """The nodes of files, of those that there are: `file:` and a document's uri."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
-        found = self._permitted(self.query.at(self.readable, uris)) if uris else []
+        found = self._permitted(self.relations.at(uris)) if uris else []
         return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
+
+    def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
+        """The relations of edges with what states them, where it has not been replaced."""
+        read = {
+            (one.document_id, one.position): one.evidence or ""
+            for one in self.relations.evidence([edge for edge, _ in found])
+        }
+        return [
+            replace(relation, evidence=read[place])
+            for edge, relation in found
+            if (place := (edge.document_id, edge.position)) in read
+        ]
 
     def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [one for one in found if self.policy.permits(self.caller, one)]
@@ -223,7 +240,7 @@ def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
     target = first.get((edge.source, edge.target), edge.target)
     if (source, target) == (edge.stated_of, edge.target):
         return edge
-    return replace(edge, stated_of=source, target=target)
+    return edge._replace(stated_of=source, target=target)
 
 
 def _short_of(name: str) -> str:

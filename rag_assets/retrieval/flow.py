@@ -163,10 +163,12 @@ class _Spread:
         best = sorted(strong, key=lambda key: -self._scores[key])[:_WIDEST]
         if not best:
             return []
-        edges = self._view.edges_at(best, self._nodes, "both", _WEAK)
-        crowds = _crowds(edges, frozenset(best))
-        known = self._view.ends(self._relevant(edges, crowds), self._nodes)
-        ways = list(self._ways(edges, known, frozenset(best)))
+        found = self._view.edges_at(best, self._nodes, "both", without=_WEAK)
+        self._complete = self._complete and not found.cut
+        crowds = _crowds(found.edges, frozenset(best))
+        relevant = self._relevant(found.edges, crowds)
+        known = self._view.ends(relevant, self._nodes)
+        ways = self._ways(relevant, known, frozenset(best))
         new: dict[NodeKey, float] = {}
         for start, end, kind, way, edge in ways:
             share = _WEIGHTS.get(kind, _OTHER)[way] / (1 + math.log2(crowds[start, edge.kind, way]))

@@ -2,48 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.git import GitConfig, GitSource
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.repositories.repository import RepositoryDescription
 from rag_assets.retrieval.model import Hit, Origin
 from rag_assets.tenants.model import Tenant
 
+_Described: TypeAlias = Callable[[Collection[str]], RepositoryDescription]
 
-def with_origins(hits: Sequence[Hit], tenant: Tenant, settings: Settings) -> tuple[Hit, ...]:
-    """The hits, those of repositories that can be read here with their origin.
 
-    Args:
-        hits: of a search.
-        tenant: that they are of.
-        settings: say which folders may be read.
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """The repositories of a tenant, opened: that need not wait until there are hits.
+
+    Attributes:
+        sources: what describes those that can be read here, by source.
     """
-    origins: dict[str, Origin] = {}
-    for config in tenant.sources:
-        of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == config.name]
-        if isinstance(config, GitConfig) and of_source:
-            origins |= _origins(config, tenant, settings, of_source)
-    return tuple(
-        replace(hit, origin=origins[hit.uri]) if hit.uri in origins else hit for hit in hits
-    )
+
+    sources: dict[str, _Described]
+
+    @classmethod
+    def of(cls, tenant: Tenant, settings: Settings) -> Origins:
+        """Open the repositories of a tenant.
+
+        Args:
+            tenant: whose.
+            settings: say which folders may be read.
+        """
+        context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
+        configs = [one for one in tenant.sources if isinstance(one, GitConfig)]
+        found = {one.name: _opened(one, tenant, context) for one in configs}
+        return cls({name: described for name, described in found.items() if described})
+
+    def told(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """The hits, those of repositories that can be read here with their origin."""
+        origins: dict[str, Origin] = {}
+        for name, described in self.sources.items():
+            of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == name]
+            if of_source:
+                origins |= _origins(described, of_source)
+        return tuple(
+            replace(hit, origin=origins[hit.uri]) if hit.uri in origins else hit for hit in hits
+        )
 
 
-def _origins(
-    config: GitConfig, tenant: Tenant, settings: Settings, uris: Sequence[str]
-) -> dict[str, Origin]:
-    context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
-    paths = {uri: path_of(uri) for uri in uris}
+def _opened(config: GitConfig, tenant: Tenant, context: SourceContext) -> _Described | None:
     try:
         source = tenant.source_kind(config).build(config, context)
-        if not isinstance(source, GitSource):
-            return {}
-        found = source.describe(set(paths.values()))
+        return source.opened() if isinstance(source, GitSource) else None
     except (RagAssetsError, OSError):
         # The repository may be on the machine that indexes it alone: hits are found without it.
+        return None
+
+
+def _origins(described: _Described, uris: Sequence[str]) -> dict[str, Origin]:
+    paths = {uri: path_of(uri) for uri in uris}
+    try:
+        found = described(set(paths.values()))
+    except (RagAssetsError, OSError):
         return {}
     differing = found.differing
     return {

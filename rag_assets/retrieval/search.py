@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,7 +36,7 @@ from rag_assets.retrieval.model import (
     SearchStrategy,
     SkippableStep,
 )
-from rag_assets.retrieval.origins import with_origins
+from rag_assets.retrieval.origins import Origins
 from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
@@ -49,6 +50,7 @@ from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.relation_state import RelationMoment
 from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
 from rag_assets.storage.index.model import NONE_MOVED, MovedPages, Owner
 from rag_assets.storage.index.store import VectorStore
@@ -105,6 +107,8 @@ class AsyncRetriever:
         )
         self._steps = steps or installed_steps()
         self._plans: dict[str, SearchPlan] = {}
+        # The event loop itself keeps no task.
+        self._openings: set[asyncio.Task[Origins]] = set()
         # Equal text is equal configuration, which is validated once.
         self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)
 
@@ -150,6 +154,7 @@ class AsyncRetriever:
         search = ResolvedSearch.of(config, request, masked, tenant.serving)
         if tenant.serving is None:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
+        opening = self._opening(config)
         journaled = self._journal.started(tenant.ref, search.request, search.mode, search.limit)
         try:
             progress = self._begun(tenant, tenant.serving, search, principals, timings)
@@ -162,9 +167,11 @@ class AsyncRetriever:
         except BaseException as error:
             journaled.failed(error)
             raise
-        if answer.hits and config.reads_code:
+        if answer.hits and opening is not None:
             with timings.part("origin"):
-                answer = await self._with_origins(answer, config)
+                origins = await opening
+                hits = await run_sync(origins.told, answer.hits)
+                answer = replace(answer, hits=hits)
         journaled.completed(answer, progress)
         if answer.clarification is not None:
             journaled.paused(answer.clarification)
@@ -232,14 +239,20 @@ class AsyncRetriever:
         await run_sync(self._meter.close)
         await run_sync(self._journal.close)
 
-    async def _with_origins(self, answer: SearchAnswer, tenant: Tenant) -> SearchAnswer:
-        settings = self.embedders.settings
-        hits = await run_sync(partial(with_origins, answer.hits, tenant, settings))
-        return replace(answer, hits=hits)
+    def _opening(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
+        """Opens the repositories that hits may come from, while they are searched."""
+        if not tenant.reads_code:
+            return None
+        opening = asyncio.create_task(
+            run_sync(partial(Origins.of, tenant, self.embedders.settings))
+        )
+        self._openings.add(opening)
+        opening.add_done_callback(self._openings.discard)
+        return opening
 
     async def _clarification(self, progress: SearchProgress) -> Clarification:
         walker = Walker(self._services.catalog, self.policy)
-        view = walker.view(progress.ref.id, progress.serving.number, progress.caller)
+        view = walker.view(progress.build, progress.caller, progress.moment)
         return await run_sync(partial(clarification_of, view, progress.search.request.query))
 
     async def _state(
@@ -317,6 +330,7 @@ class AsyncRetriever:
             principals=principals,
             scopes=scopes,
             moved=_moved(tenant.moved, scopes),
+            moment=RelationMoment(tenant.relations, tenant.scopes),
             timings=timings,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -18,6 +18,8 @@ from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ReadableVersion
+from rag_assets.storage.catalog.relation_graph.graph import GraphKey
+from rag_assets.storage.catalog.relation_state import RelationMoment
 from rag_assets.storage.index.model import Candidate, MovedPages, Owner
 
 RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
@@ -104,6 +106,7 @@ class SearchProgress:
         scopes: that searches of the index are filtered by.
         moved: pages for which the scopes of entries do not count by now.
         pages: that the request is narrowed to, of those that the caller may read; None: any.
+        moment: what the caller could read of relations when the search began.
         timings: durations of the parts of this search.
         patience: how long its parts may take.
         whole: whether rankings are fetched whole; else their first candidates may be enough.
@@ -120,6 +123,7 @@ class SearchProgress:
         reranking: scores of the reranker; None without reranking.
         hits: that answer; None before they are made.
         walked: the walk that candidates were found by; None without one.
+        beside: a walk that is to be made while the index is searched; None without one.
         replaced: documents of which only former versions were found, in the last attempt.
         recalls: attempts to recall current versions, since entries were read last.
         reads: attempts to read what was found.
@@ -135,6 +139,7 @@ class SearchProgress:
     principals: tuple[str, ...]
     scopes: frozenset[str]
     moved: MovedPages
+    moment: RelationMoment
     timings: Timings
     patience: Patience = NO_LIMITS
     whole: bool = True
@@ -152,11 +157,17 @@ class SearchProgress:
     hits: Sequence[Hit] | None = None
     walked: Walked | None = None
     pages: tuple[str, ...] | None = None
+    beside: Callable[[SearchProgress], Awaitable[SearchProgress]] | None = None
     replaced: frozenset[tuple[str, str, str]] = frozenset()
     recalls: int = 0
     reads: int = 0
     repeat: bool = False
     vectors_away: bool = False
+
+    @property
+    def build(self) -> GraphKey:
+        """The build that is searched."""
+        return GraphKey(self.ref, self.serving.number)
 
     @property
     def confirmed(self) -> Verified:

@@ -26,6 +26,9 @@ from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, Readable
+from rag_assets.storage.catalog.relation_graph.graph import GraphKey
+from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
+from rag_assets.storage.catalog.relation_state import RelationMoment
 
 MOST_STEPS = 8
 USUAL_STEPS = 5
@@ -128,12 +131,24 @@ class Walker:
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return None
-        return self.view(tenant_id, serving.number, caller)
+        moment = self._catalog.relations.moment(tenant_id, self._policy.principals(caller))
+        return self.view(GraphKey(record.ref, serving.number), caller, moment)
 
-    def view(self, tenant_id: str, generation: int, caller: Caller) -> View:
-        """What a caller may read of the relations of a tenant's build."""
-        readable = Readable(tenant_id, generation, self._policy.principals(caller))
-        return View(self._catalog.relations, self._policy, caller, readable)
+    def view(self, build: GraphKey, caller: Caller, moment: RelationMoment) -> View:
+        """What a caller may read of the relations of a tenant's build.
+
+        Args:
+            build: of the tenant.
+            caller: who asks.
+            moment: the relations' state, and what the caller's principals may read.
+        """
+        principals = self._policy.principals(caller)
+        rows = self._catalog.relations.readable(
+            Readable(build.ref.id, build.generation, principals)
+        )
+        graph = self._catalog.relations.graphs.of(build, moment.state)
+        found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
+        return View(found, self._policy, caller)
 
 
 class _Walking:
@@ -142,7 +157,7 @@ class _Walking:
     def __init__(self, view: View, kinds: frozenset[str], direction: Direction) -> None:
         self._view, self._kinds, self._direction = view, kinds, direction
         self._nodes: dict[NodeKey, Node] = {}
-        self._relations: dict[tuple[str, str, str, str], Relation] = {}
+        self._relations: dict[tuple[str, str, str, str], tuple[FoundEdge, Relation]] = {}
         self._why: str | None = None
         self._begun: tuple[str, ...] = ()
 
@@ -152,7 +167,7 @@ class _Walking:
         self._nodes |= {(one.repository, one.name): one for one in self._view.files([name])}
         if name.startswith(tuple(PREFIXES)):
             # Otherwise it is a node only where something that the caller may read names it.
-            for edge in self._view.edges([name], "in"):
+            for edge in self._view.edges([name], "in").edges:
                 self._nodes.setdefault((edge.source, name), other_node(name, edge.source))
         self._begun = tuple(dict.fromkeys(name for _, name in self._nodes))
         return list(self._nodes)
@@ -160,8 +175,8 @@ class _Walking:
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
         """Follow the edges at the frontier; returns the nodes that were not known before."""
         # What is stated of a method is stated of its class.
-        own = self._edges(frontier, "in")
-        members = [(edge.source, edge.stated_of) for edge in own if edge.kind == MEMBER]
+        own = self._edges(frontier, "in", only=(MEMBER,))
+        members = [(edge.source, edge.stated_of) for edge in own]
         # Whoever makes an object uses its constructor.
         made = [(source, constructed(name)) for source, name in frontier if constructed(name)]
         edges = self._edges([*frontier, *members, *made], self._direction)
@@ -179,26 +194,28 @@ class _Walking:
             self._nodes |= {end: known[end] for end in fresh}
             new += fresh
             key = edge.source, relation.kind, relation.source, relation.target
-            self._relations.setdefault(key, relation)
+            self._relations.setdefault(key, (edge, relation))
         return new
 
     def found(self) -> Walk:
         """What was met."""
         return Walk(
             tuple(self._nodes.values()),
-            tuple(self._relations.values()),
+            tuple(self._view.with_evidence([*self._relations.values()])),
             complete=self._why is None,
             why=self._why,
             begun=self._begun,
         )
 
-    def _edges(self, nodes: Sequence[NodeKey], direction: Direction) -> list[FoundEdge]:
-        found = self._view.edges_at(nodes, self._nodes, direction)
-        if len(found) >= MOST_EDGES:
+    def _edges(
+        self, nodes: Sequence[NodeKey], direction: Direction, *, only: Sequence[str] = ()
+    ) -> list[FoundEdge]:
+        found = self._view.edges_at(nodes, self._nodes, direction, only=only)
+        if found.cut:
             self._why = f"more than {MOST_EDGES:,} relations at one step"
         wanted = set(nodes)
         return [
             edge
-            for edge in found
+            for edge in found.edges
             if (edge.source, stated_of(edge)) in wanted or (edge.source, edge.target) in wanted
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -204,8 +204,16 @@ class GitSource:
         Raises:
             ListingFailed: as in list().
         """
+        return self.opened()(paths)
+
+    def opened(self) -> Callable[[Collection[str]], RepositoryDescription]:
+        """The repository, opened once, to be described as describe() does.
+
+        Raises:
+            ListingFailed: as in list(); the function that is returned raises it too.
+        """
         repository = self._open()
-        return repository.describe(repository.commit(self._config.ref), paths)
+        return lambda paths: repository.describe(repository.commit(self._config.ref), paths)
 
     def changes_since(self, commit: str) -> TreeChanges | None:
         """What differs between a commit and the present one; None if that commit is lost.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -16,6 +17,9 @@ RACY_NS = 2_000_000_000
 
 FUTURE_NS = 3_600_000_000_000
 """A file dated this far ahead was dated by hand: the next write gives it another mtime."""
+
+_PATHS = 4_096
+"""Paths that are kept: a walk asks for those of few files, and often."""
 
 READ_AGAIN_NS = 0
 """The time of listing of a document that must be read again, regardless of its facts."""
@@ -296,6 +300,7 @@ def uri_of(source: str, path: str) -> str:
     return f"{quote_from_bytes(_encoded(source), safe='')}/{quote_from_bytes(_encoded(path))}"
 
 
+@lru_cache(_PATHS)
 def path_of(uri: str) -> str:
     """The inverse of uri_of(): the path within the source."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")

@@ -22,7 +22,7 @@ from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, related
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.walk import Walker
-from rag_assets.storage.index.model import SYMBOL, StoredEntry
+from rag_assets.storage.index.model import Candidate
 
 _SEEDS: Final = 6
 _DEPTH: Final = 2
@@ -47,18 +47,12 @@ class Expand:
         if not tenant.reads_code or progress.walked is not None or not progress.rankings:
             return progress
         with progress.timings.part("walk"):
-            best = [*fuse([[c.id for c in one.candidates] for one in progress.rankings])][:_SEEDS]
-            entries = await self._searcher.entries(
-                progress.serving.index_name,
-                progress.owner,
-                best,
-                progress.scopes,
-                moved=progress.moved,
-            )
-            view = self._walker.view(progress.ref.id, progress.serving.number, progress.caller)
-            read = [entries[id_] for id_ in best if id_ in entries]
+            by_id = {c.id: c for one in progress.rankings for c in one.candidates}
+            fused = fuse([[c.id for c in one.candidates] for one in progress.rankings])
+            best = [by_id[id_] for id_ in [*fused][:_SEEDS]]
+            view = self._walker.view(progress.build, progress.caller, progress.moment)
             wanted = asked_names(progress.search.request.query).wanted
-            found = await run_sync(partial(_walked, view, read, wanted))
+            found = await run_sync(partial(_walked, view, best, wanted))
             # What was found has its rank; the walk adds to it.
             beyond = replace(found, reached=tuple(r for r in found.reached if len(r.path) > 1))
             candidates = await found_places(self._searcher, progress, related(beyond))
@@ -70,12 +64,11 @@ class Expand:
         return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
 
 
-def _walked(view: View, entries: Sequence[StoredEntry], wanted: frozenset[str]) -> Flow:
-    """What is related to the definitions in entries, the first ones' relations most."""
+def _walked(view: View, candidates: Sequence[Candidate], wanted: frozenset[str]) -> Flow:
+    """What is related to the definitions in candidates, the first ones' relations most."""
     ranks: dict[tuple[str, str], int] = {}
-    for rank, entry in enumerate(entries):
-        symbol = entry.fields.get("metadata", {}).get(SYMBOL, "")
-        ranks.setdefault((entry.fields["uri"], symbol), rank)
+    for rank, candidate in enumerate(candidates):
+        ranks.setdefault((candidate.uri, candidate.symbol), rank)
     symbols = view.within_any([uri for uri, _ in ranks])
     nodes: dict[NodeKey, Node] = {}
     seeds: dict[NodeKey, float] = {}

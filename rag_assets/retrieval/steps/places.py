@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from rag_assets.code.nodes import TABLE
 from rag_assets.retrieval.flow import Flow, Reached
 from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.steps.recall import entry_filter_of
+from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
-
-_MOST_CANDIDATES: Final = 100
 
 
 def related(found: Flow) -> list[Place]:
@@ -43,12 +40,16 @@ def _place(one: Reached) -> Place | None:
 async def found_places(
     searcher: EntrySearcher, progress: SearchProgress, places: Sequence[Place]
 ) -> Sequence[Candidate]:
-    """The entries at places that the request's filters let through, in the order of the places."""
+    """The entries at places that the request's filters let through, in the order of the places.
+
+    As many as any other ranking has.
+    """
     if not places:
         return ()
+    most = candidate_count(progress.search.depth)
     wanted = RankingRequest(
         Places(tuple(places)),
-        _MOST_CANDIDATES,
+        most,
         entry_filter_of(progress),
     )
     index, owner = progress.serving.index_name, progress.owner

@@ -196,6 +196,8 @@ class SearchPlan:
         return progress if progress.hits is not None else await self._budget.run(progress)
 
     async def _after(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
+        if before.beside is not None and type(step) is not Recall:
+            before = await before.beside(replace(before, beside=None))
         if type(step) in _TRUSTED:
             after = await step.run(before)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -57,7 +58,7 @@ class Recall:
         self._searcher = services.searcher
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the index's rankings to the state's.
+        """Add the index's rankings to the state's, and those of a walk beside it.
 
         Raises:
             ProviderError: the question could not be embedded.
@@ -65,11 +66,27 @@ class Recall:
         """
         if progress.walked is not None and progress.walked.alone:
             return progress
+        if progress.beside is None:
+            return await self._recalled(progress)
+        alone = replace(progress, beside=None)
+        walking = asyncio.ensure_future(progress.beside(alone))
+        try:
+            recalled = await self._recalled(alone)
+        except BaseException:
+            walking.cancel()
+            await asyncio.wait([walking])
+            raise
+        walked = await walking
+        own = recalled.rankings[len(progress.rankings) :]
+        return replace(recalled, walked=walked.walked, rankings=[*walked.rankings, *own])
+
+    async def _recalled(self, progress: SearchProgress) -> SearchProgress:
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
             limit, first = candidate_count(progress.search.depth), first_count(progress)
+            symbols = progress.search.tenant.reads_code
             searches = [
-                (kind, RankingRequest(query, limit, entry_filter, first))
+                (kind, RankingRequest(query, limit, entry_filter, first, symbols=symbols))
                 for entry_filter, (kind, query) in product(
                     _entry_filters(progress), _queries(progress)
                 )

@@ -55,9 +55,16 @@ class Walk:
         )
         if not asked.names:
             return progress
+        if request.mode is None and asked.relational:
+            return await self._walk(asked, progress)
+        # Whatever is found, the index is searched as well.
+        return replace(progress, beside=partial(self._walk, asked))
+
+    async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
+        search = progress.search
         with progress.timings.part("walk"):
-            view = self._walker.view(progress.ref.id, progress.serving.number, progress.caller)
-            found = await run_sync(partial(_walked, view, search.tenant, asked))
+            view = self._walker.view(progress.build, progress.caller, progress.moment)
+            found = await run_sync(partial(walked_from, view, search.tenant, asked))
             chosen = _chosen(found, asked)
             candidates = await found_places(self._searcher, progress, related(chosen or found))
         if not candidates:
@@ -66,13 +73,14 @@ class Walk:
             ids=frozenset(one.id for one in candidates),
             paths=tuple(one.path for one in found.reached if len(one.path) > 1),
             complete=found.complete,
-            alone=chosen is not None and request.mode is None,
+            alone=chosen is not None and search.request.mode is None,
         )
         ranking = Ranking("walk", candidates)
         return replace(progress, walked=walked, rankings=[*progress.rankings, *[ranking] * _NAMED])
 
 
-def _walked(view: View, tenant: Tenant, asked: AskedNames) -> Flow:
+def walked_from(view: View, tenant: Tenant, asked: AskedNames) -> Flow:
+    """What is related to the names that were asked for."""
     nodes: dict[NodeKey, Node] = {}
     for name in asked.names:
         nodes |= _named(view, tenant, name)

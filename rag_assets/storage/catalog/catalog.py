@@ -41,7 +41,7 @@ from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.relation_counts import RelationCountQuery
 from rag_assets.storage.catalog.relation_drift import RelationDriftQuery
-from rag_assets.storage.catalog.relations import RelationQuery
+from rag_assets.storage.catalog.relations import RelationTable
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
@@ -67,7 +67,7 @@ class Catalog:
         self.access, self.pages = AccessTable(database), PageTable(database)
         self.documents = DocumentTable(database)
         self.kinds = KindTable(database)
-        self.relations = RelationQuery(database)
+        self.relations = RelationTable(database)
         self.relation_counts, self.relation_drift = (
             RelationCountQuery(database),
             RelationDriftQuery(database),

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import REAL, Boolean, Column, ForeignKeyConstraint, Index, Integer, Table, Text
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    Numeric,
+    Table,
+    Text,
+)
 
 from rag_assets.storage.catalog.columns import json_column, metadata, tenant_column
 
@@ -72,4 +83,26 @@ derivations = Table(
     Column("fingerprint", Text, nullable=False),
     # What may add to them and is not known: reasons with their places.
     json_column("unresolved", "[]"),
+)
+
+# What tells that relations may have changed, one row for each transaction that did: triggers write
+# them. A number made at random stands for each, and their sum for a state: without a row that
+# writers would wait for each other to change.
+relation_changes = Table(
+    "relation_changes",
+    metadata,
+    tenant_column(),
+    Column("transaction", BigInteger, primary_key=True, autoincrement=False),
+    # Whether rows of a text were made anew: others come with their text, and go with it.
+    Column("of_rows", Boolean, primary_key=True),
+    Column("nonce", BigInteger, nullable=False),
+)
+
+# The sums of former changes.
+relation_change_totals = Table(
+    "relation_change_totals",
+    metadata,
+    tenant_column(),
+    Column("nonce", Numeric, nullable=False, server_default="0"),
+    Column("rows_nonce", Numeric, nullable=False, server_default="0"),
 )

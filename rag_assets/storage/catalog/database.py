@@ -72,6 +72,9 @@ class Database:
             connect_args=connect_arguments(),
         )
         self._each_alone = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._of_one_state = self._engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
         _ping_when_idle(self._engine)
 
     @contextmanager
@@ -83,6 +86,19 @@ class Database:
         """
         try:
             with self._engine.begin() as connection:
+                yield connection
+        except (OperationalError, InterfaceError) as error:
+            raise unavailable(error) from None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A transaction that reads alone, and sees one state in all of its statements.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        try:
+            with self._of_one_state.begin() as connection:
                 yield connection
         except (OperationalError, InterfaceError) as error:
             raise unavailable(error) from None

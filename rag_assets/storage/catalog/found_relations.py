@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Direction: TypeAlias = Literal["out", "in", "both"]
 
@@ -54,16 +54,18 @@ class FoundSymbol:
     short: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundEdge:
+class FoundEdge(NamedTuple):
     """An edge with its evidence, in a document that the caller may read.
+
+    A tuple, because a walk makes thousands of them.
 
     Attributes:
         kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
-            rag_assets.code.relations.Edge.
+            rag_assets.code.relations.Edge; no evidence where it is read later.
         path: of the file that has the evidence, where it is not the document's.
         document_id, uri, source, access_scope: as of a symbol, but for uri, which is that of the
             file that has the evidence.
+        position: among the edges of its document's text.
     """
 
     kind: str
@@ -73,12 +75,26 @@ class FoundEdge:
     confidence: float
     line_start: int
     line_end: int
-    evidence: str
+    evidence: str | None
     path: str | None
     document_id: str
     uri: str
     source: str
     access_scope: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEdges:
+    """Edges at nodes.
+
+    Attributes:
+        edges: each once, those that begin there first.
+        cut: whether there are more of them.
+    """
+
+    edges: Sequence[FoundEdge]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from rag_assets.storage.catalog.relation_rows import (
     rows_of_edges,
     rows_of_symbols,
 )
+from rag_assets.storage.catalog.relation_state import rows_were_made_anew
 from rag_assets.storage.catalog.tables import document_index, documents
 
 _BATCH = 1_000
@@ -106,6 +107,7 @@ class RelationDriftQuery:
                 for table in (symbols, edges):
                     of_texts = table.c.tenant == ref.id, among(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
+                rows_were_made_anew(connection, ref)
                 # Whoever deletes such a version waits, and its rows go with it.
                 held = (
                     select(document_index.c.chunk_set_key)

@@ -20,17 +20,20 @@ from sqlalchemy import (
     and_,
     bindparam,
     cast,
+    column,
     exists,
     func,
     literal,
+    or_,
     select,
     union_all,
 )
 from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.types import TypeEngine
 
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
-from rag_assets.storage.catalog.database import texts_parameter
+from rag_assets.storage.catalog.database import among, texts_parameter
 from rag_assets.storage.catalog.index_rows import returnable
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -39,6 +42,8 @@ _TENANT = bindparam("tenant", type_=Text)
 _GENERATION = bindparam("generation", type_=Integer)
 _PRINCIPALS = texts_parameter("principals")
 _LIMIT = bindparam("limit", type_=Integer)
+_NUMBERS: TypeEngine[list[int]] = ARRAY(Integer)  # type: ignore[assignment]
+_POSITIONS = bindparam("positions", type_=_NUMBERS)
 
 _SYMBOL_COLUMNS: tuple[ColumnElement[Any], ...] = (
     *(symbols.c.symbol, symbols.c.role, symbols.c.public, symbols.c.line_start),
@@ -50,7 +55,7 @@ _EDGE_COLUMNS: tuple[ColumnElement[Any], ...] = (
     *(edges.c.kind, edges.c.stated_of, edges.c.target, edges.c.how, edges.c.confidence),
     *(edges.c.line_start, edges.c.line_end, edges.c.evidence, edges.c.path),
     *(documents.c.document_id, documents.c.uri, documents.c.source),
-    documents.c.access_scope,
+    *(documents.c.access_scope, edges.c.position),
 )
 
 
@@ -66,9 +71,9 @@ def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]
     )
 
 
-def _one_of(column: ColumnElement[str], parameter: str) -> ColumnElement[bool]:
+def _one_of(value: ColumnElement[str], parameter: str) -> ColumnElement[bool]:
     given: BindParameter[list[str]] = texts_parameter(parameter)
-    return column.in_(select(func.unnest(cast(given, ARRAY(Text)))))
+    return value.in_(select(func.unnest(cast(given, ARRAY(Text)))))
 
 
 def _symbols(wanted: ColumnElement[bool]) -> Select[Any]:
@@ -86,13 +91,17 @@ def _symbols(wanted: ColumnElement[bool]) -> Select[Any]:
 
 def _edges(*ways: ColumnElement[bool]) -> Select[Any]:
     """The edges that are found in one of some ways: no index serves several of them at once."""
-    rest = edges.c.kind != all_(texts_parameter("without"))
+    only = texts_parameter("only")
+    rest = and_(
+        edges.c.kind != all_(texts_parameter("without")),
+        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, among(edges.c.kind, only)),
+    )
     found = union_all(
         *(
             _of_readable(
                 edges,
                 literal(number).label("way"),
-                *(edges.c.position.label("position"), *_EDGE_COLUMNS),
+                *_EDGE_COLUMNS,
             )
             .where(way, rest)
             .order_by(documents.c.uri, edges.c.position)
@@ -100,9 +109,7 @@ def _edges(*ways: ColumnElement[bool]) -> Select[Any]:
             for number, way in enumerate(ways)
         )
     ).subquery()
-    columns = found.c
-    kept = [column for column in columns if column.name not in {"way", "position"}]
-    return select(*kept).order_by(columns.way, columns.uri, columns.position)
+    return select(found).order_by(found.c.way, found.c.uri, found.c.position)
 
 
 def _documents(wanted: ColumnElement[bool]) -> Select[Any]:
@@ -124,6 +131,22 @@ def _named() -> Select[Any]:
     once = distinct_on(documents.c.uri, symbols.c.symbol, symbols.c.line_start)
     order = documents.c.uri, symbols.c.symbol, symbols.c.line_start, symbols.c.position
     return rows.ext(once).order_by(*order)
+
+
+def _evidence() -> Select[Any]:
+    given = texts_parameter("documents"), texts_parameter("texts")
+    arrays = (*(cast(one, ARRAY(Text)) for one in given), cast(_POSITIONS, ARRAY(Integer)))
+    wanted = (
+        func.unnest(*arrays)
+        .table_valued(column("document", Text), column("text", Text), column("at", Integer))
+        .render_derived("wanted")
+    )
+    same = and_(
+        wanted.c.document == document_index.c.document_id,
+        wanted.c.text == edges.c.chunk_set_key,
+        wanted.c.at == edges.c.position,
+    )
+    return _of_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
 
 
 def _holds_a_part() -> ColumnElement[bool]:
@@ -150,7 +173,12 @@ EDGES = Statement.of(
         _one_of(edges.c.target, "named"),
     )
 )
-"""What is stated of `own` names; of files, outside of their definitions; or names `named`."""
+"""What is stated of `own` names; of files, outside of their definitions; or names `named`.
+
+Which of these ways an edge was found in is its first column."""
+
+EVIDENCE = Statement.of(_evidence())
+"""What edges are stated by, by `documents`, their `texts`, and `positions` in those."""
 
 STATED = Statement.of(_edges(edges.c.kind == bindparam("kind", type_=Text)))
 """The edges of a kind."""

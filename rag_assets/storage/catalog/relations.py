@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.storage.catalog import relation_statements as statements
+from rag_assets.storage.catalog.access import PUBLIC, reads_public
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.found_relations import (
     Direction,
     FoundDocument,
     FoundEdge,
+    FoundEdges,
     FoundSymbol,
     Readable,
 )
+from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
 from rag_assets.storage.catalog.relation_names import (
     defined,
     local_names_of,
@@ -23,92 +27,204 @@ from rag_assets.storage.catalog.relation_names import (
     qualified,
     spellings_of,
 )
+from rag_assets.storage.catalog.relation_state import (
+    MOMENT,
+    RelationMoment,
+    RelationState,
+)
 from rag_assets.storage.catalog.statements import BlockingRunner, Statement
 
+EvidencePlace: TypeAlias = tuple[str, str, int]
 
-class RelationQuery:
-    """Queries on `symbols` and `edges`."""
 
-    def __init__(self, database: Database) -> None:
-        self._statements = BlockingRunner(database)
+class Relations(Protocol):
+    """Definitions and edges of the versions that one caller may read, as something holds them."""
 
     def edges(
         self,
-        readable: Readable,
         nodes: Sequence[str],
         direction: Direction,
         limit: int,
         *,
         files: Sequence[str] = (),
+        only: Collection[str] = (),
         without: Collection[str] = (),
-    ) -> list[FoundEdge]:
+    ) -> FoundEdges:
         """The edges that begin or end at nodes, those that begin there first.
 
         Args:
-            readable: the versions that count.
             nodes: names as edges have them.
             direction: out: that are stated of a node; in: that name one.
-            limit: the most to return, in each direction.
+            limit: the most to return, in each direction, and of files.
             files: uris of documents: what they state outside of their definitions is returned too.
+            only: kinds of which edges are returned; none: of all.
             without: kinds that are left out.
         """
+        ...
+
+    def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """The edges with their evidence; those are left out that there are no more."""
+        ...
+
+    def stated(self, kind: str, limit: int) -> list[FoundEdge]:
+        """The edges of a kind, whatever they name."""
+        ...
+
+    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions with these qualified names."""
+        ...
+
+    def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions that people call by these names; see short_name."""
+        ...
+
+    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Some definitions whose names, as people call them, hold one of these parts."""
+        ...
+
+    def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """The definitions in documents, in the order of the text."""
+        ...
+
+    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """The documents of these types, by uri."""
+        ...
+
+    def at(self, uris: Sequence[str]) -> list[FoundDocument]:
+        """The documents with these uris."""
+        ...
+
+
+class RelationTable:
+    """Queries on `symbols` and `edges`.
+
+    Attributes:
+        graphs: the same in memory, of builds that are asked repeatedly.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.graphs = RelationGraphs(database)
+        self._statements = BlockingRunner(database)
+
+    def readable(self, readable: Readable) -> RelationRows:
+        """The relations of versions that a caller may read."""
+        return RelationRows(self._statements, readable)
+
+    def moment(self, tenant_id: str, principals: Collection[str]) -> RelationMoment:
+        """The state of a tenant's relations, and the scopes that one of these principals may read.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        values = {"tenant": tenant_id, "principals": [*principals]}
+        [(changes, rows, scopes)] = self._statements.rows(MOMENT, values)
+        public = (PUBLIC,) if reads_public(principals) else ()
+        return RelationMoment(RelationState(changes, rows), frozenset((*(scopes or ()), *public)))
+
+
+class RelationRows:
+    """Relations in the catalog, read anew by each call.
+
+    Args:
+        statements: run them.
+        readable: the versions that count.
+    """
+
+    def __init__(self, statements: BlockingRunner, readable: Readable) -> None:
+        self._statements, self._readable = statements, readable
+
+    def edges(
+        self,
+        nodes: Sequence[str],
+        direction: Direction,
+        limit: int,
+        *,
+        files: Sequence[str] = (),
+        only: Collection[str] = (),
+        without: Collection[str] = (),
+    ) -> FoundEdges:
+        """See Relations."""
         rows = self._rows(
             statements.EDGES,
-            readable,
-            own=_all(own_spellings_of, nodes) if direction != "in" else [],
+            own=spelled(own_spellings_of, nodes) if direction != "in" else [],
             uris=[*files],
-            named=_all(spellings_of, nodes) if direction != "out" else [],
-            limit=limit,
+            named=spelled(spellings_of, nodes) if direction != "out" else [],
+            limit=limit + 1,
+            only=sorted(only),
             without=sorted(without),
         )
-        return list(dict.fromkeys(_found_edge(*row) for row in rows))
+        counts: Counter[int] = Counter()
+        found: dict[FoundEdge, None] = {}
+        for way, *row in rows:
+            counts[way] += 1
+            if counts[way] <= limit:
+                found[_found_edge(*row)] = None
+        return FoundEdges([*found], cut=any(count > limit for count in counts.values()))
 
-    def stated(self, readable: Readable, kind: str, limit: int) -> list[FoundEdge]:
-        """The edges of a kind, whatever they name."""
-        rows = self._rows(statements.STATED, readable, kind=kind, limit=limit, without=[])
-        return [_found_edge(*row) for row in rows]
+    def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """See Relations: they are read with theirs."""
+        return [*edges]
 
-    def named(self, readable: Readable, names: Sequence[str]) -> list[FoundSymbol]:
-        """The definitions with these qualified names."""
+    def evidence_at(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
+        """The evidence at places, of those that the caller may still read.
+
+        Args:
+            places: a document, the chunk_set_key of its text, and a position in that.
+        """
+        rows = self._rows(
+            statements.EVIDENCE,
+            documents=[document for document, _, _ in places],
+            texts=[text for _, text, _ in places],
+            positions=[position for _, _, position in places],
+        )
+        return {(document, text, position): said for document, text, position, said in rows}
+
+    def stated(self, kind: str, limit: int) -> list[FoundEdge]:
+        """See Relations."""
+        rows = self._rows(statements.STATED, kind=kind, limit=limit, only=[], without=[])
+        return [_found_edge(*row) for _, *row in rows]
+
+    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """See Relations."""
         wanted = frozenset(names)
-        found = self._symbols(statements.NAMED, readable, names=_all(local_names_of, wanted))
+        found = self._symbols(statements.NAMED, names=spelled(local_names_of, wanted))
         return [one for one in found if one.name in wanted]
 
-    def called(self, readable: Readable, shorts: Sequence[str]) -> list[FoundSymbol]:
-        """The definitions that people call by these names; see short_name."""
-        return self._symbols(statements.CALLED, readable, names=[*shorts])
+    def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
+        """See Relations."""
+        return self._symbols(statements.CALLED, names=[*shorts])
 
-    def like(self, readable: Readable, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """Some definitions whose names, as people call them, hold one of these parts."""
-        return self._symbols(statements.LIKE, readable, parts=[*parts], limit=limit)
+    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """See Relations."""
+        return self._symbols(statements.LIKE, parts=[*parts], limit=limit)
 
-    def within(self, readable: Readable, uris: Sequence[str]) -> list[FoundSymbol]:
-        """The definitions in documents, in the order of the text."""
-        return self._symbols(statements.WITHIN, readable, uris=[*uris])
+    def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """See Relations."""
+        return self._symbols(statements.WITHIN, uris=[*uris])
 
-    def documents(self, readable: Readable, source_types: Sequence[str]) -> list[FoundDocument]:
-        """The documents of these types, by uri."""
-        wanted = statements.DOCUMENTS_OF_TYPE
-        return [
-            FoundDocument(*row)
-            for row in self._rows(wanted, readable, source_types=[*source_types])
-        ]
-
-    def at(self, readable: Readable, uris: Sequence[str]) -> list[FoundDocument]:
-        """The documents with these uris."""
-        rows = self._rows(statements.DOCUMENTS_AT, readable, uris=[*uris])
+    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        rows = self._rows(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
         return [FoundDocument(*row) for row in rows]
 
-    def _symbols(
-        self, statement: Statement, readable: Readable, **values: Any
-    ) -> list[FoundSymbol]:
-        return [_found_symbol(*row) for row in self._rows(statement, readable, **values)]
+    def at(self, uris: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
+        return [FoundDocument(*row) for row in rows]
 
-    def _rows(self, statement: Statement, readable: Readable, **values: Any) -> list[Any]:
-        values["tenant"] = readable.tenant_id
-        values["generation"] = readable.generation
-        values["principals"] = [*readable.principals]
+    def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
+        return [_found_symbol(*row) for row in self._rows(statement, **values)]
+
+    def _rows(self, statement: Statement, **values: Any) -> list[Any]:
+        values["tenant"] = self._readable.tenant_id
+        values["generation"] = self._readable.generation
+        values["principals"] = [*self._readable.principals]
         return self._statements.rows(statement, values)
+
+
+def spelled(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
+    """All spellings of names, each once."""
+    return list(dict.fromkeys(one for name in names for one in spellings(name)))
 
 
 def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
@@ -122,14 +238,10 @@ def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymb
 
 def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
     """The edge of a row, whose columns are in the order of its fields."""
-    how, confidence, first, last, evidence, path, document_id, uri, source, scope = rest
+    how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
     repository = repository_of(source)
     return FoundEdge(
         *(kind, qualified(stated_of, uri), qualified(target, uri), how, confidence),
         *(first, last, evidence, path, document_id),
-        *(uri if path is None else uri_of(repository, path), repository, scope),
+        *(uri if path is None else uri_of(repository, path), repository, scope, position),
     )
-
-
-def _all(spelled: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
-    return list(dict.fromkeys(one for name in names for one in spelled(name)))

@@ -19,6 +19,7 @@ from rag_assets.storage.catalog.index_rows import (
     readable_versions,
 )
 from rag_assets.storage.catalog.page_rows import readable_within
+from rag_assets.storage.catalog.relation_state import RelationState, state_columns
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import generations, organizations, serving
 from rag_assets.storage.catalog.tables import tenants as tenants_table
@@ -40,6 +41,7 @@ class SearchState:
             caller is a guest.
         moved: pages whose entries may have another scope than their documents by now, each with
             that of its documents.
+        relations: the state of its relations.
         rag_guidelines: whether the tenant's organization has its guidelines switched on.
     """
 
@@ -48,6 +50,7 @@ class SearchState:
     config: str
     serving: Generation | None
     scopes: frozenset[str]
+    relations: RelationState
     moved: Mapping[str, str] = field(default_factory=dict)
     rag_guidelines: bool = False
 
@@ -121,6 +124,7 @@ class SearchStateReader:
             row.config,
             None if row.generation is None else generation_of(row),
             frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
+            RelationState(row.changes, row.row_changes),
             dict(row.moved or ()),
             bool(row.rag_guidelines),
         )
@@ -188,6 +192,7 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             scopes.label("scopes"),
             moved.label("moved"),
             organizations.c.rag_guidelines,
+            *state_columns(tenant.id),
         )
         .select_from(tenants_table)
         .outerjoin(organizations, organizations.c.id == tenant.organization)

@@ -242,12 +242,14 @@ class RankingRequest:
         limit: the most entries that it holds.
         entry_filter: the entries that it may contain.
         first: how many of them to return, the best ones; None returns all.
+        symbols: whether to tell what they define.
     """
 
     by: npt.NDArray[np.float32] | str | Places
     limit: int
     entry_filter: EntryFilter = EntryFilter()
     first: int | None = None
+    symbols: bool = False
 
     @property
     def returned(self) -> int:
@@ -333,6 +335,7 @@ class Candidate:
             with equal titles and headings.
         ordinal: its place among the entries of its version.
         within: of a block, the ordinals of the entries that hold something of it.
+        symbol: what it defines; empty where it defines nothing, or the request did not ask for it.
     """
 
     id: str
@@ -343,6 +346,7 @@ class Candidate:
     text_key: str
     ordinal: int = 0
     within: tuple[int, ...] = ()
+    symbol: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Files:
                 edge.kind,
                 qualified(edge.source, uri),
                 qualified(edge.target, uri),
-                *("stated", 1.0, 1, 1, "", None, "id", uri, REPOSITORY, "public"),
+                *("stated", 1.0, 1, 1, "", None, "id", uri, REPOSITORY, "public", 0),
             )
             self.rows.append((edge.source, edge.target, found))
 

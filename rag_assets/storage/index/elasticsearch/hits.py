@@ -9,6 +9,7 @@ import numpy as np
 from elasticsearch.helpers import pack_dense_vector
 
 from rag_assets.storage.index import fields
+from rag_assets.storage.index.elasticsearch.queries import SYMBOL_FIELD
 from rag_assets.storage.index.model import (
     Candidate,
     Entry,
@@ -70,7 +71,10 @@ def candidate(
     [text_key] = values.get("text_key") or values.get("text_sha256") or [id_]
     [uri] = values.get("uri", [""])
     within = tuple(sorted(map(int, values.get("within", ()))))
-    return Candidate(id_, document_id, index_key, score, uri, text_key, int(ordinal), within)
+    [symbol] = values.get(SYMBOL_FIELD, [""])
+    return Candidate(
+        *(id_, document_id, index_key, score, uri, text_key, int(ordinal), within), symbol=symbol
+    )
 
 
 def ranking(

@@ -35,14 +35,21 @@ SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
 
 _CANDIDATE_FIELDS = ("document_id", "index_key", "ordinal", "uri", "text_key", "within")
 
+SYMBOL_FIELD = f"metadata.{SYMBOL}"
+
 _MOST_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
 _OTHER_FIELDS = 0.3
 """The weight of the fields of prose other than the best matching one."""
 
 
-def candidate_options(owner: Owner) -> dict[str, Any]:
-    """Options of a search that returns candidates."""
+def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
+    """Options of a search that returns candidates.
+
+    Args:
+        owner: whose.
+        symbols: whether to return what they define.
+    """
     # Generations of the first schemas, which have no digest key either, have no text_key.
     older = ("text_sha256",) if owner.digest_key is None else ()
     return {
@@ -50,7 +57,7 @@ def candidate_options(owner: Owner) -> dict[str, Any]:
         # Not even the stored id is read: reading it takes a fifth of a search's time, and most
         # candidates are never returned.
         "stored_fields": "_none_",
-        "docvalue_fields": [*_CANDIDATE_FIELDS, *older],
+        "docvalue_fields": [*_CANDIDATE_FIELDS, *older, *((SYMBOL_FIELD,) if symbols else ())],
         "track_total_hits": False,
     }
 
@@ -220,7 +227,7 @@ def _at(place: Place) -> dict[str, Any]:
     document = {"term": {"document_id": place.document_id}}
     if place.symbol is None:
         return document
-    return {"bool": {"filter": [document, {"term": {f"metadata.{SYMBOL}": place.symbol}}]}}
+    return {"bool": {"filter": [document, {"term": {SYMBOL_FIELD: place.symbol}}]}}
 
 
 def _by_words(

@@ -57,8 +57,13 @@ class ElasticsearchSearcher:
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        options = queries.candidate_options(owner)
-        bodies = [{**options, **queries.ranking(owner, one)} for one in requests]
+        bodies = [
+            {
+                **queries.candidate_options(owner, symbols=one.symbols),
+                **queries.ranking(owner, one),
+            }
+            for one in requests
+        ]
         found = await self._search(index_name, owner, bodies)
         return [hits.ranking(owner, one, page) for one, page in zip(requests, found, strict=True)]
 

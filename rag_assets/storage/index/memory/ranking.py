@@ -41,22 +41,23 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
         scores = _place_scores(rows, request.by)
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
-    found = [_candidate(row, owner, scores[row.id]) for row in rows if row.id in scores]
+    found = [_candidate(row, owner, scores[row.id], request) for row in rows if row.id in scores]
     return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
 
 
-def _candidate(row: Row, owner: Owner, score: float) -> Candidate:
-    document_id, index_key = row.fields["document_id"], row.fields["index_key"]
-    id_ = entry_id(owner, document_id, index_key, row.fields["ordinal"])
+def _candidate(row: Row, owner: Owner, score: float, request: RankingRequest) -> Candidate:
+    told = row.fields
+    document_id, index_key, ordinal = told["document_id"], told["index_key"], told["ordinal"]
     return Candidate(
-        id_,
+        entry_id(owner, document_id, index_key, ordinal),
         document_id,
         index_key,
         score,
-        row.fields["uri"],
-        row.fields["text_key"],
-        row.fields["ordinal"],
-        tuple(row.fields.get("within", ())),
+        told["uri"],
+        told["text_key"],
+        ordinal,
+        tuple(told.get("within", ())),
+        symbol=str(told["metadata"].get(SYMBOL, "")) if request.symbols else "",
     )
 
 

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg_pool import AsyncConnectionPool
 
-from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
+from rag_assets.storage.index.model import SYMBOL, Candidate, Owner, RankingRequest
 from rag_assets.storage.index.pgvector import layout
 from rag_assets.storage.index.pgvector.connection import (
     FAILURES,
@@ -34,7 +34,8 @@ _WIDER = 2
 """Candidates for each that is returned: they are ordered again by vectors of full precision."""
 _FOUND = sql.SQL(
     "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key,"
-    " 1 - (v.embedding <=> %(asked)s::vector) AS cosine FROM found"
+    " 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
+    " CASE WHEN %(symbols)s THEN coalesce(c.metadata -> %(symbol)s ->> 0, '') ELSE '' END FROM found"
     " JOIN {chunks} AS c USING (rag_chunk_id) JOIN {vectors} AS v USING (rag_chunk_id)"
     " ORDER BY v.embedding <=> %(asked)s::vector, c.entry_id LIMIT %(returned)s"
 )
@@ -133,6 +134,8 @@ class _Search:
             "wide": _WIDER * request.limit,
             "returned": request.returned,
             "most": _FEW + 1,
+            "symbols": request.symbols,
+            "symbol": SYMBOL,
         }
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
@@ -157,8 +160,8 @@ class _Search:
         self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
     ) -> list[Candidate]:
         return [
-            Candidate(id_, document_id, index_key, float(cosine), uri, text_key)
-            for id_, document_id, index_key, uri, text_key, cosine in await self._rows(
+            Candidate(id_, document_id, index_key, float(cosine), uri, text_key, symbol=symbol)
+            for id_, document_id, index_key, uri, text_key, cosine, symbol in await self._rows(
                 connection, statement
             )
         ]

@@ -74,6 +74,19 @@ def test_places_rank_in_their_order_and_hold_nothing_else(opened: Opened, owner:
     assert opened.ranking(owner, many) == []
 
 
+def test_candidates_tell_what_they_define_where_that_is_asked(
+    opened: Opened, owner: Owner
+) -> None:
+    opened.write(entry(owner, "one", symbol="App\\One::a"), entry(owner, "plain"))
+    for by in (unit(1, 0, 0, 0), "particular", Places((Place("one"), Place("plain")))):
+        told = []
+        for symbols in (True, False):
+            request = RankingRequest(by, 9, symbols=symbols)
+            found = opened.ask(lambda s, one=request: s.rankings(opened.name, owner, [one]))[0]
+            told.append({one.document_id: one.symbol for one in found})
+        assert told == [{"one": "App\\One::a", "plain": ""}, {"one": "", "plain": ""}]
+
+
 def test_words_rank_by_their_number_and_frequency(opened: Opened, owner: Owner) -> None:
     texts = {
         "both": "The valve of the sluice turns once a year and nobody knows why.",

@@ -1,0 +1,236 @@
+"""Walks over a million relations of one tenant: by statements, and in memory.
+
+    python -m benchmarks.code_scale [--edges N]
+
+The example application is indexed, and its rows are copied with the names of as many modules of
+one application, until there are so many edges. Middleware, packages and what the framework defines
+keep their names: they are what much is related to. Each walk begins at another name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
+from sqlalchemy import text
+
+from benchmarks.code_memory import TENANT, percentiles, prepare, synced
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.retrieval.asked_names import asked_names
+from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.steps.walk import walked_from as walk_of
+from rag_assets.retrieval.walk import USUAL_STEPS, Walker
+from rag_assets.storage.catalog.relation_graph.graph import Graph, GraphKey
+from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
+from rag_assets.tenants.model import Tenant
+
+WORK = PROJECT / ".local" / "benchmark-code-scale"
+WALKS = 100
+_LOAD_SECONDS = 600
+_COPIED_AT_ONCE = 20
+_QUESTIONS = (
+    "What controller serves route {}.invoices.store and which model and table does it touch?",
+    "Which migrations created or altered table invoices_{}?",
+    "What does App{}\\Http\\Controllers\\PaymentController@store dispatch?",
+)
+
+_RENAMED = r"""
+    regexp_replace(
+        regexp_replace(
+            regexp_replace({0}, '\m(App|Tests|Database)(?=\\)', '\1' || :copy, 'g'),
+            '^(table:[a-z_]+|called:table [a-z_]+)', '\1_' || :copy
+        ),
+        '^((?:called:)?route:? ?)', '\1' || :copy || '.'
+    )
+"""
+_SHORT = r"""
+    regexp_replace(
+        regexp_replace(short, '^(table [a-z_]+)$', '\1_' || :copy),
+        '^route (?!/|get|post|put|patch|delete|head)', 'route ' || :copy || '.'
+    )
+"""
+_COPIES = (
+    """
+    INSERT INTO rag_catalog.documents
+    SELECT (jsonb_populate_record(d, jsonb_build_object(
+        'document_id', md5(d.document_id || :copy),
+        'uri', regexp_replace(d.uri, '^([^/]+)/', '\\1/module' || :copy || '/')
+    ))).* FROM rag_catalog.documents AS d
+    WHERE d.tenant = :tenant AND d.uri NOT LIKE '%/module%'
+    """,
+    """
+    INSERT INTO rag_catalog.document_index
+    SELECT (jsonb_populate_record(i, jsonb_build_object(
+        'document_id', md5(i.document_id || :copy),
+        'chunk_set_key', i.chunk_set_key || '-' || :copy
+    ))).* FROM rag_catalog.document_index AS i
+    WHERE i.tenant = :tenant AND i.chunk_set_key NOT LIKE '%-%'
+    """,
+    """
+    INSERT INTO rag_catalog.document_kinds
+    SELECT tenant, md5(document_id || :copy), kinds FROM rag_catalog.document_kinds
+    WHERE tenant = :tenant AND document_id IN (
+        SELECT document_id FROM rag_catalog.documents
+        WHERE tenant = :tenant AND uri NOT LIKE '%/module%'
+    )
+    """,
+    f"""
+    INSERT INTO rag_catalog.symbols
+    SELECT (jsonb_populate_record(s, jsonb_build_object(
+        'chunk_set_key', s.chunk_set_key || '-' || :copy,
+        'symbol', {_RENAMED.format("symbol")},
+        'short', {_SHORT}
+    ))).* FROM rag_catalog.symbols AS s
+    WHERE s.tenant = :tenant AND s.chunk_set_key NOT LIKE '%-%'
+    """,  # noqa: S608 - nothing given
+    f"""
+    INSERT INTO rag_catalog.edges
+    SELECT (jsonb_populate_record(e, jsonb_build_object(
+        'chunk_set_key', e.chunk_set_key || '-' || :copy,
+        'stated_of', {_RENAMED.format("stated_of")},
+        'target', {_RENAMED.format("target")}
+    ))).* FROM rag_catalog.edges AS e
+    WHERE e.tenant = :tenant AND e.chunk_set_key NOT LIKE '%-%'
+    """,  # noqa: S608 - nothing given
+)
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edges", type=int, default=1_000_000)
+    wanted = parser.parse_args().edges
+    before = machine()
+    with benchmark_servers(WORK) as servers:
+        prepare(servers, WORK / "home", PROJECT / "examples" / "laravel", 1)
+        synced()
+        with Session() as session:
+            result = measured(session, wanted)
+    result = {
+        "benchmark": "code-scale",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        **result,
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(json.dumps(result, indent=1))
+    print(save("code-scale", result))
+
+
+def measured(session: Session, wanted: int) -> dict[str, Any]:
+    """Copies, and what walks over them take."""
+    copies = copied(session, wanted)
+    names = [number % copies + 1 for number in range(WALKS)]
+    graphs = session.catalog.relations.graphs
+    graphs.most_bytes = 0
+    walks = {"by statements": walked_from(session, names)}
+    process = psutil.Process()
+    held = process.memory_info().rss
+    graphs.most_bytes = 4 << 30
+    started = time.perf_counter()
+    graph = loaded(graphs, session)
+    seconds = time.perf_counter() - started
+    memory = process.memory_info().rss - held
+    walks["in memory"] = walked_from(session, names)
+    return {
+        "documents": len(graph.by_id),
+        "edges": sum(len(one.edges.text) for one in graph.segments),
+        "walks in ms": walks,
+        "memory of the graph in MB": round(graph.bytes / 1e6, 1),
+        "memory of the process for it in MB": round(memory / 1e6, 1),
+        "seconds to load it": round(seconds, 2),
+        "seconds to follow an edit": refreshed(session, graphs),
+        "ms of its state": timed(lambda: session.catalog.relations.moment(TENANT, ())),
+    }
+
+
+def copied(session: Session, wanted: int) -> int:
+    """Copy rows until there are so many edges; returns how often."""
+    database = session.catalog.database
+    counting = text("SELECT count(*) FROM rag_catalog.edges WHERE tenant = :tenant")
+    with database.begin() as connection:
+        own = connection.scalar(counting, {"tenant": TENANT}) or 1
+    copies = max(1, round(wanted / own) - 1)
+    for number in range(1, copies + 1):
+        with database.begin() as connection:
+            for statement in _COPIES:
+                connection.execute(text(statement), {"tenant": TENANT, "copy": str(number)})
+        if number % _COPIED_AT_ONCE == 0:
+            print(f"{number} of {copies} copies", file=sys.stderr)
+    with database.begin() as connection:
+        connection.execute(text("ANALYZE"))
+    return copies
+
+
+def loaded(graphs: RelationGraphs, session: Session) -> Graph:
+    """The graph of the present state, once it is in memory."""
+    until = time.monotonic() + _LOAD_SECONDS
+    while time.monotonic() < until:
+        serving = session.catalog.generations.serving(TENANT)
+        moment = session.catalog.relations.moment(TENANT, ())
+        if serving is not None:
+            key = GraphKey(session.catalog.tenants.get(TENANT).ref, serving.number)
+            graph = graphs.of(key, moment.state)
+            if graph is not None:
+                return graph
+        time.sleep(0.01)
+    sys.exit("the graph was not loaded")
+
+
+def walked_from(session: Session, copies: Sequence[int]) -> dict[str, Any]:
+    """Walks of questions and of `code relations`, each from another module's names."""
+    walker = Walker(session.catalog)
+    tenant = Tenant.from_config(session.catalog.tenants.get(TENANT).config)
+    spent: dict[str, list[float]] = {"question": [], "relations, 5 steps": []}
+    reached = []
+    for turn, number in enumerate(copies):
+        asked = asked_names(_QUESTIONS[turn % len(_QUESTIONS)].format(number))
+        started = time.perf_counter()
+        view = walker.serving_view(TENANT, Caller())
+        if view is None:
+            sys.exit("nothing answers")
+        reached.append(len(walk_of(view, tenant, asked).reached))
+        between = time.perf_counter()
+        name = f"App{number}\\Http\\Controllers\\InvoiceController::store"
+        walker.relations(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
+        spent["question"].append(1_000 * (between - started))
+        spent["relations, 5 steps"].append(1_000 * (time.perf_counter() - between))
+    told = {name: percentiles(values) for name, values in spent.items()}
+    return {**told, "reached": round(statistics.median(reached))}
+
+
+def refreshed(session: Session, graphs: RelationGraphs) -> float:
+    """Seconds until a graph follows a change of one document."""
+    change = """
+        UPDATE rag_catalog.documents SET access_scope = 'closed'
+        WHERE tenant = :tenant AND uri LIKE '%/module1/app/Models/Invoice.php'
+    """
+    with session.catalog.database.begin() as connection:
+        connection.execute(text(change), {"tenant": TENANT})
+    time.sleep(1)
+    started = time.perf_counter()
+    loaded(graphs, session)
+    return round(time.perf_counter() - started, 2)
+
+
+def timed(work: Callable[[], object], rounds: int = 50) -> dict[str, float]:
+    """Milliseconds of work."""
+    spent = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        work()
+        spent.append(1_000 * (time.perf_counter() - started))
+    return percentiles(spent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Relations of a graph, for one caller: the same answers as the catalog gives in that state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TypeAlias
+
+from rag_assets.ingest.sources.model import uri_of
+from rag_assets.storage.catalog.found_relations import (
+    Direction,
+    FoundDocument,
+    FoundEdge,
+    FoundEdges,
+    FoundSymbol,
+)
+from rag_assets.storage.catalog.relation_graph.columns import NONE, Lookup
+from rag_assets.storage.catalog.relation_graph.graph import MOST_MET, Graph, GraphDocument
+from rag_assets.storage.catalog.relation_graph.segment import Segment
+from rag_assets.storage.catalog.relation_names import (
+    defined,
+    local_names_of,
+    own_spellings_of,
+    qualified,
+    spellings_of,
+)
+from rag_assets.storage.catalog.relations import RelationRows, spelled
+
+_Row: TypeAlias = tuple[str, int, Segment, int, GraphDocument]
+"""A row of a document: its uri and the row's position, by which rows are ordered; and where."""
+
+_BY_PLACE = itemgetter(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """The kinds of edges that are asked for: some only, or all without some."""
+
+    only: frozenset[str]
+    without: frozenset[str]
+
+    def of(self, segment: Segment) -> frozenset[int]:
+        """Their numbers in a segment."""
+        return frozenset(
+            number
+            for kind, number in segment.kinds.items()
+            if kind not in self.without and (not self.only or kind in self.only)
+        )
+
+
+class GraphRelations:
+    """Relations of a graph that a caller may read.
+
+    Args:
+        graph: of the build and the state that are asked.
+        scopes: that the caller may read.
+        catalog: has what the graph has not, as it is now.
+    """
+
+    def __init__(self, graph: Graph, scopes: frozenset[str], catalog: RelationRows) -> None:
+        self._graph, self._scopes, self._catalog = graph, scopes, catalog
+
+    def edges(
+        self,
+        nodes: Sequence[str],
+        direction: Direction,
+        limit: int,
+        *,
+        files: Sequence[str] = (),
+        only: Collection[str] = (),
+        without: Collection[str] = (),
+    ) -> FoundEdges:
+        """See Relations."""
+        found: dict[tuple[str, int], FoundEdge] = {}
+        own = spelled(own_spellings_of, nodes) if direction != "in" else []
+        named = spelled(spellings_of, nodes) if direction != "out" else []
+        kinds = _Kinds(frozenset(only), frozenset(without))
+        cut = False
+        for rows in (
+            self._edge_rows(own, "stated_of", kinds),
+            self._edges_of_files(files, kinds),
+            self._edge_rows(named, "target", kinds),
+        ):
+            ordered = sorted(rows, key=_BY_PLACE)
+            cut = cut or len(ordered) > limit
+            for _, position, segment, row, document in ordered[:limit]:
+                key = document.document_id, position
+                if key not in found:
+                    found[key] = self._edge(segment, row, document)
+        return FoundEdges([*found.values()], cut=cut)
+
+    def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """See Relations."""
+        held = self._graph.by_id
+        places = [(id_ := one.document_id, held[id_].text_key, one.position) for one in edges]
+        read = self._catalog.evidence_at(list(dict.fromkeys(places))) if places else {}
+        return [
+            one._replace(evidence=read[place])
+            for one, place in zip(edges, places, strict=True)
+            if place in read
+        ]
+
+    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """See Relations."""
+        wanted = frozenset(names)
+        found: dict[tuple[str, str, int], FoundSymbol] = {}
+        rows = self._symbol_rows(spelled(local_names_of, wanted), "symbol")
+        for _, _, segment, row, document in sorted(rows, key=_BY_PLACE):
+            one = _symbol(segment, row, document)
+            if one.name in wanted:
+                found.setdefault((one.uri, one.local_name, one.line_start), one)
+        return [found[key] for key in sorted(found)]
+
+    def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
+        """See Relations."""
+        rows = self._symbol_rows(dict.fromkeys(shorts), "short")
+        return [
+            _symbol(segment, row, document)
+            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
+        ]
+
+    def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """See Relations."""
+        found: list[_Row] = []
+        for document in self._graph.at(uris, self._scopes):
+            segment = self._graph.segment_of(document.text)
+            for row in segment.symbols_of.rows(document.text - segment.first):
+                place = document.uri, segment.symbols.position[row]
+                found.append((*place, segment, row, document))
+        found.sort(key=_BY_PLACE)
+        return [_symbol(segment, row, document) for _, _, segment, row, document in found]
+
+    def at(self, uris: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        found = sorted(self._graph.at(uris, self._scopes), key=lambda one: one.uri)
+        return [
+            FoundDocument(one.document_id, one.uri, one.source, one.access_scope, one.source_type)
+            for one in found
+        ]
+
+    def stated(self, kind: str, limit: int) -> list[FoundEdge]:
+        """See Relations."""
+        return self._catalog.stated(kind, limit)
+
+    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """See Relations."""
+        return self._catalog.like(parts, limit)
+
+    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        return self._catalog.documents(source_types)
+
+    def _edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
+        met = self._graph.edges_met
+        key = segment.first, row, document.document_id
+        edge = met.get(key)
+        if edge is None:
+            edge = _edge(segment, row, document)
+            if len(met) < MOST_MET:
+                met[key] = edge
+        return edge
+
+    def _edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
+        holders, scopes = self._graph.holders, self._scopes
+        for segment in self._graph.segments:
+            edges, lookup = segment.edges, getattr(segment, column)
+            counts = wanted.of(segment)
+            texts, kinds, positions = edges.text, edges.kind, edges.position
+            for row in _rows(segment, lookup, names):
+                if kinds[row] not in counts:
+                    continue
+                for document in holders.get(texts[row], ()):
+                    if document.access_scope in scopes:
+                        yield document.uri, positions[row], segment, row, document
+
+    def _edges_of_files(self, uris: Iterable[str], wanted: _Kinds) -> Iterator[_Row]:
+        for document in self._graph.at(uris, self._scopes):
+            segment = self._graph.segment_of(document.text)
+            edges, of_file = segment.edges, segment.names.of("")
+            counts = wanted.of(segment)
+            for row in segment.edges_of.rows(document.text - segment.first):
+                if edges.stated_of[row] == of_file and edges.kind[row] in counts:
+                    yield document.uri, edges.position[row], segment, row, document
+
+    def _symbol_rows(self, names: Iterable[str], column: str) -> Iterator[_Row]:
+        holders, scopes = self._graph.holders, self._scopes
+        for segment in self._graph.segments:
+            symbols = segment.symbols
+            for row in _rows(segment, getattr(segment, column), names):
+                for document in holders.get(symbols.text[row], ()):
+                    if document.access_scope in scopes:
+                        yield document.uri, symbols.position[row], segment, row, document
+
+
+def _rows(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:
+    number = segment.names.of
+    for name in names:
+        found = number(name)
+        if found is not None:
+            yield from lookup.rows(found)
+
+
+def _edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
+    edges, names, uri = segment.edges, segment.names, document.uri
+    path = None if edges.path[row] == NONE else names[edges.path[row]]
+    return FoundEdge(
+        names[edges.kind[row]],
+        qualified(names[edges.stated_of[row]], uri),
+        qualified(names[edges.target[row]], uri),
+        names[edges.how[row]],
+        edges.confidence[row],
+        edges.first[row],
+        edges.last[row],
+        None,
+        path,
+        document.document_id,
+        uri if path is None else uri_of(document.repository, path),
+        document.repository,
+        document.access_scope,
+        edges.position[row],
+    )
+
+
+def _symbol(segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
+    symbols, names = segment.symbols, segment.names
+    symbol = names[symbols.symbol[row]]
+    return FoundSymbol(
+        defined(symbol, document.uri),
+        names[symbols.role[row]],
+        bool(symbols.public[row]),
+        symbols.first[row],
+        symbols.last[row],
+        symbols.content_hash(row),
+        document.document_id,
+        document.uri,
+        document.repository,
+        document.access_scope,
+        document.source_type,
+        document.kinds,
+        symbol,
+        names[symbols.short[row]],
+    )
