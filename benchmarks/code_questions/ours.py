@@ -21,6 +21,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.asked_kinds import AskedKinds
 from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.retrieval.steps.plan import DEFAULT_STEPS, StepLists, installed_steps
 
@@ -46,15 +47,35 @@ class Variant:
     changed: Mapping[str, Any] = field(default_factory=dict)
 
 
-_PLAIN: Final = tuple(name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS)
+_PLAIN: Final = tuple(
+    name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
+)
+_STEPS: Final = "rag_assets.retrieval.steps"
+_ARRANGING: Final = "rag_assets.retrieval.arranging"
+
+
+def _whole(query: str) -> AskedKinds:
+    """A question that asks for no kind, and all of which is its topic."""
+    return AskedKinds(frozenset(), tests=False, topic=query)
+
+
+_WORDS: Final = {f"{_STEPS}.recall.asked_kinds": _whole}
 
 VARIANTS: Final = (
     Variant("code memory"),
-    Variant("words alone (BM25)", _PLAIN, {"mode": "text"}),
-    Variant("vectors alone (kNN)", _PLAIN, {"mode": "knn"}),
-    Variant("hybrid, as other profiles", _PLAIN),
-    Variant("without the walk from best candidates", ("expand",)),
+    Variant("words alone (BM25)", _PLAIN, {"mode": "text"}, _WORDS),
+    Variant("vectors alone (kNN)", _PLAIN, {"mode": "knn"}, _WORDS),
+    Variant("hybrid, as other profiles", _PLAIN, changed=_WORDS),
     Variant("without the walk from names", ("walk",)),
+    Variant("without the walk from best candidates", ("expand",)),
+    Variant("without what relations bring", changed={f"{_STEPS}.expand._GAINED": 0.0}),
+    Variant("without the topic in words", changed=_WORDS),
+    Variant("without kinds asked for", changed={f"{_STEPS}.expand.asked_kinds": _whole}),
+    Variant(
+        "without room for each",
+        changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST": 1.0},
+    ),
+    Variant("with tests as good as code", changed={f"{_ARRANGING}._TEST": 1.0}),
     Variant(
         "without derived documents",
         request={"source_types": tuple(t for t in SOURCE_TYPES if t not in _DERIVED)},
