@@ -38,7 +38,7 @@ HALVES: Final = {"tuned": (True,), "untouched": (False,), "all": (True, False)}
 def main() -> None:
     """Ask, and write the result."""
     options = _options()
-    _require_commit(options.repository)
+    require_commit(options.repository)
     wanted = HALVES[options.half]
     all_questions = questions(options.repository)
     mine = [one for one in all_questions if one.tuned in wanted]
@@ -87,6 +87,9 @@ def recall(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> floa
 def report(measured: Mapping[str, Any]) -> None:
     """Print the figures, a variant a line."""
     for name, one in measured.items():
+        if "failed" in one:
+            print(f"{name:40} {one['failed']}")
+            continue
         halves = [
             f"{half} " + " ".join(f"{kind} {value:.3f}" for kind, value in one[half].items())
             for half in HALVES
@@ -106,7 +109,8 @@ def shown(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> None:
             print(f"   {'+' if right else ' '} {hit.path}:{hit.first}-{hit.last} {hit.symbol}")
 
 
-def _require_commit(root: Path) -> None:
+def require_commit(root: Path) -> None:
+    """Refuse another commit than the questions are about."""
     repository, commit = application()
     found = str(pygit2.Repository(str(root)).head.target)
     if found != commit:

@@ -11,10 +11,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from benchmarks.code_questions.questions import DEPTH, Found
 from benchmarks.rivals.model_server import MODEL
@@ -167,6 +167,68 @@ class CodeGraph:
     @staticmethod
     def _command(place: Place) -> Path:
         return place.environment / "node_modules" / ".bin" / "codegraph"
+
+
+@dataclass(frozen=True, slots=True)
+class GitNexus:
+    """GitNexus: symbols, calls and flows in a graph database, found by words and vectors."""
+
+    name: str = "gitnexus"
+    package: str = "gitnexus"
+
+    def install(self, folder: Path) -> None:
+        """With npm, from a lock file; the runtime's download for graphic cards is left out."""
+        skipped = {"ONNXRUNTIME_NODE_INSTALL": "skip", "ONNXRUNTIME_NODE_INSTALL_CUDA": "skip"}
+        install_node(folder, REQUIREMENTS / self.name, **skipped)
+
+    def index(self, place: Place) -> None:
+        """By `gitnexus analyze`, with vectors of the shipped model: its own is from a hub."""
+        command = [self._command(place), "analyze", "--embeddings", "--skip-agents-md"]
+        place.run([*command, "--force"], **self._variables(place))
+
+    def ask(self, place: Place, question: str) -> list[Found]:
+        """By `gitnexus query`, as its server for agents answers."""
+        command = [self._command(place), "query", "--limit", str(DEPTH), question]
+        told = json.loads(place.run(command, **self._variables(place)))
+        symbols = [*told.get("process_symbols", []), *told.get("definitions", [])]
+        return [
+            Found(
+                one["filePath"],
+                one.get("startLine") or 0,
+                one.get("endLine") or 0,
+                one.get("name", ""),
+            )
+            for one in symbols
+            if one.get("filePath")
+        ][:DEPTH]
+
+    def close(self, place: Place) -> None:
+        """Nothing runs."""
+
+    @staticmethod
+    def _command(place: Place) -> Path:
+        return place.environment / "node_modules" / ".bin" / "gitnexus"
+
+    @staticmethod
+    def _variables(place: Place) -> dict[str, str]:
+        return {
+            "GITNEXUS_EMBEDDING_URL": place.model,
+            "GITNEXUS_EMBEDDING_MODEL": MODEL,
+            "GITNEXUS_EMBEDDING_DIMS": "384",
+            "GITNEXUS_HOME": str(place.home / "gitnexus"),
+        }
+
+
+PROGRAMS: Final[tuple[Program, ...]] = (CocoIndexCode(), CodeGraph(), GitNexus())
+
+
+def version_of(program: Program, environment: Path) -> str:
+    """The version of a program's package in its environment."""
+    manifest = environment / "node_modules" / program.package / "package.json"
+    if manifest.exists():
+        return str(json.loads(manifest.read_text())["version"])
+    [found] = environment.glob(f"lib/*/site-packages/{program.package.replace('-', '_')}-*.dist-info")
+    return found.name.removesuffix(".dist-info").rpartition("-")[2]
 
 
 def install_node(folder: Path, wanted: Path, **variables: str) -> None:
