@@ -45,7 +45,9 @@ def main() -> None:
     before = machine()
     with (
         benchmark_servers(options.work, fresh=not options.keep) as servers,
-        indexed(servers, options.work / "home", options.repository, fresh=not options.keep) as session,
+        indexed(
+            servers, options.work / "home", options.repository, fresh=not options.keep
+        ) as session,
     ):
         chosen = [v for v in VARIANTS if not options.only or v.name in options.only]
         answers = {variant.name: asked(session, variant, mine) for variant in chosen}

@@ -118,7 +118,7 @@ def questions(root: Path) -> list[Question]:
             one["id"],
             one["kind"],
             one["question"],
-            tuple(tuple(_place(root, at) for at in line.split(" | ")) for line in one["answer"]),
+            tuple(tuple(place(root, at) for at in line.split(" | ")) for line in one["answer"]),
             one["id"] in tuned,
         )
         for one in written
@@ -133,7 +133,7 @@ def halves(ids: Iterable[tuple[str, str]]) -> frozenset[str]:
     drawn: set[str] = set()
     for kind, of_kind in sorted(by_kind.items()):
         ordered = sorted(of_kind)
-        random.Random(f"{_SEED}:{kind}").shuffle(ordered)  # noqa: S311 (no secret is drawn)
+        random.Random(f"{_SEED}:{kind}").shuffle(ordered)
         drawn |= set(ordered[: len(ordered) // 2])
     return frozenset(drawn)
 
@@ -143,7 +143,8 @@ def _written() -> dict[str, Any]:
     return found
 
 
-def _place(root: Path, at: str) -> Place:
+def place(root: Path, at: str) -> Place:
+    """The place that a line of the judgements means (see questions.yaml)."""
     if at.startswith(_TABLE):
         return Place(symbol=at)
     path, _, name = at.partition("::")

@@ -1,6 +1,6 @@
-"""Programs that search source code, each as its documentation recommends, in an environment of its own.
+"""Programs that search source code, each used as its documentation recommends.
 
-Nothing is installed in the project's environment. What a program would load from a hub it is given
+Each has an environment of its own. What a program would load from a hub it is given
 by `model_server`; each says so where it does.
 """
 
@@ -82,7 +82,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CocoIndexCode:
-    """`ccc`: chunks along syntax trees and their vectors, in SQLite, behind a process of its own."""
+    """`ccc`: chunks along syntax trees with their vectors, in SQLite, behind a process."""
 
     name: str = "cocoindex-code"
     package: str = "cocoindex-code"
@@ -107,13 +107,20 @@ class CocoIndexCode:
         (place.home / ".cocoindex_code").mkdir(parents=True, exist_ok=True)
         settings = {"embedding": embedding, "envs": self._variables(place)}
         (place.home / ".cocoindex_code" / "global_settings.yml").write_text(json.dumps(settings))
-        for command in ("init", "index"):
-            place.run([place.environment / "bin" / "ccc", command], **self._variables(place))
+        place.run([self._command(place), "init"], **self._variables(place))
+        for again in (True, True, False):
+            try:
+                place.run([self._command(place), "index"], **self._variables(place))
+            except subprocess.CalledProcessError as error:
+                # On a busy machine its process begins to listen after the command has given up.
+                if not again or "in time" not in error.stderr:
+                    raise
+            else:
+                return
 
     def ask(self, place: Place, question: str) -> list[Found]:
         """By `ccc search`."""
-        ccc = place.environment / "bin" / "ccc"
-        command = [ccc, "search", "--json", "--limit", str(DEPTH), "--", question]
+        command = [self._command(place), "search", "--json", "--limit", str(DEPTH), "--", question]
         found = json.loads(place.run(command, **self._variables(place)))
         return [
             Found(one["file_path"], one["start_line"], one["end_line"], text=one["content"])
@@ -122,7 +129,11 @@ class CocoIndexCode:
 
     def close(self, place: Place) -> None:
         """By `ccc daemon stop`."""
-        place.run([place.environment / "bin" / "ccc", "daemon", "stop"], **self._variables(place))
+        place.run([self._command(place), "daemon", "stop"], **self._variables(place))
+
+    @staticmethod
+    def _command(place: Place) -> Path:
+        return place.environment / "bin" / "ccc"
 
     @staticmethod
     def _variables(place: Place) -> dict[str, str]:
@@ -227,7 +238,9 @@ def version_of(program: Program, environment: Path) -> str:
     manifest = environment / "node_modules" / program.package / "package.json"
     if manifest.exists():
         return str(json.loads(manifest.read_text())["version"])
-    [found] = environment.glob(f"lib/*/site-packages/{program.package.replace('-', '_')}-*.dist-info")
+    [found] = environment.glob(
+        f"lib/*/site-packages/{program.package.replace('-', '_')}-*.dist-info"
+    )
     return found.name.removesuffix(".dist-info").rpartition("-")[2]
 
 
@@ -239,13 +252,14 @@ def install_node(folder: Path, wanted: Path, **variables: str) -> None:
         wanted: that holds package.json and package-lock.json.
         variables: for the installation.
     """
-    lock = folder / "package-lock.json"
-    told = wanted / "package-lock.json"
-    if lock.exists() and lock.read_text() == told.read_text() and (folder / "node_modules").exists():
+    made, told = folder / "made.json", (wanted / "package-lock.json").read_text()
+    if made.exists() and made.read_text() == told:
         return
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(wanted / name, folder / name)
     environment = {**os.environ, **variables}
-    command = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
+    # Not `npm ci`: it misses packages of other platforms in a lock file made on this one.
+    command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]
     subprocess.run(command, cwd=folder, check=True, env=environment)
+    made.write_text(told)

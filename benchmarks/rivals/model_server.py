@@ -1,4 +1,4 @@
-"""The shipped embedding model behind OpenAI's interface, for programs that ask a server for vectors.
+"""The shipped embedding model behind OpenAI's interface, for programs that ask a server.
 
 Other programs load models from a hub, which a machine without a network has not. Served like this,
 they search with the very vectors that the project searches with.

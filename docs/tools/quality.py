@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.tools.code import code_truth_table
+from docs.tools.code_questions import code_questions_table
 from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
 
@@ -30,7 +31,7 @@ _CHOSEN = {
     "separating": "the one that separates best",
 }
 
-_OF_THEIR_OWN = frozenset({"merging", "code-truth"})
+_OF_THEIR_OWN = frozenset({"merging", "code-truth", "code-questions"})
 """Tables that have a result of their own name."""
 
 _Result = Mapping[str, Any]
@@ -143,4 +144,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "thresholds": _thresholds,
     "merging": merging_table,
     "code-truth": code_truth_table,
+    "code-questions": code_questions_table,
 }

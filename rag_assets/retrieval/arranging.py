@@ -21,7 +21,7 @@ _ASKED: Final = 1.5
 """Factor of what is of a kind that the question asks for."""
 _FIRST: Final = 1.6
 """Further factor of the first of each such kind."""
-_PREFERRED: Final = 2.0
+_PREFERRED: Final = 3.0
 """Factor of what lies in paths that the caller prefers."""
 _TEST: Final = 0.4
 """Factor of tests, unless they are asked for."""
@@ -73,7 +73,7 @@ def arranged(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Cand
     while left and len(chosen) < count:
 
         def room(at: int) -> float:
-            worth, one = left[at]  # noqa: B023 (called at once)
+            worth, one = left[at]
             is_first = one.source_type in asked.types and not of_kind[one.source_type]
             return worth * _SAME_FILE ** of_file[one.candidate.uri] * (_FIRST if is_first else 1)
 

@@ -15,6 +15,7 @@ from rag_assets.storage.index.protocols import EntrySearcher
 _WHOLE: Final = frozenset({"route", "table"})
 """Types of documents that have one passage."""
 
+
 def related(found: Flow) -> list[Place]:
     """The places of what was reached and of what states relations of it, most relevant first.
 
