@@ -31,6 +31,8 @@ from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.mcp.knowledge import Knowledge, MessageContext, message_context
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.panel.application import build_panel
+from rag_assets.panel.settings import PanelSettings
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
@@ -49,10 +51,11 @@ SETTINGS: Final = ServiceSettings(
     rate=Rate.parse("100000/minute"),
     attempts=Rate.parse("100000/minute"),
 )
+ORIGIN: Final = "http://127.0.0.1"
 REPOSITORIES: Final = 6
 SCOPES: Final = ("public", "inner", "board", "audit")
 GROUPS: Final = 5
-CALLERS: Final = 12
+CALLERS: Final = 4
 NOBODY_HAS: Final = "zq99x"
 """A mark of the form of the others, of no repository."""
 
@@ -157,8 +160,11 @@ def vault(
     blobs = open_blobs(session.settings)
     chat_models = ChatModels(session.catalog, session.settings)
     backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
-    routers = [*installed_systems().load("routers").values()]
-    with TestClient(build_app(backend, routers=routers)) as client:
+    systems = installed_systems()
+    panel = build_panel(backend, PanelSettings(), systems.load("panels").values())
+    routers = [*systems.load("routers").values(), panel.router]
+    app = build_app(backend, routers=routers, pages=panel.routes)
+    with TestClient(app, base_url=ORIGIN) as client:
         yield Vault(client, driver, scopes, grants)
 
 
@@ -260,13 +266,11 @@ class Asking:
         claims = {"sub": "dana@acme.example", "role": "admin", "organization": "acme"}
         claims |= {"exp": int(time.time()) + 600, "groups": sorted(self.groups)}
         headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
-        client = TestClient(self.vault.client.app, base_url="http://127.0.0.1")
+        client = TestClient(self.vault.client.app, base_url=ORIGIN)
         link = client.post("/panel/links", json={"project": self.project}, headers=headers)
         assert link.status_code == 201, link.text
         code = parse_qs(urlsplit(link.json()["url"]).query)["code"][0]
-        entered = client.post(
-            "/panel/enter", data={"code": code}, headers={"Origin": "http://127.0.0.1"}
-        )
+        entered = client.post("/panel/enter", data={"code": code}, headers={"Origin": ORIGIN})
         assert entered.status_code in {200, 303}, entered.text
         name = mark.title()
         pages = [
