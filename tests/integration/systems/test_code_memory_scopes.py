@@ -266,7 +266,8 @@ class Asking:
         claims = {"sub": "dana@acme.example", "role": "admin", "organization": "acme"}
         claims |= {"exp": int(time.time()) + 600, "groups": sorted(self.groups)}
         headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
-        client = TestClient(self.vault.client.app, base_url=ORIGIN)
+        client = self.vault.client
+        client.cookies.clear()
         link = client.post("/panel/links", json={"project": self.project}, headers=headers)
         assert link.status_code == 201, link.text
         code = parse_qs(urlsplit(link.json()["url"]).query)["code"][0]
@@ -286,6 +287,7 @@ class Asking:
             answer = client.get(f"/panel/code{path}", params=parameters)
             assert answer.status_code == 200, answer.text
             found[f"panel {path} {parameters}"] = answer.text
+        client.cookies.clear()
         return found
 
     def _python(self, mark: str) -> dict[str, str]:
