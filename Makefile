@@ -17,7 +17,7 @@ READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
 .PHONY: setup demo test php browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
-	bench-serving bench-guidelines bench-code bench-code-truth bench-agents up down lint format lock lock-rivals audit sbom docs clean
+	bench-serving bench-guidelines bench-code bench-code-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -90,6 +90,11 @@ bench-code-truth: setup php
 	@$(BIN)/python -m benchmarks.code_truth --laravel $(LARAVEL) $(APPLICATIONS)
 	@$(BIN)/python -m docs.tools.pages
 
+bench-code-questions: setup
+	@$(BIN)/python -m benchmarks.code_questions --repository $(REPOSITORY)
+	@$(BIN)/python -m benchmarks.rivals.code --repository $(REPOSITORY)
+	@$(BIN)/python -m docs.tools.pages
+
 bench-agents: setup
 	@$(BIN)/python -m benchmarks.agents
 
@@ -128,10 +133,14 @@ lock: setup
 	@$(BIN)/python -m docs.tools.dependencies.licences
 
 lock-rivals: setup
-	@for name in langchain llamaindex cocoindex; do \
+	@for name in langchain llamaindex cocoindex cocoindex-code; do \
 		$(BIN)/uv pip compile benchmarks/rivals/requirements/$$name.in --universal \
 			--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
 			-o benchmarks/rivals/requirements/$$name.txt || exit 1; \
+	done
+	@for name in codegraph gitnexus; do \
+		cd benchmarks/rivals/requirements/$$name && npm install --package-lock-only \
+			--omit-lockfile-registry-resolved --no-audit --no-fund && cd - > /dev/null || exit 1; \
 	done
 
 audit: setup

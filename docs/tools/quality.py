@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.tools.agents import agent_quality_table
 from docs.tools.code import code_truth_table
+from docs.tools.code_questions import code_questions_table
 from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
 
@@ -31,7 +32,7 @@ _CHOSEN = {
     "separating": "the one that separates best",
 }
 
-_OF_THEIR_OWN = frozenset({"merging", "code-truth", "agents-quality"})
+_OF_THEIR_OWN = frozenset({"merging", "code-truth", "code-questions", "agents-quality"})
 """Tables that have a result of their own name."""
 
 _Result = Mapping[str, Any]
@@ -145,4 +146,5 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "merging": merging_table,
     "code-truth": code_truth_table,
     "agents-quality": agent_quality_table,
+    "code-questions": code_questions_table,
 }

@@ -102,6 +102,8 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
     ("returns", "model"): "uses_model",
     ("touches", "resource"): "responds_with",
     ("makes", "resource"): "responds_with",
+    ("makes", "job"): "dispatches",
+    ("makes", "event"): "fires",
     ("returns", "resource"): "responds_with",
     ("dispatches", "event"): "fires",
     ("fires", "job"): "dispatches",

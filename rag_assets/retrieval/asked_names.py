@@ -36,6 +36,7 @@ _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
     | {"middleware", "service", "command"}
 )
+_ASKING: Final = frozenset({"which", "what", "whose"})
 _QUOTES: Final = "`\"'"
 _ENDS: Final = ".:?"
 _WORD: Final = re.compile(r"[A-Za-z]+")
@@ -106,6 +107,11 @@ class AskedNames:
     relational: bool
 
 
+def types_of_word(word: str) -> tuple[SourceType, ...]:
+    """The source types that a word in lower case stands for: `tables` for tables."""
+    return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
+
+
 def asked_names(
     query: str,
     *,
@@ -153,7 +159,7 @@ def _read(query: str) -> _Said:
             if said.rest and said.rest[-1] in _TYPES:
                 said.rest.pop()
             at += 2 if after in _TYPES else 1
-        elif token in _TYPES and _may_be_called(after):
+        elif token in _TYPES and _may_be_called(after) and not _asks(said.rest):
             said.names.append(after)
             at += 2
         elif after in _TYPES and _may_be_called(token):
@@ -163,6 +169,11 @@ def _read(query: str) -> _Said:
             said.rest.append(token)
             at += 1
     return said
+
+
+def _asks(rest: list[str]) -> bool:
+    """Whether a type that comes next is asked for: after "which middleware" comes what it does."""
+    return bool(rest) and rest[-1].lower() in _ASKING
 
 
 def _is_name(token: str, found: re.Match[str], query: str) -> bool:

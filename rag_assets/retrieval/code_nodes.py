@@ -33,7 +33,8 @@ PREFIXES = {
 """What a node is that is no definition, by the beginning of its name."""
 
 _OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
-_OF_TESTS = frozenset({"imports", "calls", "makes", "touches", "takes"})
+OF_TESTS = frozenset({"imports", "calls", "makes", "touches", "takes"})
+"""Kinds of edges that are called `tests` where a file of tests states them."""
 _UNIT_ROLES = {
     "method": "method",
     "function": "function",
@@ -129,9 +130,18 @@ def _kind_of(edge: FoundEdge, target: Node) -> str:
     if edge.kind == "documents":
         return _OF_PLACES.get(type_of_place(path), edge.kind)
     inner = target.uri is not None and is_test(path_of(target.uri))
-    if edge.kind in _OF_TESTS and is_test(path) and not inner:
+    if edge.kind in OF_TESTS and is_test(path) and not inner:
         return "tests"
+    if edge.kind == "takes" and _is_policy_of(stated_of(edge), target):
+        return "authorizes"
     return NAMED.get((edge.kind, target.source_type), edge.kind)
+
+
+def _is_policy_of(source: str, target: Node) -> bool:
+    """Whether something is stated of a model's policy, which Laravel finds by its name."""
+    owner, model = source.partition("::")[0], target.name
+    short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
+    return target.source_type == "model" and short == f"{wanted}Policy"
 
 
 def node_of(one: FoundSymbol) -> Node:

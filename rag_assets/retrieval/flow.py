@@ -61,10 +61,10 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
 )
 """Shares of relevance that flow from what is stated of to what it names, and back."""
 
-_OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
+OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
 """Relations that documents state, which define nothing themselves."""
 
-_WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
+WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
 """Relations that tell hardly anything, and that most have."""
 
 _OTHER: Final = (0.4, 0.3)
@@ -133,6 +133,11 @@ def flow(
     return spread.found(frozenset(wanted))
 
 
+def share_of(kind: str) -> tuple[float, float]:
+    """Shares of relevance that flow along a relation, from what it is stated of, and back."""
+    return _WEIGHTS.get(kind, _OTHER)
+
+
 def _starts(edge: FoundEdge) -> tuple[tuple[NodeKey, int], tuple[NodeKey, int]]:
     return ((edge.source, stated_of(edge)), _OUT), ((edge.source, edge.target), _IN)
 
@@ -163,7 +168,7 @@ class _Spread:
         best = sorted(strong, key=lambda key: -self._scores[key])[:_WIDEST]
         if not best:
             return []
-        found = self._view.edges_at(best, self._nodes, "both", without=_WEAK)
+        found = self._view.edges_at(best, self._nodes, "both", without=WEAK)
         self._complete = self._complete and not found.cut
         crowds = _crowds(found.edges, frozenset(best))
         relevant = self._relevant(found.edges, crowds)
@@ -171,9 +176,9 @@ class _Spread:
         ways = self._ways(relevant, known, frozenset(best))
         new: dict[NodeKey, float] = {}
         for start, end, kind, way, edge in ways:
-            share = _WEIGHTS.get(kind, _OTHER)[way] / (1 + math.log2(crowds[start, edge.kind, way]))
+            share = share_of(kind)[way] / (1 + math.log2(crowds[start, edge.kind, way]))
             score = self._scores[start] * share * edge.confidence
-            if kind in _OF_DOCUMENTS:
+            if kind in OF_DOCUMENTS:
                 held = edge.document_id
                 self._stating[held] = max(score, self._stating.get(held, 0.0))
             if end in self._scores:
@@ -206,7 +211,7 @@ class _Spread:
         return [
             edge
             for edge in edges
-            if edge.kind in _OF_DOCUMENTS or most(edge) * edge.confidence >= _LEAST
+            if edge.kind in OF_DOCUMENTS or most(edge) * edge.confidence >= _LEAST
         ]
 
     def found(self, wanted: frozenset[str]) -> Flow:

@@ -32,11 +32,13 @@ class Ranking:
     Attributes:
         kind: what ordered them; the scores of "vector" are cosines.
         is_cut: whether the index may have more.
+        weight: what it counts among others.
     """
 
     kind: RankingKind
     candidates: Sequence[Candidate]
     is_cut: bool = False
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,6 +231,44 @@ def test_scopes_have_derived_documents_of_their_own(
     assert closed.hits[0].symbol == "route:POST /secrets"
 
 
+COPIES = 70
+
+
+def test_equal_texts_are_one_hit_with_all_paths_that_the_caller_may_read(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "derived-copies"
+    root = shared_installation.home.parent / "sources" / tenant
+    text = "<?php\nfunction rounded_total(int $cents): int { return $cents; }\n"
+    for name in ("open", "closed"):
+        write(root / name, {f"lib/copy{number}.php": text for number in range(COPIES)})
+    sources = [
+        {"name": name, "root": str(root / name), "include": ["**/*.php"]}
+        | ({"scope": "inner"} if name == "closed" else {})
+        for name in ("open", "closed")
+    ]
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=sources,
+    )
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
+    paths = {f"{name}/lib/copy{n}.php" for name in ("open", "closed") for n in range(COPIES)}
+    for caller, own in (
+        (Caller(), {path for path in paths if path.startswith("open/")}),
+        (Caller(principals=("board",)), paths),
+    ):
+        for question in ("how is the total of cents rounded", "rounded_total"):
+            answer = asked(driver, tenant, question, caller=caller, top_k=2)
+            [hit] = [hit for hit in answer.hits if "rounded_total" in hit.text]
+            assert {hit.uri, *hit.also} == own
+
+
 def events(driver: Driver, tenant: str, kind: EventKind) -> list[Mapping[str, Any]]:
     found = driver.session.catalog.events.latest(tenant, kind=kind, limit=1_000)
     return [event.payload for event in found]

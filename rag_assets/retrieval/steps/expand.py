@@ -6,32 +6,39 @@ ends alone: what stands between them is found by its relations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.retrieval.asked_names import asked_names
+from rag_assets.code.places import type_of_place
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.arranging import Rated, arranged
+from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
 from rag_assets.retrieval.code_view import View
-from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.fusion import fuse
+from rag_assets.retrieval.relevance import Relevance, relevance
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.places import found_places, related
+from rag_assets.retrieval.steps.places import found_places, place_of
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.walk import Walker
-from rag_assets.storage.index.model import Candidate
+from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 
-_SEEDS: Final = 6
-_DEPTH: Final = 2
-_LATER: Final = 10
+_BEGUN_AT: Final = 30
+"""The candidates whose relations are followed."""
+_LATER: Final = 20
 """Rank by which the relevance of what a search found is halved."""
+_GAINED: Final = 0.6
+"""What a share that relations bring counts, beside the rank of a search."""
+_UNNAMED: Final = 0.5
+"""The share of a passage without a name that each definition of its file has."""
 
 
 class Expand:
-    """Walks from the best candidates of a search that names nothing.
+    """Walks from the best candidates of a search that names nothing, and arranges all of them.
 
     Args:
         services: read relations and the index.
@@ -42,40 +49,92 @@ class Expand:
         self._searcher = services.searcher
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add a ranking of what is related to the best candidates."""
+        """Replace the order of the candidates by one with what is related to the best of them."""
         tenant = progress.search.tenant
         if not tenant.reads_code or progress.walked is not None or not progress.rankings:
             return progress
         with progress.timings.part("walk"):
             by_id = {c.id: c for one in progress.rankings for c in one.candidates}
             fused = fuse([[c.id for c in one.candidates] for one in progress.rankings])
-            best = [by_id[id_] for id_ in [*fused][:_SEEDS]]
+            found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(fused)}
+            best = [by_id[id_] for id_ in [*fused][:_BEGUN_AT]]
             view = self._walker.view(progress.build, progress.caller, progress.moment)
-            wanted = asked_names(progress.search.request.query).wanted
-            found = await run_sync(partial(_walked, view, best, wanted))
-            # What was found has its rank; the walk adds to it.
-            beyond = replace(found, reached=tuple(r for r in found.reached if len(r.path) > 1))
-            candidates = await found_places(self._searcher, progress, related(beyond))
-        if not candidates:
-            return progress
-        paths = tuple(one.path for one in found.reached if len(one.path) > 1)
-        walked = Walked(frozenset(), paths, found.complete)
-        ranking = Ranking("walk", candidates)
-        return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
+            walk = await run_sync(partial(_walked, view, best, found))
+            if not walk.relevance.gained:
+                return progress
+            places = await found_places(self._searcher, progress, [*walk.gains], symbols=True)
+            rated = _rated(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
+            depth = progress.search.depth
+            order = arranged(rated, asked_kinds(progress.search.request.query), depth)
+        paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
+        walked = Walked(frozenset(), paths, walk.relevance.complete)
+        # Their ranks are in the new order: they do not count once more.
+        counted = [replace(one, weight=0.0) for one in progress.rankings]
+        return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", order)])
 
 
-def _walked(view: View, candidates: Sequence[Candidate], wanted: frozenset[str]) -> Flow:
-    """What is related to the definitions in candidates, the first ones' relations most."""
-    ranks: dict[tuple[str, str], int] = {}
-    for rank, candidate in enumerate(candidates):
-        ranks.setdefault((candidate.uri, candidate.symbol), rank)
-    symbols = view.within_any([uri for uri, _ in ranks])
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What a walk brought.
+
+    Attributes:
+        gains: what places have gained, most first.
+        types: source types of definitions, by document and name.
+    """
+
+    relevance: Relevance
+    gains: Mapping[Place, float]
+    types: Mapping[tuple[str, str], str]
+
+
+def _walked(view: View, candidates: Sequence[Candidate], found: Mapping[str, float]) -> _Walk:
+    """Walk from the definitions in candidates."""
+    scores: dict[tuple[str, str], float] = {}
+    for one in candidates:
+        scores.setdefault((one.uri, one.symbol), found[one.id])
     nodes: dict[NodeKey, Node] = {}
     seeds: dict[NodeKey, float] = {}
-    for one in symbols:
-        place = next((p for p in ((one.uri, one.local_name), (one.uri, "")) if p in ranks), None)
+    types: dict[tuple[str, str], str] = {}
+    for symbol in view.within_any([*dict.fromkeys(one.uri for one in candidates)]):
+        node, local = node_of(symbol), symbol.local_name
+        types[symbol.document_id, local] = node.source_type
+        score = scores.get((symbol.uri, local))
+        if score is None:
+            score = _UNNAMED * scores.get((symbol.uri, ""), 0.0)
+        if score:
+            key = symbol.source, symbol.name
+            nodes[key] = node
+            seeds[key] = max(seeds.get(key, 0.0), score)
+    brought = relevance(view, seeds, nodes)
+    gains: dict[Place, float] = {}
+    for reached in brought.gained:
+        place = place_of(reached)
         if place is not None:
-            key = one.source, one.name
-            nodes[key] = node_of(one)
-            seeds[key] = max(seeds.get(key, 0.0), _LATER / (_LATER + ranks[place]))
-    return flow(view, seeds, nodes, depth=_DEPTH, wanted=wanted)
+            gains.setdefault(place, reached.score)
+            types.setdefault((place.document_id, place.symbol or ""), reached.node.source_type)
+    for document_id, score in brought.stating.items():
+        gains.setdefault(Place(document_id), score)
+    ordered = sorted(gains, key=lambda place: -gains[place])[:MOST_PLACES]
+    return _Walk(brought, {place: gains[place] for place in ordered}, types)
+
+
+def _rated(
+    progress: SearchProgress,
+    candidates: Mapping[str, Candidate],
+    found: Mapping[str, float],
+    walk: _Walk,
+) -> list[Rated]:
+    """The candidates with what the search and the walk say of them."""
+
+    def rated(one: Candidate) -> Rated:
+        whole, exact = Place(one.document_id), Place(one.document_id, one.symbol)
+        gained = walk.gains.get(exact, walk.gains.get(whole, 0.0))
+        type_ = walk.types.get((one.document_id, one.symbol))
+        return Rated(
+            one,
+            found.get(one.id, 0.0) + _GAINED * gained,
+            type_ or type_of_place(path_of(one.uri)),
+            preferred=progress.search.prefers(one.uri),
+        )
+
+    return [rated(one) for one in candidates.values()]

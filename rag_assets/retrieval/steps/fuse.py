@@ -20,7 +20,10 @@ class Fuse:
         """Order the verified candidates; the search is repeated where too few were fetched."""
         verified = progress.confirmed
         by_id = verified.by_id
-        fused = fuse([[c.id for c in ranking.candidates] for ranking in verified.rankings])
+        fused = fuse(
+            [[c.id for c in ranking.candidates] for ranking in verified.rankings],
+            [ranking.weight for ranking in verified.rankings],
+        )
         order = collapse([by_id[id_] for id_ in fused])
         if _lacks_candidates(progress, order):
             return replace(progress, whole=True, repeat=True)

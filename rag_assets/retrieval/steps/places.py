@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rag_assets.code.nodes import TABLE
 from rag_assets.retrieval.flow import Flow, Reached
@@ -10,6 +11,9 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
+
+_WHOLE: Final = frozenset({"route", "table"})
+"""Types of documents that have one passage."""
 
 
 def related(found: Flow) -> list[Place]:
@@ -37,12 +41,29 @@ def _place(one: Reached) -> Place | None:
     return Place(node.document_id, None if node.content_hash is None else node.symbol)
 
 
+def place_of(one: Reached) -> Place | None:
+    """The place of a node that has a passage of its own; None for any other."""
+    place = _place(one)
+    whole = one.node.source_type in _WHOLE
+    return place if whole or (place is not None and place.symbol is not None) else None
+
+
 async def found_places(
-    searcher: EntrySearcher, progress: SearchProgress, places: Sequence[Place]
+    searcher: EntrySearcher,
+    progress: SearchProgress,
+    places: Sequence[Place],
+    *,
+    symbols: bool = False,
 ) -> Sequence[Candidate]:
     """The entries at places that the request's filters let through, in the order of the places.
 
     As many as any other ranking has.
+
+    Args:
+        searcher: of the index.
+        progress: whose filters.
+        places: in order.
+        symbols: whether to tell what they define.
     """
     if not places:
         return ()
@@ -51,6 +72,7 @@ async def found_places(
         Places(tuple(places)),
         most,
         entry_filter_of(progress),
+        symbols=symbols,
     )
     index, owner = progress.serving.index_name, progress.owner
     [candidates] = await searcher.rankings(index, owner, [wanted])

@@ -18,6 +18,7 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.budget import Budget
 from rag_assets.retrieval.steps.expand import Expand
 from rag_assets.retrieval.steps.fuse import Fuse
+from rag_assets.retrieval.steps.join import Join
 from rag_assets.retrieval.steps.protocol import SearchServices, Step, StepFactory
 from rag_assets.retrieval.steps.read import Read
 from rag_assets.retrieval.steps.recall import Recall
@@ -32,6 +33,7 @@ BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
         "walk": Walk,
         "recall": Recall,
         "expand": Expand,
+        "join": Join,
         "verify": Verify,
         "fuse": Fuse,
         "score": Score,
@@ -42,7 +44,7 @@ BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
 )
 """The built-in steps by name, in their usual order."""
 
-_OF_CODE = frozenset({"walk", "expand"})
+_OF_CODE = frozenset({"walk", "expand", "join"})
 
 DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name not in _OF_CODE)
 
@@ -131,6 +133,8 @@ def _require_order(where: str, names: Sequence[str]) -> None:
         ("walk", "before", "recall"),
         ("expand", "after", "recall"),
         ("expand", "before", "verify"),
+        ("join", "after", "recall"),
+        ("join", "before", "verify"),
         ("score", "after", "fuse"),
         ("score", "before", "read"),
         ("rerank", "after", "read"),

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
+from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.patience import limited
 from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
@@ -42,6 +43,8 @@ def first_count(progress: SearchProgress) -> int | None:
     search = progress.search
     in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
     if progress.whole or not in_order or search.request.must_include_paths:
+        return None
+    if search.tenant.reads_code:  # relations of the later ones are followed, too
         return None
     return search.depth + _FIRST_OVERFETCH
 
@@ -135,7 +138,10 @@ def _queries(progress: SearchProgress) -> list[_Query]:
     if mode != "text" and progress.vector is not None:
         queries.append(("vector", progress.vector))
     if mode != "knn":
-        queries.append(("words", progress.search.request.query))
+        query = progress.search.request.query
+        # What asks for a kind (which endpoint, what validates) finds what is called so.
+        topic = asked_kinds(query).topic if progress.search.tenant.reads_code else query
+        queries.append(("words", topic))
     return queries
 
 

@@ -18,8 +18,8 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.tenants.model import Tenant
 
-_NAMED = 2
-"""Rankings that one counts as: what is named outweighs what is merely near."""
+_NAMED = 2.0
+"""Weight of the walk: what is named outweighs what is merely near."""
 _ENOUGH = 0.5
 """Relevance from which on what is not directly related answers a question for relations alone."""
 _DIRECTLY = 2
@@ -75,8 +75,8 @@ class Walk:
             complete=found.complete,
             alone=chosen is not None and search.request.mode is None,
         )
-        ranking = Ranking("walk", candidates)
-        return replace(progress, walked=walked, rankings=[*progress.rankings, *[ranking] * _NAMED])
+        ranking = Ranking("walk", candidates, weight=_NAMED)
+        return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
 
 
 def walked_from(view: View, tenant: Tenant, asked: AskedNames) -> Flow:

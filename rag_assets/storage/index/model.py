@@ -234,18 +234,29 @@ MOST_PLACES = 200
 
 
 @dataclass(frozen=True, slots=True)
+class EqualTexts:
+    """Entries with one of these texts, in no order.
+
+    Attributes:
+        keys: see Candidate.text_key.
+    """
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RankingRequest:
     """A request for one ranking: by similarity to a vector, by words, or in a given order.
 
     Attributes:
-        by: the query's vector, of shape (dimensions,), its text, or places.
+        by: the query's vector, of shape (dimensions,), its text, places, or texts.
         limit: the most entries that it holds.
         entry_filter: the entries that it may contain.
         first: how many of them to return, the best ones; None returns all.
         symbols: whether to tell what they define.
     """
 
-    by: npt.NDArray[np.float32] | str | Places
+    by: npt.NDArray[np.float32] | str | Places | EqualTexts
     limit: int
     entry_filter: EntryFilter = EntryFilter()
     first: int | None = None

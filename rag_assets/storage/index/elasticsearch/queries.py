@@ -17,6 +17,7 @@ from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.model import (
     SYMBOL,
     EntryFilter,
+    EqualTexts,
     MovedPages,
     Owner,
     Place,
@@ -93,6 +94,10 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
         return _by_words(owner, request.by, request.returned, clauses)
     if isinstance(request.by, Places):
         return _by_place(owner, request.by, request.returned, clauses)
+    if isinstance(request.by, EqualTexts):
+        # The field is not indexed: the values of the tenant's entries are compared.
+        equal = {"terms": {"text_key": list(request.by.keys)}}
+        return {"query": entries(owner, [*clauses, equal]), "size": request.returned}
     # The limit decides how the vectors are searched, whatever is returned.
     found = _by_vector(owner, request.by, request.limit, clauses)
     return {**found, "size": request.returned}

@@ -19,6 +19,7 @@ from rag_assets.storage.index.model import (
     SYMBOL,
     Candidate,
     EntryFilter,
+    EqualTexts,
     MovedPages,
     Owner,
     Places,
@@ -39,6 +40,8 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
         scores = _word_scores(rows, request.by)
     elif isinstance(request.by, Places):
         scores = _place_scores(rows, request.by)
+    elif isinstance(request.by, EqualTexts):
+        scores = {row.id: 0.0 for row in rows if row.fields["text_key"] in request.by.keys}
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
     found = [_candidate(row, owner, scores[row.id], request) for row in rows if row.id in scores]

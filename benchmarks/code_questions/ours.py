@@ -1,0 +1,175 @@
+"""Code memory as it is, with each of its steps off in turn, and the searches that it is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.code_questions.questions import DEPTH, Found, Question
+from benchmarks.servers import Servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.code.source_types import SOURCE_TYPES
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.asked_kinds import AskedKinds
+from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.retrieval.steps.plan import DEFAULT_STEPS, StepLists, installed_steps
+
+TENANT: Final = "koel"
+_PROFILE: Final = "code-memory"
+_DERIVED: Final = ("route", "table")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A way to search.
+
+    Attributes:
+        name: what it is called in tables.
+        without: steps that are left out.
+        request: fields of the request.
+        changed: values of the retrieval that are others, by module and name.
+    """
+
+    name: str
+    without: tuple[str, ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, Any] = field(default_factory=dict)
+
+
+_PLAIN: Final = tuple(
+    name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
+)
+_STEPS: Final = "rag_assets.retrieval.steps"
+_ARRANGING: Final = "rag_assets.retrieval.arranging"
+
+
+def _whole(query: str) -> AskedKinds:
+    """A question that asks for no kind, and all of which is its topic."""
+    return AskedKinds(frozenset(), tests=False, topic=query)
+
+
+_WORDS: Final = {f"{_STEPS}.recall.asked_kinds": _whole}
+
+VARIANTS: Final = (
+    Variant("code memory"),
+    Variant("words alone (BM25)", _PLAIN, {"mode": "text"}, _WORDS),
+    Variant("vectors alone (kNN)", _PLAIN, {"mode": "knn"}, _WORDS),
+    Variant("hybrid, as other profiles", _PLAIN, changed=_WORDS),
+    Variant("without the walk from names", ("walk",)),
+    Variant("without the walk from best candidates", ("expand",)),
+    Variant("without what relations bring", changed={f"{_STEPS}.expand._GAINED": 0.0}),
+    Variant("without the topic in words", changed=_WORDS),
+    Variant("without kinds asked for", changed={f"{_STEPS}.expand.asked_kinds": _whole}),
+    Variant(
+        "without room for each",
+        changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST": 1.0},
+    ),
+    Variant("with tests as good as code", changed={f"{_ARRANGING}._TEST": 1.0}),
+    Variant(
+        "without derived documents",
+        request={"source_types": tuple(t for t in SOURCE_TYPES if t not in _DERIVED)},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a variant found.
+
+    Attributes:
+        found: passages by question.
+        milliseconds: of the questions, in the middle.
+    """
+
+    found: Mapping[str, Sequence[Found]]
+    milliseconds: float
+
+
+@contextmanager
+def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterator[Session]:
+    """An installation whose one tenant is the application.
+
+    Args:
+        servers: to run on.
+        home: its folder.
+        root: of the repository.
+        fresh: whether nothing of a former run is used.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    tenant = {
+        "id": TENANT,
+        "profile": _PROFILE,
+        "organization": "benchmark",
+        "project": TENANT,
+        "embedder": {"provider": "local"},
+        "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    name = "code_questions"
+    os.environ |= {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database(name) if fresh else servers.url_of(name),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+    }
+    command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with Session() as session:
+        yield session
+
+
+def asked(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
+    """Ask all questions in one way."""
+    with _changed(variant.changed):
+        return asyncio.run(_asked(session, variant, questions))
+
+
+async def _asked(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
+    names = installed_steps().profiles[_PROFILE]
+    steps = StepLists(profiles={_PROFILE: [n for n in names if n not in variant.without]})
+    given = (session.catalog, session.store, session.embedders)
+    retriever = AsyncRetriever(*given, steps=steps, journaled=False)
+    found: dict[str, list[Found]] = {}
+    spent: list[float] = []
+    try:
+        for question in questions:
+            request = SearchRequest(query=question.question, top_k=DEPTH, **variant.request)
+            started = time.perf_counter()
+            answer = await retriever.search(TENANT, request)
+            spent.append(1_000 * (time.perf_counter() - started))
+            found[question.id] = [_found(hit) for hit in answer.hits]
+    finally:
+        await retriever.close()
+    return Answers(found, round(sorted(spent)[len(spent) // 2], 1))
+
+
+def _found(hit: Hit) -> Found:
+    symbol = hit.symbol or ""
+    lines = hit.line_start or 0, hit.line_end or 0
+    path = "" if symbol.startswith(("route:", "table:")) else path_of(hit.uri)
+    return Found(path, *lines, symbol, hit.text)
+
+
+@contextmanager
+def _changed(values: Mapping[str, Any]) -> Iterator[None]:
+    before = {}
+    for path, value in values.items():
+        module, _, name = path.rpartition(".")
+        before[path] = getattr(import_module(module), name)
+        setattr(import_module(module), name, value)
+    try:
+        yield
+    finally:
+        for path, value in before.items():
+            module, _, name = path.rpartition(".")
+            setattr(import_module(module), name, value)

@@ -1,0 +1,109 @@
+"""The questions to a real Laravel application, asked of other programs that search source code.
+
+    python -m benchmarks.rivals.code --repository PATH [--only NAME...]
+
+PATH is a clone of the application that benchmarks/code_questions/questions.yaml names, at its
+commit. Each program works on a copy of its own; see code_programs for how it is used, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.code_questions.__main__ import measures, report, require_commit, shown
+from benchmarks.code_questions.ours import Answers
+from benchmarks.code_questions.questions import DEPTH, Found, Question, application, questions
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.rivals.code_programs import PROGRAMS, Place, Program, version_of
+from benchmarks.rivals.model_server import model_server
+
+WORK: Final = PROJECT / ".local" / "benchmark-code-rivals"
+
+
+def main() -> None:
+    """Ask, and write the result."""
+    options = _options()
+    require_commit(options.repository)
+    asked = questions(options.repository)
+    facts = machine()
+    programs: dict[str, Any] = {}
+    with model_server() as address:
+        for program in PROGRAMS:
+            if options.only and program.name not in options.only:
+                continue
+            programs[program.name] = taken(program, options, address, asked)
+            report({program.name: programs[program.name]})
+    if options.only:
+        return
+    repository, commit = application()
+    result = {
+        "benchmark": "code-rivals",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "application": {"repository": repository, "commit": commit},
+        "depth": DEPTH,
+        "programs": programs,
+        "machine": facts,
+        "load_average_after": load(),
+    }
+    print(save(options.name, result))
+
+
+def taken(
+    program: Program, options: argparse.Namespace, address: str, asked: Sequence[Question]
+) -> dict[str, Any]:
+    """What a program answers; why it does not, where it does not."""
+    environment = options.work / "environments" / program.name
+    root, home = options.work / program.name / "repository", options.work / program.name / "home"
+    place = Place(environment, root, home, address)
+    try:
+        program.install(environment)
+        shutil.rmtree(options.work / program.name, ignore_errors=True)
+        home.mkdir(parents=True)
+        clone = ["git", "clone", "--quiet", "--no-hardlinks", str(options.repository), str(root)]
+        subprocess.run(clone, check=True)
+        started = time.monotonic()
+        program.index(place)
+        seconds = round(time.monotonic() - started, 1)
+        answers = _answers(program, place, asked)
+    except subprocess.CalledProcessError as error:
+        return {"failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
+    if options.show:
+        shown([one for one in asked if one.tuned], answers.found)
+    version = version_of(program, environment)
+    return {"version": version, "index_seconds": seconds, **measures(asked, answers)}
+
+
+def _answers(program: Program, place: Place, asked: Sequence[Question]) -> Answers:
+    found: dict[str, Sequence[Found]] = {}
+    spent = []
+    try:
+        for question in asked:
+            started = time.perf_counter()
+            found[question.id] = program.ask(place, question.question)
+            spent.append(1_000 * (time.perf_counter() - started))
+    finally:
+        program.close(place)
+    return Answers(found, round(sorted(spent)[len(spent) // 2], 1))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repository", type=Path, required=True, help="a clone at the commit")
+    parser.add_argument("--only", nargs="+", help="names of programs")
+    parser.add_argument("--show", action="store_true", help="print what was found, and what not")
+    parser.add_argument("--name", default="code-rivals", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    options = parser.parse_args()
+    options.repository = options.repository.resolve()
+    return options
+
+
+if __name__ == "__main__":
+    main()

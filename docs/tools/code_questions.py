@@ -1,0 +1,38 @@
+"""The table of the questions to a real Laravel application, of code memory and of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from docs.tools.tables import as_table, origin
+
+RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+_KINDS: Final = ("multi-hop", "single-hop")
+_HALVES: Final = {"all": "all", "untouched": "untouched half"}
+
+
+def code_questions_table(result: Mapping[str, Any]) -> str:
+    """Recall by kind of question, on all of them and on those that nothing was chosen by."""
+    columns = [
+        "program",
+        *(f"{kind}, {name}" for kind in _KINDS for name in _HALVES.values()),
+    ]
+    rows = [_row(name, of) for name, of in result["variants"].items()]
+    others = json.loads((RESULTS / "code-rivals.json").read_text(encoding="utf-8"))
+    rows += [_row(_shown(name, of), of) for name, of in others["programs"].items()]
+    told = result["application"]
+    where = f"{told['repository'].partition('://')[2]} at {told['commit'][:12]}"
+    return f"{as_table(columns, rows)}\nRecall@{result['depth']} on {where}. {origin(result)}"
+
+
+def _shown(name: str, of: Mapping[str, Any]) -> str:
+    return f"{name} {of['version']}" if "version" in of else name
+
+
+def _row(name: str, of: Mapping[str, Any]) -> list[str]:
+    if "failed" in of:
+        return [name, "cannot be run", *[""] * (len(_KINDS) * len(_HALVES) - 1)]
+    return [name, *(f"{of[half][kind]:.2f}" for kind in _KINDS for half in _HALVES)]

@@ -1,0 +1,94 @@
+"""The questions about code: that they name nothing, and what a found passage is worth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from benchmarks.code_questions.questions import (
+    QUESTIONS,
+    Found,
+    Place,
+    Question,
+    halves,
+    place,
+    questions,
+)
+from rag_assets.retrieval.asked_names import asked_names
+
+WRITTEN = yaml.safe_load(QUESTIONS.read_text())["questions"]
+OTHERS = {"Last.fm", "FFmpeg"}
+"""Names of other products, which are no identifiers of the application."""
+
+
+def test_there_are_sixty_forty_of_them_multi_hop() -> None:
+    kinds = Counter(one["kind"] for one in WRITTEN)
+    assert kinds == {"multi-hop": 40, "single-hop": 20}
+    assert len({one["id"] for one in WRITTEN}) == len(WRITTEN)
+    assert all(len(one["answer"]) > 1 for one in WRITTEN if one["kind"] == "multi-hop")
+
+
+def test_half_of_each_kind_is_untouched() -> None:
+    tuned = halves((one["id"], one["kind"]) for one in WRITTEN)
+    assert Counter(one["kind"] for one in WRITTEN if one["id"] in tuned) == {
+        "multi-hop": 20,
+        "single-hop": 10,
+    }
+    assert tuned == halves((one["id"], one["kind"]) for one in reversed(WRITTEN))
+
+
+@pytest.mark.parametrize("one", WRITTEN, ids=lambda one: str(one["id"]))
+def test_no_question_names_anything(one: dict[str, str]) -> None:
+    names = {name for name in asked_names(one["question"]).names if not name.islower()}
+    assert names <= OTHERS
+    assert not set(one["question"]) & set("/\\$_`")
+
+
+ROUTES = "<?php\nRoute::post('bills/{bill}/pay', PayController::class);\n"
+CLASS = """<?php
+class Bills
+{
+    public function pay(): void
+    {
+        $this->sum();
+    }
+
+    /** Of lines. */
+    private function sum(): int
+    {
+        return 1;
+    }
+}
+"""
+
+
+def test_a_method_is_found_by_its_lines_and_a_route_by_its_own(tmp_path: Path) -> None:
+    (tmp_path / "Bills.php").write_text(CLASS)
+    (tmp_path / "web.php").write_text(ROUTES)
+    pay = place(tmp_path, "Bills.php::pay")
+    assert pay.lines == (4, 7)
+    assert pay.is_in(Found("Bills.php", 1, 5))
+    assert not pay.is_in(Found("Bills.php", 8, 13))
+    assert not pay.is_in(Found("Other.php", 4, 7))
+    assert pay.is_in(Found("Bills.php")), "a program that tells no lines is believed"
+    route = place(tmp_path, "web.php#bills/{bill}/pay")
+    assert route.is_in(Found("web.php", 2, 2))
+    assert route.is_in(Found("", symbol="route:POST /bills/{bill}/pay"))
+    assert not route.is_in(Found("", symbol="route:POST /bills"))
+
+
+def test_recall_is_the_share_of_places_among_the_first_ten() -> None:
+    answer = ((Place("a"), Place(symbol="table:a")), (Place("b"),))
+    one = Question("id", "multi-hop", "?", answer, tuned=True)
+    assert one.recall([Found("", symbol="table:a")]) == 0.5
+    assert one.recall([Found("a"), Found("b")]) == 1.0
+    assert one.recall([*[Found("c")] * 10, Found("a"), Found("b")]) == 0.0
+    assert one.missed([Found("a")]) == ["b:"]
+
+
+def test_the_questions_need_their_application(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        questions(tmp_path)
