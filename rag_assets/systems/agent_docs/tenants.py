@@ -87,7 +87,9 @@ def agents(written: Any, folder: Path, cache: Path | None) -> ListedTenants:
         try:
             declared = _declared(path, cache)
         except ConfigurationError as error:
-            found.problems.append(error)
+            # A variable is wrong for every file.
+            if error.advice not in {one.advice for one in found.problems}:
+                found.problems.append(error)
             found.complete = False
             continue
         for config, place in declared:

@@ -283,9 +283,7 @@ def test_the_tool_answers_byte_for_byte(place: Place) -> None:
     message = MessageContext(place.tenant, Caller())
     tools = [*DEFAULT_TOOLS, *installed_systems().load("tools").values()]
     server = build_server(Knowledge(retriever.search, reader), lambda _: message, tools)
-    light = build_light_server(
-        Refreshed(place.managers["sqlite"], place.agent, failed=pytest.fail)
-    )
+    light = build_light_server(Refreshed(place.managers["sqlite"], place.agent, failed=pytest.fail))
 
     wanted = {question: as_text(place.found("file", question)) for question in place.questions}
 
