@@ -73,7 +73,7 @@ def _environment(docstring: str | None) -> str:
 
 def _example() -> str:
     return """```yaml
-agents: [~/.config/swebash/agents.yaml]   # their agents with the strategy rag are tenants: agents.md
+agents: [~/.config/swebash/agents.yaml]   # agents with the strategy rag are tenants
 tenants:
   - id: handbook
     profile: documents
