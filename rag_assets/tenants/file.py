@@ -47,6 +47,7 @@ class TenantsFile:
         self.path = path
         self._kinds = kinds or installed_kinds()
         self._cache = cache
+        self._read_last: tuple[bytes, dict[str, Any]] | None = None
         self._parsed = None if cache is None else ParsedFile(cache / "tenants.json")
 
     def load(self) -> dict[str, dict[str, Any]]:
@@ -149,11 +150,14 @@ class TenantsFile:
 
     def _values(self) -> dict[str, Any]:
         """The file as plain values."""
-        if self._parsed is None:
-            values = _plain(self._parse(self._content()))
-        else:
-            values = self._parsed.get(self._content(), lambda content: _plain(self._parse(content)))
-        return self._checked(values)
+        content = self._content()
+        if self._read_last is None or self._read_last[0] != content:
+            if self._parsed is None:
+                values = _plain(self._parse(content))
+            else:
+                values = self._parsed.get(content, lambda content: _plain(self._parse(content)))
+            self._read_last = content, self._checked(values)
+        return self._read_last[1]
 
     def _read(self) -> dict[str, Any]:
         """The file as it is edited: with comments, order and quotes."""

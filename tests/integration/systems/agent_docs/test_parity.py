@@ -8,17 +8,21 @@ ends and scripts, names that are escaped in uris.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
+import httpx2
 import numpy as np
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from rag_assets.agents.configuration import Surroundings, load_configuration
 from rag_assets.agents.cutting import Chunking
@@ -44,6 +48,7 @@ from rag_assets.retrieval.model import Caller, Hit
 from rag_assets.systems.agent_docs.passages import AgentIndex, SearchedPassages
 from rag_assets.systems.registry import installed_systems
 from tests.installation import Installation
+from tests.security.service_process import started
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -308,3 +313,44 @@ def test_the_tool_answers_byte_for_byte(place: Place) -> None:
             await retriever.close()
 
     asyncio.run(compare())
+
+
+def test_commands_serve_the_same_over_a_pipe_and_over_http(place: Place, tmp_path: Path) -> None:
+    """By processes as their users start them: `rag-assets mcp`, `serve` and `agent mcp`."""
+    asked = place.questions[:12]
+    installation, tenant = place.installation, place.tenant
+    token = installation.command("tokens", "create", tenant, "--json").json["token"]
+    environment = {**os.environ, **installation.environment}
+    command = [sys.executable, "-m", "rag_assets.cli"]
+    pipe = StdioServerParameters(
+        command=command[0], args=[*command[1:], "mcp", tenant], env=environment
+    )
+    alone = StdioServerParameters(
+        command=command[0],
+        args=[*command[1:], "agent", "mcp", ID],
+        env={**environment, "HOME": str(place.root / "home")},
+        cwd=place.root,
+    )
+
+    async def answers(client: Client) -> list[str]:
+        found = [await client.call_tool("rag_search", {"query": question}) for question in asked]
+        return [str(one.content[0].text) for one in found]  # type: ignore[union-attr]
+
+    async def over(server: StdioServerParameters) -> list[str]:
+        async with Client(server, read_timeout_seconds=60) as client:
+            return await answers(client)
+
+    async def over_http(port: int) -> list[str]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            address = f"http://127.0.0.1:{port}/mcp"
+            async with Client(streamable_http_client(address, http_client=http)) as client:
+                [tool] = [t for t in (await client.list_tools()).tools if t.name == "rag_search"]
+                assert list(tool.input_schema["properties"]) == ["query"]
+                return await answers(client)
+
+    wanted = [as_text(place.found("sqlite", question)) for question in asked]
+    assert asyncio.run(over(pipe)) == wanted
+    assert asyncio.run(over(alone)) == wanted
+    with started(installation, tmp_path / "log") as (_, port):
+        assert asyncio.run(over_http(port)) == wanted
