@@ -60,7 +60,7 @@ TOP_K = 7
 QUESTIONS = 200
 PAGES = ("agents", "architecture", "drift", "generations", "retention", "searching", "security")
 AGENTS = f"""\
-rag: {{store: sqlite, chunk_size: 900, chunk_overlap: 120}}
+rag: {{store: sqlite, path: rag.db, chunk_size: 900, chunk_overlap: 120}}
 agents:
   - id: "{ID}"
     docs:
