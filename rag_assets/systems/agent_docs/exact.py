@@ -56,9 +56,7 @@ class Exact:
         self, progress: SearchProgress, ranking: Ranking, vector: npt.NDArray[np.float32]
     ) -> Ranking:
         depth = progress.search.depth
-        request = RankingRequest(
-            vector, candidate_count(depth), entry_filter_of(progress.search, progress.scopes)
-        )
+        request = RankingRequest(vector, candidate_count(depth), entry_filter_of(progress))
         ordered = await exact_candidates(
             self._searcher,
             progress.serving.index_name,
