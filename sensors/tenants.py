@@ -22,9 +22,9 @@ UNFINISHED = (
     minimum_interval_seconds=15,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
-        "Follows tenants.yaml: new tenants become partitions, changed ones take effect, missing "
-        "ones are disabled (never purged). Partitions of removed tenants go once no run of theirs "
-        "is under way."
+        "Follows tenants.yaml, and files of agents that it names: new tenants become partitions, "
+        "changed ones take effect, missing ones are disabled (never purged). Partitions of removed "
+        "tenants go once no run of theirs is under way."
     ),
 )
 def tenants_sensor(
@@ -32,13 +32,18 @@ def tenants_sensor(
 ) -> dg.SensorResult | dg.SkipReason:
     """Bring catalog and partitions up to date."""
     with clear_failures():
-        records = reconcile_tenants(postgres.catalog(), Settings.from_environment())
+        found = reconcile_tenants(postgres.catalog(), Settings.from_environment())
+    for problem in found.problems:
+        context.log.warning(problem.advice)
     present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
-    wanted = {record.id for record in records if record.state != "REMOVING"}
+    wanted = {record.id for record in found.records if record.state != "REMOVING"}
     busy = partitions_under_way(context.instance)
     new = sorted(wanted - present)
     gone = sorted(present - wanted - busy)
     if not new and not gone:
+        if found.problems:  # The others were reconciled all the same.
+            with clear_failures():
+                raise found.problems[0]
         return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:

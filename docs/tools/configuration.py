@@ -11,9 +11,10 @@ from pydantic import TypeAdapter
 from rag_assets.api import settings as service_settings
 from rag_assets.client import environment as client_settings
 from rag_assets.common import settings
-from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.sources.registry import SOURCE_KINDS
 from rag_assets.panel import settings as panel_settings
 from rag_assets.systems.registry import installed_systems
+from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
 
 _HEAD = """# Configuration
@@ -49,8 +50,18 @@ def configuration_page() -> str:
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):
         parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]
+    parts += _sources_of_systems()
     parts += ["\n## Chunkers\n", *_chunkers(), "\n## Profiles\n", *_profiles()]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _sources_of_systems() -> Iterator[str]:
+    """Sections of the kinds of sources that systems add."""
+    for name, kind in installed_kinds().sources.items():
+        if name not in SOURCE_KINDS:
+            schema = TypeAdapter(kind.config).json_schema()
+            yield f"\n### `sources` of {name}\n"
+            yield from _section(schema, {kind.config.__name__: schema, **schema.get("$defs", {})})
 
 
 def _environment(docstring: str | None) -> str:
@@ -62,6 +73,7 @@ def _environment(docstring: str | None) -> str:
 
 def _example() -> str:
     return """```yaml
+agents: [~/.config/swebash/agents.yaml]   # agents with the strategy rag are tenants
 tenants:
   - id: handbook
     profile: documents
@@ -182,7 +194,7 @@ def _cell(text: str) -> str:
 def _chunkers() -> Iterator[str]:
     yield "A limit is never exceeded; the overlap is at most half of it.\n"
     yield "| chunker | cuts | limit | from | to | overlap |\n|---|---|---:|---:|---:|---:|"
-    for name, kind in CHUNKERS.items():
+    for name, kind in installed_kinds().chunkers.items():
         limit = f"`max_{kind.unit}: {kind.limit}`"
         overlap = str(kind.overlap) if kind.overlaps else "none"
         row = (f"`{name}`", kind.purpose, limit, str(kind.smallest), str(kind.largest), overlap)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -65,6 +65,30 @@ def load_configuration(around: Surroundings) -> Configuration:
     """
     base = _base(around)
     layers = [(read_layer(path), own) for path, own in _files(around, base.value)]
+    return _configured(layers, around, base)
+
+
+def load_file(path: Path, around: Surroundings) -> Configuration:
+    """Read one file, and variables over it; no other file counts.
+
+    Args:
+        path: of the file.
+        around: variables, and the home folder; relative globs begin in the folder of the file, or
+            above its `.swebash` where it is a project's.
+
+    Raises:
+        ConfigurationError: the file or a variable is wrong.
+    """
+    own = path in {around.home / one for one in _USER}
+    is_projects = not own and path.parts[-2:] == _PROJECT.parts
+    folder = path.parent.parent if is_projects else path.parent
+    base = _base(replace(around, folder=folder))
+    return _configured([(read_layer(path), False)], around, base)
+
+
+def _configured(
+    layers: Sequence[tuple[Layer, bool]], around: Surroundings, base: Setting[Path]
+) -> Configuration:
     rag: dict[str, Setting[Any]] = {}
     agents: dict[str, Agent] = {}
     for layer, is_users in layers:

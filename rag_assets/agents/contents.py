@@ -13,18 +13,11 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS
-from rag_assets.ingest.parsing.text.decoding import UTF16_MARKS
+from rag_assets.ingest.parsing.text.decoding import UTF8_MARK, UTF16_MARKS
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 """Of a file that is read in this process."""
 
-_MARK: Final = b"\xef\xbb\xbf"
-_TEXTS: Final = frozenset(
-    {
-        *(media_types.MARKDOWN, media_types.MDX, media_types.PLAIN, media_types.RST),
-        *(media_types.ASCIIDOC, *media_types.SOURCE_CODE),
-    }
-)
 _NUL_WITHIN: Final = 8_192
 
 
@@ -61,7 +54,7 @@ def parsed_text(path: str, data: bytes) -> tuple[ParsedText, int]:
         DocumentRejected: it is empty, no UTF-8, or of another format.
     """
     kind = media_types.media_type_of(path) or media_types.PLAIN
-    if kind not in _TEXTS:
+    if kind not in media_types.SOURCE_TEXTS:
         raise DocumentUnsupported(
             "its format is not read here", hint="index it with Dagster, as a tenant"
         )
@@ -70,4 +63,4 @@ def parsed_text(path: str, data: bytes) -> tuple[ParsedText, int]:
     if b"\0" in data[:_NUL_WITHIN]:
         raise DocumentUnsupported("it is no text, but binary")
     parsed = PARSERS[kind].function()(data, kind, ParseOptions(), ParseLimits())
-    return parsed, len(_MARK) if data.startswith(_MARK) else 0
+    return parsed, len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0

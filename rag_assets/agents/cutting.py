@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from rag_assets.agents.contents import parsed_text
@@ -12,7 +11,8 @@ from rag_assets.indexing.passages import DocChunk
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
 from rag_assets.ingest.chunking.kinds import ChunkRequest
 from rag_assets.ingest.chunking.masked_spans import touching
-from rag_assets.ingest.chunking.passages import Passage, locate
+from rag_assets.ingest.chunking.own_places import with_own_places
+from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.chunking.sentence import SENTENCE
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parsers_version
@@ -92,20 +92,10 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
     parsed, before = parsed_text(path, data)
     masked = mask(parsed)
     request = ChunkRequest(masked, chunking.size, chunking.overlap, kind=masked.media_type)
-    cut = list(locate(masked, _with_own_places(SENTENCE.split(request))))
+    cut = list(locate(masked, with_own_places(SENTENCE.split(request))))
     kept = []
     for chunk, masks in zip(cut, touching(masked.masked, cut), strict=True):
         if not masks:
             at = DocChunk.at(agent_id, path, chunk.byte_start + before, chunk.text)
             kept.append(CutPassage(at, chunk.embedded(masked.title), chunk.text_sha256))
     return CutFile(tuple(kept), len(cut) - len(kept))
-
-
-def _with_own_places(passages: Sequence[Passage]) -> Iterator[Passage]:
-    """Passages that begin one after another, so that their places identify them."""
-    last = -1
-    for passage in passages:
-        start = passage.start if passage.start > last else max(passage.new_start, last + 1)
-        if start < passage.end:
-            yield replace(passage, start=start)
-            last = start

@@ -33,13 +33,15 @@ class FoundFile:
         place: where it is.
         path: below the base, or absolute where it is elsewhere; with slashes. Bytes that are no
             UTF-8 are escaped by backslashes.
-        size, mtime_ns: of the file.
+        size, mtime_ns, ctime_ns, inode: of the file.
     """
 
     place: str
     path: str
     size: int
     mtime_ns: int
+    ctime_ns: int = 0
+    inode: int = 0
 
     @property
     def file(self) -> Path:
@@ -54,10 +56,12 @@ class Matches:
     Attributes:
         files: each once, in the order of the patterns and sorted within each.
         empty: patterns that match no file.
+        unreadable: folders that are there and could not be listed.
     """
 
     files: tuple[FoundFile, ...]
     empty: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
 
 
 def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
@@ -77,16 +81,39 @@ def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Mat
     walk = _Walk()
     for pattern in patterns:
         root, parts = _rooted(pattern, base, home or Path.home())
-        within = base if root.is_relative_to(base) else root
-        matched = walk.files(str(root), tuple(parts), within)
+        matched = walk.files(str(root), tuple(parts), _within(root, base))
         for place in sorted(matched):
             if place not in found:
                 status = matched[place]
                 path = place.removeprefix(below).encode("utf-8", "backslashreplace").decode()
-                found[place] = FoundFile(place, path, status.st_size, status.st_mtime_ns)
+                facts = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+                found[place] = FoundFile(place, path, *facts)
         if not matched:
             empty.append(pattern)
-    return Matches(tuple(found.values()), tuple(empty))
+    return Matches(tuple(found.values()), tuple(empty), tuple(walk.unreadable))
+
+
+@dataclass(frozen=True, slots=True)
+class GlobRoot:
+    """Where a pattern begins.
+
+    Attributes:
+        folder: that all of its matches lie below.
+        within: the folder that no link leads out of.
+    """
+
+    folder: Path
+    within: Path
+
+
+def roots_of(patterns: Sequence[str], base: Path, home: Path | None = None) -> list[GlobRoot]:
+    """Where patterns begin; see expand."""
+    roots = [_rooted(pattern, base, home or Path.home())[0] for pattern in patterns]
+    return [GlobRoot(root, _within(root, base)) for root in roots]
+
+
+def _within(root: Path, base: Path) -> Path:
+    return base if root.is_relative_to(base) else root
 
 
 def _rooted(pattern: str, base: Path, home: Path) -> tuple[Path, list[str]]:
@@ -108,6 +135,7 @@ class _Walk:
     """Walks folders; counts what it visits, over all patterns of an agent."""
 
     def __init__(self) -> None:
+        self.unreadable: list[str] = []
         self._visited = 0
         self._listed: dict[str, list[os.DirEntry[str]]] = {}
 
@@ -185,15 +213,20 @@ class _Walk:
         if (known := self._listed.get(folder)) is not None:
             return known
         entries: list[os.DirEntry[str]] = []
-        with suppress(OSError), os.scandir(folder) as scanned:
-            for entry in scanned:
-                self._visited += 1
-                if self._visited > MAX_ENTRIES:
-                    raise ConfigurationError(
-                        f"the patterns of its sources visit over {MAX_ENTRIES:,} files",
-                        hint="begin them at a folder nearer to the documentation",
-                    )
-                entries.append(entry)
+        try:
+            with os.scandir(folder) as scanned:
+                for entry in scanned:
+                    self._visited += 1
+                    if self._visited > MAX_ENTRIES:
+                        raise ConfigurationError(
+                            f"the patterns of its sources visit over {MAX_ENTRIES:,} files",
+                            hint="begin them at a folder nearer to the documentation",
+                        )
+                    entries.append(entry)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError:
+            self.unreadable.append(folder)
         self._listed[folder] = entries
         return entries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from rag_assets.agents.cutting import Chunking
 from rag_assets.agents.manager import RagIndexManager
@@ -69,8 +69,8 @@ def open_embedder(configuration: Configuration) -> Embedder:
 
     given = configuration.rag.model.value
     if given is not None:
-        return OnnxEmbedder(given, pooling="cls" if _BGE in str(given) else None)
-    for folder in _cached(configuration.base.value):
+        return OnnxEmbedder(given, pooling=pooling_of(given))
+    for folder in cached_models(configuration.base.value):
         try:
             return OnnxEmbedder(folder, pooling="cls")
         except ConfigurationError:
@@ -78,7 +78,12 @@ def open_embedder(configuration: Configuration) -> Embedder:
     return OnnxEmbedder()
 
 
-def _cached(base: Path) -> Iterator[Path]:
+def pooling_of(folder: Path) -> Literal["cls"] | None:
+    """How a model's vectors are made, where its folder may not say it."""
+    return "cls" if _BGE in str(folder) else None
+
+
+def cached_models(base: Path) -> Iterator[Path]:
     """Folders of the description's model in a cache that another program filled."""
     for holder in sorted((base / _CACHE).glob(f"*{_BGE}*")):
         for weights in sorted(holder.rglob("*.onnx")):

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 
 import anyio
 from anyio.to_thread import run_sync
@@ -19,13 +19,18 @@ from rag_assets.agents.manager import RagIndexManager
 from rag_assets.agents.prompts import DESCRIPTION, SECONDS, TOOL
 from rag_assets.agents.results import as_text
 from rag_assets.agents.settings import Agent
-from rag_assets.common.errors import DamagedIndex, RagAssetsError
+from rag_assets.common.errors import DamagedIndex, InvalidRequest, RagAssetsError
 from rag_assets.mcp.messages import root_logger_unchanged, serve_stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MAX_QUERY: Final = 4_000
+
+Query: TypeAlias = Annotated[
+    str, Field(max_length=_MAX_QUERY, description="What to look for, in plain words.")
+]
+"""What the tool takes."""
 
 
 class Refreshed:
@@ -54,8 +59,7 @@ class Refreshed:
             RagAssetsError: the question is empty, or cannot be embedded; or there is no index, and
                 none could be built.
         """
-        if not query.strip():
-            raise RagAssetsError("the query is empty", hint="say what to look for")
+        require_query(query)
         self.refresh()
         try:
             return self._found(query)
@@ -112,6 +116,16 @@ class Refreshed:
             self._failed(f"the index of @{agent.id} was not written: {error.strerror}")
 
 
+def require_query(query: str) -> None:
+    """Refuse a question without a word.
+
+    Raises:
+        InvalidRequest: it is empty.
+    """
+    if not query.strip():
+        raise InvalidRequest("the query is empty", hint="say what to look for")
+
+
 class _Server(MCPServer[None]):
     """The SDK's server, with errors that repeat nothing of what was sent."""
 
@@ -141,11 +155,7 @@ def build_server(index: Refreshed | None, instructions: str | None = None) -> MC
     if index is None:
         return server
 
-    async def rag_search(
-        query: Annotated[
-            str, Field(max_length=_MAX_QUERY, description="What to look for, in plain words.")
-        ],
-    ) -> str:
+    async def rag_search(query: Query) -> str:
         try:
             with anyio.fail_after(SECONDS):
                 return await run_sync(index.answer, query, abandon_on_cancel=True)

@@ -120,10 +120,12 @@ async def exchange(
     """
     tenant_id = request.state.tenant = identity.tenant(tenant)
     caller = identity.caller
-    await backend.run(
-        tenant_id, identity.name, lambda: _require_asker(backend.catalog, tenant_id, caller)
+    profile = await backend.run(
+        tenant_id, identity.name, lambda: _profile_asked(backend.catalog, tenant_id, caller)
     )
-    request.state.message_context = MessageContext(tenant_id, caller, request.state.request_id)
+    request.state.message_context = MessageContext(
+        tenant_id, caller, request.state.request_id, profile
+    )
     message = await request.body()
     version = request.headers.get("mcp-protocol-version")
     if (rejected := rejection(message, version)) is not None:
@@ -135,7 +137,10 @@ async def exchange(
     return _Exchange(request.app.state.mcp_server, message)
 
 
-def _require_asker(catalog: Catalog, tenant_id: str, caller: Caller) -> None:
-    """Require that a caller may ask a tenant; of one that is gone, what it asks tells."""
+def _profile_asked(catalog: Catalog, tenant_id: str, caller: Caller) -> str:
+    """The profile of a tenant that a caller may ask; "" of one that is gone: what it asks tells."""
     with suppress(UnknownTenant):
-        require_asker(catalog.tenants.get(tenant_id).profile, caller)
+        profile = catalog.tenants.get(tenant_id).profile
+        require_asker(profile, caller)
+        return profile
+    return ""

@@ -16,7 +16,7 @@ _DIGITS = 6
 _UNIT_ERROR = 1e-5
 """By which the length of a float32 vector that was brought to length one may differ."""
 
-_MARGIN = 1e-4
+MARGIN = 1e-4
 """By which a first score in float32 may be wrong."""
 
 
@@ -61,7 +61,7 @@ def nearest(rows: Vectors, query: npt.ArrayLike, ids: Sequence[str], top_k: int)
     candidates = np.arange(len(rows))
     if len(rows) > top_k:
         least = np.partition(scores, len(rows) - top_k)[len(rows) - top_k]
-        candidates = np.flatnonzero(scores >= least - _MARGIN)
+        candidates = np.flatnonzero(scores >= least - MARGIN)
     exact = wanted.astype(np.float64)
     found = [
         Nearest(int(row), round(float(np.dot(rows[row].astype(np.float64), exact)), _DIGITS))

@@ -99,7 +99,21 @@ class IndexState:
         return cls(**{**record, "files": files})
 
 
-class PassageStore(Protocol):
+class PassageSearcher(Protocol):
+    """Searches the passages of agents."""
+
+    def search(
+        self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
+    ) -> list[SearchResult]:
+        """The passages nearest to a vector, best first, ties by id."""
+        ...
+
+    def has_index(self, agent_id: str) -> bool:
+        """Whether an agent has an index, be it an empty one."""
+        ...
+
+
+class PassageStore(PassageSearcher, Protocol):
     """Stores passages with their vectors, per agent, and searches them.
 
     Readers never wait for a writer. An index is replaced in one step: until then the former one
@@ -115,18 +129,8 @@ class PassageStore(Protocol):
         """
         ...
 
-    def search(
-        self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
-    ) -> list[SearchResult]:
-        """The passages nearest to a vector, best first, ties by id."""
-        ...
-
     def delete_agent(self, agent_id: str) -> None:
         """Delete an agent's index."""
-        ...
-
-    def has_index(self, agent_id: str) -> bool:
-        """Whether an agent has an index, be it an empty one."""
         ...
 
     def chunks(self, agent_id: str) -> list[DocChunk]:

@@ -22,7 +22,7 @@ _SECONDS = 30.0
 _MAX_DOCUMENTS = 1_000
 _T = TypeVar("_T")
 
-_DISABLED = "This knowledge is disabled for now: nothing of it is searched."
+DISABLED = "This knowledge is disabled for now: nothing of it is searched."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,13 @@ class MessageContext:
         tenant_id: the tenant.
         caller: only what these principals may read is found.
         request_id: the message's id in the log, if it has one.
+        profile: of the tenant, where it was read for this very message.
     """
 
     tenant_id: str
     caller: Caller
     request_id: str = ""
+    profile: str | None = None
 
 
 class Search(Protocol):
@@ -106,13 +108,19 @@ class Knowledge:
     run_blocking: BlockingRunner | None = None
     masker: Masker | None = None
 
-    async def passages(self, query: str, top_k: int | None, within: Sequence[str] = ()) -> str:
-        """The passages found, between markers; of a workspace, within pages."""
+    async def answer(
+        self, query: str, top_k: int | None = None, within: Sequence[str] = ()
+    ) -> SearchAnswer:
+        """What a search by the message's caller finds; of a workspace, within pages."""
         message = current_message()
         filters = {"within": tuple(within)} if within else None
         request = SearchRequest.of(query=query, top_k=top_k, filters=filters, caller=message.caller)
-        answer = await self.search(message.tenant_id, request)
-        return _DISABLED if answer.disabled else as_results(answer.hits)
+        return await self.search(message.tenant_id, request)
+
+    async def passages(self, query: str, top_k: int | None, within: Sequence[str] = ()) -> str:
+        """The passages found, between markers; of a workspace, within pages."""
+        answer = await self.answer(query, top_k, within)
+        return DISABLED if answer.disabled else as_results(answer.hits)
 
     async def documents(self) -> str:
         """The first documents that the caller may read, as JSON."""

@@ -36,22 +36,41 @@ _INSTRUCTIONS = (
 )
 
 
+class _ToolsOfProfile(MCPServer[None]):
+    """Tools for tenants of one profile; it serves nobody by itself.
+
+    Attributes:
+        names: of its tools.
+    """
+
+    def __init__(self) -> None:
+        with root_logger_unchanged():
+            super().__init__("rag-assets", subscriptions=False)
+        self.names: set[str] = set()
+
+
 class _Server(MCPServer[None]):
     """The SDK's server, with errors that repeat nothing of what was sent.
 
     Attributes:
         tools_by_name: the tools that there are.
+        of_profiles: by profile, tools that go before those of the same name for its tenants.
         profile_of: reads the profile of a tenant.
     """
 
     tools_by_name: Mapping[str, Tool] = MappingProxyType({})
+    of_profiles: Mapping[str, _ToolsOfProfile] = MappingProxyType({})
     profile_of: Callable[[str], Awaitable[str]] | None = None
 
     async def list_tools(self) -> list[MCPTool]:
         """The tools that are for the caller of the message."""
         found = [t for t in await super().list_tools() if self._is_for_caller(t.name)]
-        profile = await self._profile() if any(self._is_choosy(t.name) for t in found) else ""
-        return [t for t in found if self.tools_by_name[t.name].suits(profile)]
+        choosy = self.of_profiles or any(self._is_choosy(t.name) for t in found)
+        profile = await self._profile() if choosy else ""
+        own = self.of_profiles.get(profile)
+        before = {t.name: t for t in await own.list_tools()} if own is not None else {}
+        suitable = [t for t in found if self.tools_by_name[t.name].suits(profile)]
+        return [before.get(t.name, t) for t in suitable]
 
     def _is_for_caller(self, name: str) -> bool:
         tool = self.tools_by_name.get(name)
@@ -62,8 +81,17 @@ class _Server(MCPServer[None]):
 
     async def _profile(self) -> str:
         """The profile of the message's tenant; "" for one that is gone."""
-        tenant_id = current_message().tenant_id
-        return await self.profile_of(tenant_id) if self.profile_of is not None else ""
+        message = current_message()
+        if message.profile is not None:
+            return message.profile
+        return await self.profile_of(message.tenant_id) if self.profile_of is not None else ""
+
+    async def _for_tenant(self, name: str) -> _ToolsOfProfile | None:
+        """Who has a tool for the message's tenant that goes before the one for all."""
+        if not any(name in own.names for own in self.of_profiles.values()):
+            return None
+        own = self.of_profiles.get(await self._profile())
+        return own if own is not None and name in own.names else None
 
     async def _exists(self, name: str) -> bool:
         if not self._is_for_caller(name):
@@ -74,8 +102,10 @@ class _Server(MCPServer[None]):
         """Call a tool; errors name invalid arguments without repeating their values."""
         if not await self._exists(name):
             raise ToolError("there is no such tool; tools/list names those there are")
+        own = await self._for_tenant(name)
+        call = super().call_tool if own is None else own.call_tool
         try:
-            return await super().call_tool(name, arguments, context)
+            return await call(name, arguments, context)
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
@@ -111,22 +141,39 @@ def build_server(
         ConfigurationError: two tools have one name.
     """
     server = _empty_server(context_of)
-    server.tools_by_name = {tool.name: tool for tool in tools}
+    for_all = {tool.name: tool for tool in tools if not tool.profiles}
+    own = {
+        (profile, tool.name): tool
+        for tool in tools
+        for profile in tool.profiles
+        if tool.name in for_all
+    }
+    others = [tool for tool in tools if tool.name not in for_all]
+    server.tools_by_name = for_all | {tool.name: tool for tool in others}
     server.profile_of = knowledge.profile_of
-    if len(server.tools_by_name) < len(tools):
+    named = [(profile, tool.name) for tool in tools for profile in tool.profiles or {""}]
+    if len(set(named)) < len(named) or len({tool.name for tool in others}) < len(others):
         raise ConfigurationError(
             f"two tools of the MCP server have one name: {', '.join(t.name for t in tools)}",
             hint="rename one of them",
         )
-    for tool in tools:
-        function = _in_time(knowledge, tool.function(knowledge), ToolError)
-        hints = ToolAnnotations(readOnlyHint=True) if tool.read_only else None
-        server.tool(name=tool.name, description=tool.description, annotations=hints)(function)
+    for tool in server.tools_by_name.values():
+        _add_tool(server, knowledge, tool)
+    server.of_profiles = {profile: _ToolsOfProfile() for profile, _ in own}
+    for (profile, name), tool in own.items():
+        server.of_profiles[profile].names.add(name)
+        _add_tool(server.of_profiles[profile], knowledge, tool)
     for prompt in prompts:
         function = _in_time(knowledge, prompt.function(knowledge), _prompt_error)
         server.prompt(name=prompt.name, description=prompt.description)(function)
     _add_resources(server, knowledge)
     return server
+
+
+def _add_tool(server: MCPServer[None], knowledge: Knowledge, tool: Tool) -> None:
+    function = _in_time(knowledge, tool.function(knowledge), ToolError)
+    hints = ToolAnnotations(readOnlyHint=True) if tool.read_only else None
+    server.tool(name=tool.name, description=tool.description, annotations=hints)(function)
 
 
 def _empty_server(context_of: Callable[[Any], MessageContext]) -> _Server:

@@ -25,7 +25,8 @@ class Tool:
             pydantic.Field, are the tool's; `rag_assets.mcp.knowledge.current_message` has
             the tenant and the caller. It raises RagAssetsErrors.
         roles: of the callers that it is for; it does not exist for others. Empty: for all.
-        profiles: of the tenants that it is for, likewise.
+        profiles: of the tenants that it is for, likewise. For them it goes before one for all that
+            has the same name.
         read_only: whether it changes nothing.
     """
 
@@ -73,8 +74,3 @@ SEARCH = Tool(
 
 DEFAULT_TOOLS: tuple[Tool, ...] = (SEARCH,)
 """The tools that every server has."""
-
-
-def tool_names() -> tuple[str, ...]:
-    """The names of the tools that every server has."""
-    return tuple(tool.name for tool in DEFAULT_TOOLS)

@@ -1,42 +1,79 @@
-"""Reconciles the catalog's tenants with tenants.yaml."""
+"""Reconciles the catalog's tenants with tenants.yaml, and with the lists that it names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.generations import fill_in_recipes
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.tenants import Origin, TenantRecord
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.reconciliation import plan_tenants
+from rag_assets.tenants.reconciliation import (
+    FILE,
+    TenantChanges,
+    plan_tenants,
+    without_conflicts,
+)
 
 
-def reconcile_tenants(catalog: Catalog, settings: Settings) -> list[TenantRecord]:
-    """Bring the catalog's tenants in line with the file; returns all of them.
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """The tenants after a reconciliation.
+
+    Attributes:
+        records: of all tenants.
+        problems: what is wrong with lists that tenants.yaml names; tenants that one concerns are
+            as they were.
+    """
+
+    records: Sequence[TenantRecord]
+    problems: Sequence[RagAssetsError] = ()
+
+
+def reconcile_tenants(catalog: Catalog, settings: Settings) -> Reconciliation:
+    """Bring the catalog's tenants in line with the file, and with the lists that it names.
 
     Raises:
         ConfigurationError: the file, or a tenant in it, is not usable; nothing was changed.
     """
-    listed = TenantsFile(settings.tenants_file, cache=settings.local / "cache").load()
+    file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
+    listed, lists = file.load(), file.lists()
     known = {record.id: record for record in catalog.tenants.all()}
     _require_none_of_the_api(listed, known)
-    changes = plan_tenants(listed, known)
-    for config, _ in changes.put:
-        _require_reranker(config)
+    changes = {FILE: plan_tenants(listed, known, over=lists)}
+    problems: list[RagAssetsError] = []
+    for key, said in lists.items():
+        usable, wrong = without_conflicts(key, said, listed, known)
+        problems += wrong
+        kept = {*said.kept, *listed, *(() if said.complete else known)}
+        changes[key] = plan_tenants(usable, known, origin=key, kept=kept)
+    for plan in changes.values():
+        for config, _ in plan.put:
+            _require_reranker(config)
+    for origin, plan in changes.items():
+        _apply(catalog, known, plan, origin)
+    if any(plan.put or plan.disable for plan in changes.values()):
+        return Reconciliation(catalog.tenants.all(), problems)
+    return Reconciliation(list(known.values()), problems)
+
+
+def _apply(
+    catalog: Catalog, known: Mapping[str, TenantRecord], changes: TenantChanges, origin: str
+) -> None:
     for config, enabled in changes.put:
         former = known.get(str(config["id"]))
         if former is not None and former.configured != config:
             fill_in_recipes(catalog, former)
-        catalog.tenants.put(str(config["id"]), config, enabled=enabled, origin="file")
+        catalog.tenants.put(
+            str(config["id"]), config, enabled=enabled, origin=cast("Origin", origin)
+        )
     for tenant_id in changes.disable:
         catalog.tenants.set_state(tenant_id, "DISABLED")
-    if changes.put or changes.disable:
-        return catalog.tenants.all()
-    return list(known.values())
 
 
 def _require_none_of_the_api(

@@ -16,6 +16,7 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import IndexedVersion
 from rag_assets.storage.index.model import Entry, EntryDocument, indexed_key
 from rag_assets.storage.lake.model import ChunkSetHead
+from rag_assets.tenants.model import Tenant
 
 BLOCK = "block"
 """The source type of an entry that is one block of a long page."""
@@ -31,6 +32,7 @@ class Version:
         language: of its content; None where that is not sure.
         key: hash of all that its entries hold.
         kinds: what its definitions are; see KindTable.
+        passage_source: what the ids of its passages begin with; None: tenant and path.
         dropped_count: chunks dropped because they touch a credential.
     """
 
@@ -45,6 +47,7 @@ class Version:
     chunk_count: int
     dropped_count: int
     kinds: Mapping[str, str]
+    passage_source: str | None = None
 
     def indexed(self, config_key: str) -> IndexedVersion:
         """The version as the catalog records it."""
@@ -132,6 +135,7 @@ def _version(
 ) -> Version:
     document = item.document
     title = document.said_title or item.title or _file_name(document)
+    passage_source = _passage_source(ctx.tenant, document)
     key = indexed_key(
         head.digest,
         ctx.embedder.embedder_id,
@@ -147,6 +151,7 @@ def _version(
         kinds=kinds,
         source_id=document.source_id,
         page_uuid=document.page_uuid,
+        passage_source=passage_source,
     )
     return Version(
         document=document,
@@ -160,7 +165,14 @@ def _version(
         chunk_count=len(head.hashes),
         dropped_count=head.dropped,
         kinds=kinds,
+        passage_source=passage_source,
     )
+
+
+def _passage_source(tenant: Tenant, document: Document) -> str | None:
+    source = next((one for one in tenant.sources if one.name == document.source), None)
+    beginning = None if source is None else tenant.source_kind(source).passage_source
+    return None if beginning is None else beginning(source, path_of(document.uri))
 
 
 def _entry_document(version: Version) -> EntryDocument:
@@ -181,6 +193,7 @@ def _entry_document(version: Version) -> EntryDocument:
         metadata=document.metadata,
         source_id=document.source_id,
         page_uuid=document.page_uuid,
+        passage_source=version.passage_source,
     )
 
 

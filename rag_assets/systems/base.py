@@ -43,6 +43,8 @@ class Profile:
         records_runs: whether what runs of agents did is kept beside each source's files.
         tells_readers_alone: whether nothing is told of a document but to its readers: not by an
             event to its tenant's admins, not by a number to anybody else.
+        repeats_texts: whether a text that several documents hold is one hit for each of them;
+            otherwise it is one hit that names the others.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -60,6 +62,7 @@ class Profile:
     records_runs: bool = False
     follows_guidelines: bool = False
     tells_readers_alone: bool = False
+    repeats_texts: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:
         """The cosine below which a hit is left out; None for no threshold.
@@ -110,7 +113,11 @@ class System:
             catalog and return Starlette routes.
         panels: what the panel of its tenants shows, by path: `SystemPanel`.
         commands: Typer groups by the command's name, as in `rag-assets NAME`.
-        tools: MCP tools by name.
+        tools: MCP tools by name; one for tenants of some profiles goes before one for all that has
+            the same name.
+        tenant_lists: keys of tenants.yaml beside `tenants` that name where tenants are listed: a
+            `TenantList` (tenants/lists.py) by the key, which is also the origin of its tenants: the
+            catalog takes the origins that its constraint names.
         prompts: MCP prompts by name.
         retrieval_steps: steps of a search by name; profiles choose them.
 
@@ -136,6 +143,7 @@ class System:
     panels: Parts = field(default_factory=dict)
     commands: Parts = field(default_factory=dict)
     tools: Parts = field(default_factory=dict)
+    tenant_lists: Parts = field(default_factory=dict)
     prompts: Parts = field(default_factory=dict)
     retrieval_steps: Parts = field(default_factory=dict)
 
@@ -179,6 +187,7 @@ PART_KINDS: tuple[str, ...] = (
     "panels",
     "commands",
     "tools",
+    "tenant_lists",
     "prompts",
     "retrieval_steps",
 )

@@ -18,11 +18,13 @@ from rag_assets.common.errors import ConfigurationError, UnknownTenant
 from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
+from rag_assets.tenants.lists import ListedTenants
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.parsed_file import ParsedFile
 from rag_assets.tenants.profiles import profile_of
 from rag_assets.tenants.projects import require_beginning
 
+_KEYS = ("tenants", "projects")
 _HEADER = """\
 # Tenants, their sources and settings: docs/configuration.md explains every field.
 # A tenant that is taken out of this list is disabled; `rag-assets tenants remove` deletes it.
@@ -44,6 +46,8 @@ class TenantsFile:
     ) -> None:
         self.path = path
         self._kinds = kinds or installed_kinds()
+        self._cache = cache
+        self._read_last: tuple[bytes, dict[str, Any]] | None = None
         self._parsed = None if cache is None else ParsedFile(cache / "tenants.json")
 
     def load(self) -> dict[str, dict[str, Any]]:
@@ -87,6 +91,23 @@ class TenantsFile:
         """
         return self._absolute(_beginning(self._values()))
 
+    def lists(self) -> dict[str, ListedTenants]:
+        """What other lists of tenants say that the file names, by the key; see TenantList.
+
+        Keys that the file lacks are lists without a tenant.
+
+        Raises:
+            ConfigurationError: the file, or the value of a key, is not usable.
+        """
+        document = self._values()
+        parts = installed_systems().parts("tenant_lists")
+        return {
+            key: part.load()(document[key], self.path.parent, self._cache)
+            if document.get(key) is not None
+            else ListedTenants()
+            for key, part in parts.items()
+        }
+
     def add(self, config: Mapping[str, Any]) -> None:
         """Append a tenant.
 
@@ -129,11 +150,14 @@ class TenantsFile:
 
     def _values(self) -> dict[str, Any]:
         """The file as plain values."""
-        if self._parsed is None:
-            values = _plain(self._parse(self._content()))
-        else:
-            values = self._parsed.get(self._content(), lambda content: _plain(self._parse(content)))
-        return self._checked(values)
+        content = self._content()
+        if self._read_last is None or self._read_last[0] != content:
+            if self._parsed is None:
+                values = _plain(self._parse(content))
+            else:
+                values = self._parsed.get(content, lambda content: _plain(self._parse(content)))
+            self._read_last = content, self._checked(values)
+        return self._read_last[1]
 
     def _read(self) -> dict[str, Any]:
         """The file as it is edited: with comments, order and quotes."""
@@ -173,10 +197,11 @@ class TenantsFile:
                 f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
         # A misspelled list would read as an empty one, and disable every tenant.
-        if unknown := [str(key) for key in document if key not in {"tenants", "projects"}]:
+        others = ["projects", *installed_systems().parts("tenant_lists", reserved=_KEYS)]
+        if unknown := [str(key) for key in document if key not in {"tenants", *others}]:
             raise ConfigurationError(
                 f"{self.path}: there is no field {unknown[0]!r}",
-                hint="it has a list named tenants, and may have projects;"
+                hint=f"it has a list named tenants, and may have {' and '.join(others)};"
                 " see docs/configuration.md",
             )
         if not isinstance(document.get("projects") or {}, Mapping):

@@ -1,13 +1,19 @@
-"""Reconciliation of the catalog's tenants with tenants.yaml.
+"""Reconciliation of the catalog's tenants with what lists them: tenants.yaml, and what it names.
 
 A tenant that is no longer listed is disabled, and keeps its data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.tenants.lists import ListedTenants
+
+FILE = "file"
+"""The origin of tenants of tenants.yaml itself."""
 
 
 class _Record(Protocol):
@@ -29,7 +35,7 @@ class TenantChanges:
 
     Attributes:
         put: tenants to create or update, and whether they are enabled.
-        disable: ids that the file no longer lists.
+        disable: ids that are no longer listed.
     """
 
     put: tuple[tuple[Mapping[str, Any], bool], ...]
@@ -37,30 +43,78 @@ class TenantChanges:
 
 
 def plan_tenants(
-    listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, _Record]
+    listed: Mapping[str, Mapping[str, Any]],
+    known: Mapping[str, _Record],
+    *,
+    origin: str = FILE,
+    over: Collection[str] = (),
+    kept: Collection[str] = (),
 ) -> TenantChanges:
-    """Compare the file with the catalog; tenants of another origin are left alone.
+    """Compare a list with the catalog; tenants of another origin are left alone.
 
     What applications have set over the file's configuration stays out of it.
 
     Args:
-        listed: configuration by id, from tenants.yaml.
+        listed: configuration by id.
         known: the catalog's tenants by id.
+        origin: of the tenants that the list has.
+        over: other origins, whose tenants the list takes over by listing them.
+        kept: ids that are not disabled, whether they are listed or not.
     """
     put = []
     for tenant_id, config in listed.items():
         enabled = config.get("enabled", True) is not False
         record = known.get(tenant_id)
-        if record is not None and (record.state == "REMOVING" or record.origin != "file"):
+        if record is not None and (
+            record.state == "REMOVING" or record.origin not in {origin, *over}
+        ):
             continue
-        state = "ACTIVE" if enabled else "DISABLED"
-        if record is None or (record.configured, record.configured_state) != (config, state):
+        wanted = (config, "ACTIVE" if enabled else "DISABLED", origin)
+        if record is None or (record.configured, record.configured_state, record.origin) != wanted:
             put.append((config, enabled))
     disable = [
         tenant_id
         for tenant_id, record in known.items()
-        if record.origin == "file"
+        if record.origin == origin
         and record.configured_state == "ACTIVE"
         and tenant_id not in listed
+        and tenant_id not in kept
     ]
     return TenantChanges(tuple(put), tuple(disable))
+
+
+def without_conflicts(
+    key: str,
+    listed: ListedTenants,
+    of_file: Collection[str],
+    known: Mapping[str, _Record],
+) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
+    """The tenants of a list whose ids are not used otherwise, and what is wrong with the others.
+
+    A tenant of tenants.yaml goes before one of another list, and so does one that was made over
+    the API, or was in tenants.yaml: it may hold what no list can bring back.
+
+    Args:
+        key: of the list; the origin of its tenants.
+        listed: what it says.
+        of_file: ids of tenants.yaml.
+        known: the catalog's tenants by id.
+    """
+    usable: dict[str, Mapping[str, Any]] = {}
+    problems = list(listed.problems)
+    for id_, config in listed.configs.items():
+        record = known.get(id_)
+        if id_ in of_file:
+            other, hint = "tenants.yaml lists a tenant of that id", "take one of the two out"
+        elif record is not None and record.origin != key:
+            made = "was made over the API" if record.origin == "api" else "was in tenants.yaml"
+            other = f"a tenant of that id {made}"
+            hint = f"rename the one in {key}, or `rag-assets tenants remove {id_} --yes`"
+        else:
+            usable[id_] = config
+            continue
+        place = listed.places.get(id_, key)
+        problems.append(
+            ConfigurationError(f"{place}: {id_!r} does not become a tenant: {other}", hint=hint)
+        )
+    return usable, problems

@@ -38,9 +38,9 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
     except ConfigurationError:
         return TenantSources()
     kinds = [(tenant.source_kind(source), source) for source in tenant.sources]
-    folders = [kind.folder_of(source) for kind, source in kinds]
+    folders = [folder for kind, source in kinds for folder in kind.watched(source)]
     return TenantSources(
-        tuple(str(base / folder.expanduser()) for folder in folders if folder is not None),
+        tuple(str(base / folder.expanduser()) for folder in folders),
         all(kind.tells(source) for kind, source in kinds),
     )
 

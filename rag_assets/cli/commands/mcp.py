@@ -8,7 +8,7 @@ from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import serve_stdio
 from rag_assets.mcp.server import build_server
-from rag_assets.mcp.tools import DEFAULT_TOOLS, tool_names
+from rag_assets.mcp.tools import DEFAULT_TOOLS
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
@@ -29,7 +29,7 @@ def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     reader = DocumentReader(session.catalog, session.store, retriever.policy)
     systems = installed_systems()
-    tools = [*DEFAULT_TOOLS, *systems.load("tools", reserved=tool_names()).values()]
+    tools = [*DEFAULT_TOOLS, *systems.load("tools").values()]
     prompts = [*systems.load("prompts").values()]
     message = MessageContext(tenant_id, Caller(principals=tuple(principals), role=role))
 

@@ -160,7 +160,6 @@ def _app(
     from rag_assets.api.backend import Backend
     from rag_assets.api.shares import Share
     from rag_assets.billing.chat_models import ChatModels
-    from rag_assets.mcp.tools import tool_names
     from rag_assets.storage.blobs.store import open_blobs
     from rag_assets.systems.registry import installed_systems
 
@@ -186,7 +185,7 @@ def _app(
     return build_app(
         backend,
         routers=routers,
-        tools=[*systems.load("tools", reserved=tool_names()).values()],
+        tools=[*systems.load("tools").values()],
         prompts=[*systems.load("prompts").values()],
         pages=pages,
     )

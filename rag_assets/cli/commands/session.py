@@ -66,13 +66,15 @@ class Session:
     @cached_property
     def catalog(self) -> Catalog:
         """The catalog, reconciled with tenants.yaml."""
+        from rag_assets.cli.commands.output import warn
         from rag_assets.pipeline.tenancy import reconcile_tenants
         from rag_assets.storage.catalog.catalog import Catalog
 
         self.stack.keep_private()
         catalog = Catalog.open(self.endpoints.database_url)
         self._opened.callback(catalog.close)
-        reconcile_tenants(catalog, self.settings)
+        for problem in reconcile_tenants(catalog, self.settings).problems:
+            warn(problem.advice)
         return catalog
 
     @cached_property

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
@@ -18,10 +18,13 @@ from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
 from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.ingest.sources.uploads import UPLOADS
+from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_sources
+
+_MADE_BY: Final = {"file": "tenants.yaml", "api": "API", "agents": "agents.yaml"}
 
 
 @with_session
@@ -42,7 +45,8 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 "organization": record.organization,
                 "project": record.project,
                 "sources": [
-                    str(s.get("root", s.get("name"))) for s in configured_sources(record.config)
+                    str(s.get("root", s.get("base", s.get("name"))))
+                    for s in configured_sources(record.config)
                 ],
                 "documents": sum(n for status, n in counts.items() if status != "DELETED"),
                 "failed": counts.get("FAILED", 0),
@@ -60,7 +64,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 r["id"],
                 r["state"],
                 r["profile"],
-                "tenants.yaml" if r["origin"] == "file" else "API",
+                _MADE_BY[r["origin"]],
                 r["documents"],
                 r["failed"],
                 _checked(r["checked_at"], r["failed_checks"]),
@@ -128,6 +132,19 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
         )
 
 
+def _require_undeclared(session: Session, record: TenantRecord) -> None:
+    """Refuse to remove a tenant that a list declares: it would come back."""
+    file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
+    said = file.lists().get(record.origin)
+    if said is None or (said.complete and record.id not in said.places):
+        return
+    place = said.places.get(record.id, record.origin)
+    raise ConfigurationError(
+        f"tenant {record.id!r} would come back: it is declared at {place}",
+        hint="take it out there first",
+    )
+
+
 @with_session
 def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bool) -> None:
     """Enable or disable a tenant; its next sync after enabling reads everything again."""
@@ -136,6 +153,11 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
         raise ConfigurationError(
             f"tenant {tenant_id!r} is being removed",
             hint=f"finish the removal with `rag-assets tenants remove {tenant_id} --yes`",
+        )
+    if record.origin == "agents":
+        raise ConfigurationError(
+            f"tenant {tenant_id!r} is enabled while a file of agents declares it",
+            hint="take the agent out of that file, or put it in again",
         )
     if record.origin == "file":
         TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
@@ -158,6 +180,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     from rag_assets.storage.catalog.lock import Holder
 
     record = session.catalog.tenants.get(tenant_id)
+    _require_undeclared(session, record)
     if not confirmed:
         raise ConfigurationError(
             f"removing tenant {tenant_id!r} deletes everything that was indexed for it",

@@ -73,6 +73,7 @@ class ChunkerKind:
         read: cuts in place of `split` and tells what the text states. It runs a parser that a
             hostile text may stop, and so in worker processes only; `split` is what remains for
             texts that stopped it.
+        most: the largest allowed limit, where it is not what models over the network take.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -87,6 +88,7 @@ class ChunkerKind:
     minimum: int = 0
     read: Callable[[ChunkRequest], CutText] | None = None
     version: int = 1
+    most: int | None = None
 
     def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
         """Cut a document.
@@ -107,7 +109,9 @@ class ChunkerKind:
 
     @property
     def largest(self) -> int:
-        """The largest allowed limit: every chunk stays within MAX_TOKENS."""
+        """The largest allowed limit: every chunk stays within MAX_TOKENS, unless it says more."""
+        if self.most is not None:
+            return self.most
         return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _TOKENS_A_CHARACTER
 
     @property

@@ -39,7 +39,8 @@ class Chunk:
         ordinal: position among the document's chunks, from 0, without gaps.
         text: exactly ParsedText.text[start:end].
         start, end: character offsets into ParsedText.text, half open; includes the overlap.
-        byte_start: the UTF-8 byte offset that belongs to start.
+        byte_start: the UTF-8 byte offset that belongs to start; where the text is the source, of
+            its file, a byte order mark counted.
         heading_path: headings above the passage, outermost first.
         token_count: cl100k_base tokens in text.
         text_sha256: hash of the text that is embedded (see embedding_text).

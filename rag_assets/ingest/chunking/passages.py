@@ -61,7 +61,7 @@ def locate(
             text=text,
             start=passage.start,
             end=passage.end,
-            byte_start=starts.byte,
+            byte_start=parsed.mark_bytes + starts.byte,
             heading_path=passage.heading_path,
             token_count=passage.token_count,
             text_sha256=text_hash(

@@ -79,6 +79,9 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
 }
 SOURCE_CODE = frozenset(f"text/x-{language}" for language in _LANGUAGES)
 
+SOURCE_TEXTS = frozenset({MARKDOWN, MDX, PLAIN, RST, ASCIIDOC, *SOURCE_CODE})
+"""Formats whose parsed text is the decoded file itself."""
+
 SUFFIXES: Mapping[str, str] = MappingProxyType(
     {
         ".adoc": ASCIIDOC,

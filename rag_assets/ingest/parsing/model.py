@@ -62,6 +62,7 @@ class ParsedText:
         notes: which parts were not read, and why; they quote nothing of the document.
         has_lines: whether the lines of `text` are the lines of the document.
         masked: the spans that were masked, in order.
+        mark_bytes: bytes of a byte order mark before the text, where the text is the source.
     """
 
     text: str
@@ -73,3 +74,4 @@ class ParsedText:
     has_lines: bool = True
     media_type: str = ""
     notes: tuple[str, ...] = ()
+    mark_bytes: int = 0

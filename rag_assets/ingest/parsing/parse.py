@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from rag_assets.ingest.parsing.detection.detect import detect
 from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.media_types import SOURCE_TEXTS
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parser_for
+from rag_assets.ingest.parsing.text.decoding import UTF8_MARK
 
 
 def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> None:
@@ -55,4 +57,5 @@ def parse(
     limits = limits or ParseLimits()
     parsed = function(data, kind, options, limits)
     limits.check_blocks(len(parsed.blocks))
-    return replace(parsed, media_type=kind)
+    marked = kind in SOURCE_TEXTS and data.startswith(UTF8_MARK)
+    return replace(parsed, media_type=kind, mark_bytes=len(UTF8_MARK) if marked else 0)

@@ -26,7 +26,7 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
         [b.kind, b.start, b.end, paths.setdefault(b.heading_path, len(paths)), *_facts(b)]
         for b in parsed.blocks
     ]
-    return {
+    record = {
         "text": parsed.text,
         "title": parsed.title,
         "pages": parsed.pages,
@@ -38,6 +38,8 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
         "media_type": parsed.media_type,
         "notes": list(parsed.notes),
     }
+    # Only where there is one: the digests of other texts must not change.
+    return record | ({"mark_bytes": parsed.mark_bytes} if parsed.mark_bytes else {})
 
 
 def from_record(record: Mapping[str, Any]) -> ParsedText:
@@ -56,6 +58,7 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
         has_lines=record["has_lines"],
         media_type=record["media_type"],
         notes=tuple(record["notes"]),
+        mark_bytes=record.get("mark_bytes", 0),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
@@ -70,6 +70,10 @@ class SourceKind(Generic[_Config]):
         folder: the field that names a folder which must exist and is watched; None: no field.
         in_folder: whether all that changes a source happens in its folder, outside `.git`; by
             default it does.
+        folders: the folders that a source reads and that are watched, where that is not one that a
+            field names; none where not all that changes it happens in folders to be watched.
+        passage_source: what the ids of a document's passages begin with, by its path; by default
+            the tenant and the printable path.
     """
 
     name: str
@@ -82,6 +86,8 @@ class SourceKind(Generic[_Config]):
     path_fields: tuple[str, ...] = ()
     folder: str | None = None
     in_folder: Callable[[_Config], bool] | None = None
+    folders: Callable[[_Config], Sequence[Path]] | None = None
+    passage_source: Callable[[_Config, str], str] | None = None
 
     @property
     def of_records(self) -> bool:
@@ -92,8 +98,17 @@ class SourceKind(Generic[_Config]):
         """The folder that a source reads; None where it reads none."""
         return Path(getattr(config, self.folder)) if self.folder else None
 
+    def watched(self, config: _Config) -> tuple[Path, ...]:
+        """The folders in which changes of a source are looked for."""
+        if self.folders is not None:
+            return tuple(self.folders(config))
+        folder = self.folder_of(config)
+        return () if folder is None else (folder,)
+
     def tells(self, config: _Config) -> bool:
-        """Whether changes of a source are all told of, by its folder or by the catalog."""
+        """Whether changes of a source are all told of, by its folders or by the catalog."""
         if self.of_records or self.uploaded:
             return True
+        if self.folders is not None:
+            return bool(self.folders(config))
         return self.folder is not None and (self.in_folder is None or self.in_folder(config))

@@ -9,6 +9,7 @@ from rag_assets.retrieval.duplicates import Distinct, collapse
 from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.tenants.profiles import profile_of
 
 
 class Fuse:
@@ -24,7 +25,9 @@ class Fuse:
             [[c.id for c in ranking.candidates] for ranking in verified.rankings],
             [ranking.weight for ranking in verified.rankings],
         )
-        order = collapse([by_id[id_] for id_ in fused])
+        found = [by_id[id_] for id_ in fused]
+        repeats = profile_of(progress.search.tenant.profile).repeats_texts
+        order = [Distinct(one) for one in found] if repeats else collapse(found)
         if _lacks_candidates(progress, order):
             return replace(progress, whole=True, repeat=True)
         return replace(

@@ -147,7 +147,7 @@ def _require_changeable(record: TenantRecord) -> None:
         raise TenantBusy(
             "this project is being removed", hint="try again when its removal is finished"
         )
-    if record.origin == "file":
+    if record.origin != "api":
         raise configured_by_operator(record.id)
 
 

@@ -55,7 +55,7 @@ tenants = Table(
     now_column("created_at"),
     now_column("updated_at"),
     CheckConstraint("state IN ('ACTIVE', 'DISABLED', 'REMOVING')", name="state"),
-    CheckConstraint("origin IN ('file', 'api')", name="origin"),
+    CheckConstraint("origin IN ('file', 'api', 'agents')", name="origin"),
     Index(
         "uq_tenants_organization_project_profile",
         "organization",

@@ -23,7 +23,8 @@ from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of
 from rag_assets.workspace.settings import NO_SETTINGS, WorkspaceSettings
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
-Origin = Literal["file", "api"]
+Origin = Literal["file", "api", "agents"]
+"""What lists a tenant: tenants.yaml, an application, or files that `agents` there names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from rag_assets.storage.index.model import (
     IndexRef,
     MovedPages,
     Owner,
+    PassageVector,
     Presence,
     RankingRequest,
     StoredEntry,
@@ -143,6 +144,11 @@ class SearcherBeside:
         moved: MovedPages = NONE_MOVED,
     ) -> dict[str, StoredEntry]:
         return await self._first.entries(index_name, owner, ids, scopes, vector, moved=moved)
+
+    async def vectors(
+        self, index_name: str, owner: Owner, ids: Sequence[str]
+    ) -> dict[str, PassageVector]:
+        return await self._first.vectors(index_name, owner, ids)
 
     async def presence(self, index: IndexRef) -> Presence:
         return await self._first.presence(index)

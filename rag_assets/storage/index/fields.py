@@ -33,6 +33,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
     """
     owner, document, chunk = entry.owner, entry.document, entry.chunk
     headings = [part for part in (document.title, *chunk.heading_path) if part]
+    passage_source = document.passage_source or f"{owner.tenant}:{document.path}"
     terms = lexical_terms("\n".join([*headings, chunk.text]))
     fields: dict[str, Any] = {
         "tenant": owner.tenant,
@@ -41,7 +42,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "document_id": document.document_id,
         "index_key": document.indexed_key,
         "ordinal": chunk.ordinal,
-        "chunk_id": f"{owner.tenant}:{document.path}:{chunk.byte_start}",
+        "chunk_id": f"{passage_source}:{chunk.byte_start}",
         "source": document.source,
         "source_type": entry.source_type,
         "uri": document.uri,

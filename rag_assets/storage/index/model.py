@@ -87,6 +87,7 @@ class EntryDocument:
         indexed_key: hash of everything in its entries.
         media_type: the format of its content.
         path: the document's printable path within its source, for the chunk id.
+        passage_source: what the chunk id begins with in place of tenant and path; None: these.
         language: an ISO 639-1 code or a programming language; None if uncertain.
         modified_at: when its present content was written, in milliseconds.
         source_id: its id in the application that pushed it; None for all else.
@@ -108,6 +109,7 @@ class EntryDocument:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source_id: str | None = None
     page_uuid: str | None = None
+    passage_source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +310,18 @@ class EntryVector:
 
 
 @dataclass(frozen=True, slots=True)
+class PassageVector:
+    """The vector of an entry, bit for bit as it was written, and the id of its passage.
+
+    Attributes:
+        chunk_id: see Hit.chunk_id.
+    """
+
+    chunk_id: str
+    vector: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
 class VersionCount:
     """How many entries of one version of a document a generation has.
 
@@ -420,12 +434,14 @@ def indexed_key(
     kinds: Mapping[str, str] | None = None,
     source_id: str | None = None,
     page_uuid: str | None = None,
+    passage_source: str | None = None,
 ) -> str:
     """Hash of everything in the entries of a version."""
     # Only where there are any: the keys of other documents must not change.
     anew = [reindex_requests] if reindex_requests else []
     typed = [dict(kinds)] if kinds else []
     placed = [["of", source_id, page_uuid]] if source_id or page_uuid else []
+    named = [] if passage_source is None else [{"passage_source": passage_source}]
     return key_of(
         "index",
         chunk_set_digest,
@@ -442,4 +458,5 @@ def indexed_key(
         *anew,
         *typed,
         *placed,
+        *named,
     )

@@ -22,6 +22,7 @@ from rag_assets.storage.index.model import (
     IndexSpec,
     MovedPages,
     Owner,
+    PassageVector,
     Placement,
     Presence,
     RankingRequest,
@@ -206,6 +207,16 @@ class EntrySearcher(Protocol):
             scopes: that may be read.
             vector: to compute cosines with; None computes none.
             moved: pages for which the scopes of entries do not count.
+
+        Raises:
+            IndexInconsistent: see rankings().
+        """
+        ...
+
+    async def vectors(
+        self, index_name: str, owner: Owner, ids: Sequence[str]
+    ) -> dict[str, PassageVector]:
+        """The vectors of those of these entries that exist and have one, by id.
 
         Raises:
             IndexInconsistent: see rankings().

@@ -191,6 +191,7 @@ def _parsed_record(row: ParsedRow) -> dict[str, Any]:
         "notes": list(parsed.notes),
         "created_at": row.created_at,
         "block_ids": _block_ids(parsed),
+        "mark_bytes": parsed.mark_bytes or None,
     }
 
 
@@ -216,6 +217,7 @@ def _parsed_row(record: dict[str, Any]) -> ParsedRow:
             has_lines=record["has_lines"],
             media_type=record["media_type"],
             notes=tuple(record["notes"]),
+            mark_bytes=record["mark_bytes"] or 0,
         ),
         created_at=record["created_at"],
     )

@@ -35,6 +35,9 @@ BLOCK: Final = pl.Struct(
 MASKED: Final = pl.Struct({"start": _INTEGER, "end": _INTEGER, "rule": _TEXT})
 OF_PAGES: Final = pl.Schema({"block_ids": pl.List(_TEXT)})
 """Ids of blocks, in their order, of texts whose blocks have some; null in all others."""
+OF_MARKS: Final = pl.Schema({"mark_bytes": _INTEGER})
+"""Columns that parsed texts of earlier versions lack, where they are read as null."""
+
 PARSED_TEXT: Final = pl.Schema(
     {
         "key": _TEXT,
@@ -50,6 +53,7 @@ PARSED_TEXT: Final = pl.Schema(
         "notes": pl.List(_TEXT),
         "created_at": _TIMESTAMP,
         **OF_PAGES,
+        **OF_MARKS,
     }
 )
 
@@ -134,7 +138,9 @@ class TableKind:
         return key_of("lake_schema", first)[:12]
 
 
-PARSED_TEXT_TABLE: Final = TableKind("key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset(OF_PAGES))
+PARSED_TEXT_TABLE: Final = TableKind(
+    "key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset({*OF_PAGES, *OF_MARKS})
+)
 CHUNKS_TABLE: Final = TableKind(
     "key", CHUNKS, 32, 16 << 20, "ZSTD", frozenset({*OF_CODE, *WITH_BLOCKS})
 )

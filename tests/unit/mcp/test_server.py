@@ -89,3 +89,49 @@ def test_without_it_there_is_no_such_tool() -> None:
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="two tools"):
         answered(lambda c: c.list_tools(), TIDE, TIDE)
+
+
+def _own(_: Knowledge) -> ToolFunction:
+    async def rag_search(query: Annotated[str, Field(max_length=5, description="What.")]) -> str:
+        if query == "fail":
+            raise InvalidRequest("no such thing", hint="ask otherwise")
+        return f"{query} of ports"
+
+    return rag_search
+
+
+OWN = Tool("rag_search", "Search ports.", _own, profiles=frozenset({"port"}), read_only=True)
+
+
+@pytest.mark.parametrize("profile", ["port", "harbour"])
+def test_a_tool_of_a_profile_goes_before_the_one_for_all(profile: str) -> None:
+    context = MessageContext("port", Caller(), profile=profile)
+    knowledge = Knowledge(_search, cast("DocumentReader", None))
+    server = build_server(knowledge, lambda _: context, [*DEFAULT_TOOLS, OWN, TIDE])
+
+    async def run() -> None:
+        async with Client(server) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert set(tools) == {"rag_search", "tide"}
+            takes = set(tools["rag_search"].input_schema["properties"])
+            found = await client.call_tool("rag_search", {"query": "tides"})
+            wrong = await client.call_tool("rag_search", {"query": "secret tides"})
+            failed = await client.call_tool("rag_search", {"query": "fail"})
+            said = [one.content[0].text for one in (found, wrong, failed)]  # type: ignore[union-attr]
+            if profile == "port":
+                assert takes == {"query"}
+                assert said[0] == "tides of ports"
+                assert said[1] == "rag_search: query: it is too long: 5 characters at most"
+                assert said[2].endswith("no such thing; ask otherwise")
+                assert wrong.is_error
+                assert failed.is_error
+            else:
+                assert {"query", "top_k"} <= takes
+                assert set(said) == {"No relevant documentation found for your query."}
+
+    asyncio.run(run())
+
+
+def test_two_tools_for_one_profile_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="one name"):
+        answered(lambda c: c.list_tools(), OWN, OWN)

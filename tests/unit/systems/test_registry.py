@@ -32,7 +32,8 @@ def install(packages: Path, name: str, module: str, *, distribution_name: str = 
 def test_our_own_systems_are_installed_like_any_other() -> None:
     own = {found.name: found.distribution.partition(" ")[0] for found in installed_systems()}
     assert own == dict.fromkeys(
-        ("code-memory", "documents", "experience", "team-guidelines", "workspace"), "rag-assets"
+        ("agent-docs", "code-memory", "documents", "experience", "team-guidelines", "workspace"),
+        "rag-assets",
     )
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from rag_assets.tenants.reconciliation import plan_tenants
+from rag_assets.tenants.lists import ListedTenants
+from rag_assets.tenants.reconciliation import plan_tenants, without_conflicts
 
 
 @dataclass
@@ -77,3 +78,28 @@ def test_tenants_missing_from_the_file_are_disabled_and_no_more() -> None:
 def test_a_tenant_under_removal_is_left_alone() -> None:
     changes = plan_tenants({"a": CONFIG}, known(Record("a", "REMOVING")))
     assert (changes.put, changes.disable) == ((), ())
+
+
+def test_a_list_changes_its_own_tenants_alone() -> None:
+    records = known(
+        Record("a", origin="file"), Record("b", origin="agents"), Record("c", origin="agents")
+    )
+    changes = plan_tenants({"a": CONFIG}, records, origin="agents", kept={"c"})
+    assert (changes.put, changes.disable) == ((), ("b",))
+    changes = plan_tenants({"b": {"id": "b"}}, records, over={"agents"})
+    assert (changes.put, changes.disable) == ((({"id": "b"}, True),), ("a",))
+
+
+def test_other_tenants_go_before_those_of_a_list() -> None:
+    records = known(
+        Record("a", origin="agents"), Record("b", origin="api"), Record("c", "DISABLED")
+    )
+    configs = {id_: {"id": id_} for id_ in "abcde"}
+    listed = ListedTenants(configs, {"b": "agents.yaml:3"})
+    usable, problems = without_conflicts("agents", listed, {"e"}, records)
+    assert set(usable) == {"a", "d"}
+    said = [problem.advice for problem in problems]
+    assert said[0].startswith("agents.yaml:3: 'b' does not become a tenant: a tenant of that id")
+    assert "was made over the API" in said[0]
+    assert "was in tenants.yaml" in said[1]
+    assert "tenants.yaml lists a tenant of that id" in said[2]

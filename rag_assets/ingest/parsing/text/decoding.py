@@ -5,7 +5,7 @@ from __future__ import annotations
 from rag_assets.common.errors import DocumentEmpty, DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
 
-_UTF8_MARK = b"\xef\xbb\xbf"
+UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -30,7 +30,7 @@ def _utf8(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # error.start does not count the mark that utf-8-sig took off.
-        at = error.start + (len(_UTF8_MARK) if data.startswith(_UTF8_MARK) else 0)
+        at = error.start + (len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0)
         raise DocumentRejected(
             f"it is not UTF-8 text: invalid byte at offset {at:,}", hint="save it as UTF-8"
         ) from None

@@ -15,6 +15,7 @@ from rag_assets.storage.index.model import (
     Entry,
     EntryVector,
     Owner,
+    PassageVector,
     RankingRequest,
     ScannedEntry,
     StoredEntry,
@@ -47,6 +48,12 @@ def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
     numbers = stored.pop("vector", None)
     vector = None if numbers is None else np.asarray(numbers, dtype=np.float32)
     return fields.entry_vector(owner, hit["_id"], stored, vector)
+
+
+def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
+    """The vector of a hit that has one; see queries.VECTOR_OPTIONS."""
+    found = hit["_source"]
+    return PassageVector(found["chunk_id"], np.asarray(found["vector"], dtype=np.float32))
 
 
 def candidate(

@@ -34,6 +34,12 @@ ENTRY_OPTIONS: Mapping[str, Any] = {
 SCORE_OPTIONS: Mapping[str, Any] = {"_source": False, "track_total_hits": False}
 """Options of a search that returns scores only."""
 
+VECTOR_OPTIONS: Mapping[str, Any] = {
+    "_source": {"includes": ["chunk_id", "vector"], "exclude_vectors": False},
+    "track_total_hits": False,
+}
+"""Options of a search that returns vectors, and the ids of passages."""
+
 _CANDIDATE_FIELDS = ("document_id", "index_key", "ordinal", "uri", "text_key", "within")
 
 SYMBOL_FIELD = f"metadata.{SYMBOL}"

@@ -20,6 +20,7 @@ from rag_assets.storage.index.model import (
     IndexRef,
     MovedPages,
     Owner,
+    PassageVector,
     Presence,
     RankingRequest,
     StoredEntry,
@@ -99,6 +100,16 @@ class ElasticsearchSearcher:
             hit["_id"]: hits.stored(owner, hit, None if vector is None else hits.cosine(hit))
             for hit in found
         }
+
+    async def vectors(
+        self, index_name: str, owner: Owner, ids: Sequence[str]
+    ) -> dict[str, PassageVector]:
+        if not ids:
+            return {}
+        query = queries.entries(owner, [queries.id_clause(ids)])
+        body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
+        [found] = await self._search(index_name, owner, [body])
+        return {hit["_id"]: hits.passage_vector(hit) for hit in found if "vector" in hit["_source"]}
 
     async def presence(self, index: IndexRef) -> Presence:
         with translated_errors():

@@ -16,6 +16,7 @@ from rag_assets.storage.index.model import (
     IndexRef,
     MovedPages,
     Owner,
+    PassageVector,
     Presence,
     RankingRequest,
     StoredEntry,
@@ -57,6 +58,16 @@ class MemorySearcher:
             )
             for row in self._rows(index_name, owner)
             if row.id in wanted and is_readable(row.fields, scopes, moved)
+        }
+
+    async def vectors(
+        self, index_name: str, owner: Owner, ids: Sequence[str]
+    ) -> dict[str, PassageVector]:
+        wanted = set(ids)
+        return {
+            row.id: PassageVector(row.fields["chunk_id"], row.vector)
+            for row in self._rows(index_name, owner)
+            if row.id in wanted and row.vector.any()
         }
 
     async def presence(self, index: IndexRef) -> Presence:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from rag_assets.storage.index.model import (
@@ -251,3 +252,23 @@ def test_an_entry_with_the_digest_of_another_key_is_not_intact(
     stranger = replace(owner, digest_key=b"x" * 32)
     read = opened.ask(lambda s: s.entries(opened.name, stranger, [written.id], ["public"]))
     assert not read[written.id].intact
+
+
+def test_vectors_are_read_bit_for_bit_with_the_ids_of_their_passages(
+    opened: Opened, owner: Owner
+) -> None:
+    chance = np.random.default_rng(3)
+    wanted = {}
+    for number in range(20):
+        made = entry(owner, f"v{number}", vector=unit(*chance.normal(size=4)))
+        passage = f"guide:docs/{number} ü.md" if number % 2 else None
+        document = replace(made.document, passage_source=passage)
+        made = replace(made, document=document)
+        opened.write(made)
+        wanted[made.id] = (f"{passage or f'{owner.tenant}:v{number}.md'}:0", made.vector.tobytes())
+    stranger = entry(owner_of(f"{owner.tenant}x"), "v0")
+    opened.write(stranger)
+    ids = [*wanted, stranger.id, "0" * 64]
+    found = opened.ask(lambda searcher: searcher.vectors(opened.name, owner, ids))
+    assert {id_: (v.chunk_id, v.vector.tobytes()) for id_, v in found.items()} == wanted
+    assert opened.ask(lambda searcher: searcher.vectors(opened.name, owner, [])) == {}

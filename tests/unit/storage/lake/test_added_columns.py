@@ -106,3 +106,13 @@ TEXTS = {"plain": PLAIN, "page": PAGE}
 def test_digests_tell_block_ids_and_stay_as_they_were_without() -> None:
     assert [from_record(to_record(text)) for text in TEXTS.values()] == [PLAIN, PAGE]
     assert parsed_digest(PAGE) != parsed_digest(PLAIN) == "87758bb5965531b4df6ae488d2e47771"
+
+
+def test_byte_order_marks_are_read_as_written(acme: TenantLake) -> None:
+    marked = replace(PLAIN, mark_bytes=3)
+    rows = [ParsedRow(key, parsed_digest(one), one) for key, one in (("a", marked), ("b", PLAIN))]
+    acme.append_parsed(rows)
+    assert acme.parsed(["a", "b"]) == dict(zip("ab", rows, strict=True))
+    assert from_record(to_record(marked)) == marked
+    assert parsed_digest(marked) != parsed_digest(PLAIN)
+    assert "mark_bytes" not in to_record(PLAIN)

@@ -1,0 +1,27 @@
+"""Tenants that files of agents list."""
+
+from collections.abc import Sequence
+
+from alembic import op
+
+revision: str = "0035"
+down_revision: str | None = "0034"
+branch_labels: str | Sequence[str] | None = None
+depends_on: str | Sequence[str] | None = None
+
+SCHEMA = "rag_catalog"
+NAME = "ck_tenants_origin"
+
+
+def upgrade() -> None:
+    op.drop_constraint(op.f(NAME), "tenants", schema=SCHEMA)
+    op.create_check_constraint(
+        op.f(NAME), "tenants", "origin IN ('file', 'api', 'agents')", schema=SCHEMA
+    )
+
+
+def downgrade() -> None:
+    # Their files list them again for a newer version; for this one they are an operator's.
+    op.execute("UPDATE rag_catalog.tenants SET origin = 'file' WHERE origin = 'agents'")
+    op.drop_constraint(op.f(NAME), "tenants", schema=SCHEMA)
+    op.create_check_constraint(op.f(NAME), "tenants", "origin IN ('file', 'api')", schema=SCHEMA)

@@ -1,0 +1,27 @@
+"""Agents' documentation: what `rag-assets agent` searches on one machine, as tenants."""
+
+from rag_assets.systems.base import Profile, System
+
+_HERE = "rag_assets.systems.agent_docs"
+
+SYSTEM = System(
+    name="agent-docs",
+    profile=Profile(
+        defaults={
+            "chunker": {"chunker": "passage", "max_characters": 2_000, "overlap": 200},
+            "embedder": {"provider": "local"},
+            # Compared number by number, as on one machine: quantized vectors overlook some.
+            "index": {"vector_index": "hnsw"},
+            "retrieval": {"top_k": 5, "mode": "knn"},
+        },
+        repeats_texts=True,
+        retrieval_steps=(
+            *("recall", "exact", "verify", "fuse", "score", "read", "rerank", "budget"),
+        ),
+    ),
+    source_kinds={"globs": f"{_HERE}.source:GLOBS"},
+    chunkers={"passage": f"{_HERE}.chunker:PASSAGE"},
+    retrieval_steps={"exact": f"{_HERE}.exact:Exact"},
+    tools={"rag_search": f"{_HERE}.tools:SEARCH"},
+    tenant_lists={"agents": f"{_HERE}.tenants:AGENTS"},
+)

@@ -1,0 +1,356 @@
+"""200 questions, the same answers: in memory, in files, in SQLite, in Elasticsearch and its tool.
+
+The corpus is documentation of this project, source code, licences of installed packages, many of
+which are equal word for word, and files with what is easily got wrong: byte order marks, other line
+ends and scripts, names that are escaped in uris.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+import httpx2
+import numpy as np
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from rag_assets.agents.configuration import Surroundings, load_configuration
+from rag_assets.agents.cutting import Chunking
+from rag_assets.agents.manager import RagIndexManager
+from rag_assets.agents.prompts import tool_schema
+from rag_assets.agents.results import as_text
+from rag_assets.agents.server import Refreshed
+from rag_assets.agents.server import build_server as build_light_server
+from rag_assets.agents.settings import Agent
+from rag_assets.indexing.files import FileStore
+from rag_assets.indexing.memory import MemoryStore
+from rag_assets.indexing.passages import PassageStore, SearchResult
+from rag_assets.indexing.sqlite import SqliteStore
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.mcp.knowledge import Knowledge, MessageContext
+from rag_assets.mcp.server import build_server
+from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose, Vectors
+from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.systems.agent_docs.passages import AgentIndex, SearchedPassages
+from rag_assets.systems.registry import installed_systems
+from tests.installation import Installation
+from tests.security.service_process import started
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[4]
+ID = "Guide: all of it"
+"""No id of a tenant; and with a colon, as between the parts of passages' ids."""
+TENANT = "guide-all-of-it-"
+TOP_K = 7
+QUESTIONS = 200
+PAGES = ("agents", "architecture", "drift", "generations", "retention", "searching", "security")
+AGENTS = f"""\
+rag: {{store: sqlite, path: rag.db, chunk_size: 900, chunk_overlap: 120}}
+agents:
+  - id: "{ID}"
+    docs:
+      strategy: rag
+      top_k: {TOP_K}
+      sources: ["docs/*.md", "licences/**", "code/*.py", "odd/*", "docs/a*"]
+  - id: preloaded
+    docs: {{sources: ["docs/*.md"]}}
+"""
+
+
+@dataclass
+class Remembering:
+    """The shipped model, which embeds each text once: the stores are compared, not it."""
+
+    model: Embedder = field(default_factory=OnnxEmbedder)
+    known: dict[tuple[str, Purpose], Vectors] = field(default_factory=dict)
+
+    @property
+    def embedder_id(self) -> str:
+        return self.model.embedder_id
+
+    @property
+    def dimensions(self) -> int:
+        return self.model.dimensions
+
+    @property
+    def limits(self) -> CallLimits:
+        return self.model.limits
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Answer:
+        missing = [text for text in dict.fromkeys(texts) if (text, purpose) not in self.known]
+        if missing:
+            answer = await self.model.embed(missing, purpose=purpose)
+            for text, vector in zip(missing, answer.vectors, strict=True):
+                self.known[text, purpose] = vector
+        return Answer(np.stack([self.known[text, purpose] for text in texts]), tokens=0)
+
+    async def close(self) -> None:
+        await self.model.close()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A project's folder with agents, the same as a tenant, and questions."""
+
+    root: Path
+    agent: Agent
+    managers: dict[str, RagIndexManager]
+    embedder: Remembering
+    installation: Installation
+    tenant: str
+    questions: list[str]
+
+    def vector(self, question: str) -> Vectors:
+        return self.embedder.known[question, "query"]
+
+    def found(self, store: str, question: str) -> list[SearchResult]:
+        return self.managers[store].search(ID, question, TOP_K)
+
+
+def corpus(root: Path) -> None:
+    (root / "docs").mkdir(parents=True)
+    for name in PAGES:
+        shutil.copy(ROOT / f"docs/{name}.md", root / "docs")
+    (root / "code").mkdir()
+    for path in sorted((ROOT / "rag_assets/agents").glob("*.py"))[:6]:
+        shutil.copy(path, root / "code")
+    licences = root / "licences/deep"
+    licences.mkdir(parents=True)
+    for number, text in enumerate(licences_of_packages()):
+        (licences / f"{number:02}.txt").write_text(text)
+    same = "The pump is primed before the valve is opened, and never after.\n"
+    for number in range(90):
+        (licences / f"pump {number}.txt").write_text(same)
+    odd = root / "odd"
+    odd.mkdir()
+    page = "# Tides\n\nThe tide turns twice a day. The harbour master rings a bell.\n\n"
+    (odd / "marked.md").write_bytes(b"\xef\xbb\xbf" + (page * 20).encode())
+    (odd / "lines.md").write_bytes((page * 20).replace("\n", "\r\n").encode())
+    (odd / "100% of it, ünïcode.txt").write_text("Der Hafenmeister läutet die Glocke. " * 60)
+    (odd / "arabic.md").write_text("# ميناء\n\n" + "يدق رئيس الميناء الجرس مرتين في اليوم. " * 60)
+    (odd / "without suffix").write_text("A page without a suffix is plain text.\n" * 5)
+    (odd / ".hidden.md").write_text("# Hidden\n\nFiles that begin with a dot match.\n")
+    (odd / "key.md").write_text("# Key\n\naws_secret_access_key = " + "wJalrXUtnFEMI/K7MDENG/b" * 2)
+
+
+def licences_of_packages() -> list[str]:
+    """Licences, of which some are equal."""
+    found = []
+    for package in sorted({d.metadata["Name"] for d in metadata.distributions()}):
+        for file in metadata.files(package) or ():
+            if re.search(r"licen[cs]e", file.name, re.IGNORECASE) and file.suffix in {"", ".txt"}:
+                text = file.read_binary().decode("utf-8", "ignore")
+                if text.strip() and len(text) < 2_500:
+                    found.append(text)
+    return found[:40]
+
+
+def questions_of(texts: Sequence[str]) -> list[str]:
+    """Runs of words of the corpus, in their order or shuffled, and some of two passages."""
+    chance = random.Random(20)
+    found = []
+    while len(found) < QUESTIONS:
+        words = re.findall(r"\w+", chance.choice(texts))
+        if len(words) < 5:
+            continue
+        at = chance.randrange(len(words) - 4)
+        run = words[at : at + chance.randrange(3, 14)]
+        if len(found) % 3 == 1:
+            chance.shuffle(run)
+        if len(found) % 5 == 2:
+            run += re.findall(r"\w+", chance.choice(texts))[:5]
+        found.append(" ".join(run))
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(shared_installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    root = tmp_path_factory.mktemp("agents")
+    corpus(root)
+    (root / ".swebash").mkdir()
+    file = root / ".swebash/agents.yaml"
+    file.write_text(AGENTS)
+    (shared_installation.home / "tenants.yaml").write_text(f"agents: [{file}]\ntenants: []\n")
+    tenants = shared_installation.session().catalog.tenants.all()
+    [tenant] = [one.id for one in tenants if one.id.startswith(TENANT)]
+    shared_installation.synced(tenant)
+    configuration = load_configuration(Surroundings({}, root, root / "home"))
+    embedder = Remembering()
+    stores: dict[str, PassageStore] = {
+        "memory": MemoryStore(),
+        "file": FileStore(root / "store"),
+        "sqlite": SqliteStore(root / "rag.db"),
+    }
+    managers = {
+        name: RagIndexManager(embedder, store, Chunking(900, 120)) for name, store in stores.items()
+    }
+    agent = configuration.agents[ID]
+    for manager in managers.values():
+        manager.ensure_index(ID, agent.docs.sources.value, agent.base)
+    texts = [chunk.content for chunk in stores["memory"].chunks(ID)]
+    questions = questions_of(texts)
+    return Place(root, agent, managers, embedder, shared_installation, tenant, questions)
+
+
+@pytest.fixture(scope="module")
+def searched(place: Place) -> Iterator[SearchedPassages]:
+    ctx = place.installation.context(place.tenant)
+    serving = ctx.catalog.generations.serving(place.tenant)
+    assert serving is not None
+    index = AgentIndex(serving.index_name, ctx.owner(serving))
+    passages = SearchedPassages(ctx.store.searcher(), {ID: index}.get)
+    yield passages
+    passages.close()
+
+
+def ranked(results: Sequence[SearchResult]) -> list[tuple[str, float]]:
+    return [(one.chunk.id, one.score) for one in results]
+
+
+def test_all_passages_are_the_same_bytes_of_their_files(place: Place) -> None:
+    light = {c.id: c.content for c in place.managers["memory"].store.chunks(ID)}
+    ctx = place.installation.context(place.tenant)
+    serving = ctx.catalog.generations.serving(place.tenant)
+    assert serving is not None
+    stored = [e.fields for e in ctx.store.entries.stored(serving.index_name, ctx.owner(serving))]
+    assert {one["chunk_id"]: one["text"] for one in stored} == light
+    assert len(stored) == len(light) > 200
+    for one in stored:
+        path = path_of(one["uri"])
+        offset = int(one["chunk_id"].removeprefix(f"{ID}:{path}:"))
+        data = (place.root / path).read_bytes()
+        text = one["text"].encode()
+        assert data[offset : offset + len(text)] == text
+    assert not any("wJalrXUtnFEMI" in one["text"] for one in stored)
+
+
+def test_every_store_has_the_same_passages_in_the_same_order(
+    place: Place, searched: SearchedPassages
+) -> None:
+    ties = 0
+    for question in place.questions:
+        wanted = ranked(place.found("memory", question))
+        assert len(wanted) == TOP_K
+        for store in ("file", "sqlite"):
+            assert ranked(place.found(store, question)) == wanted, (store, question)
+        found = searched.search(place.vector(question), ID, TOP_K)
+        assert [id_ for id_, _ in ranked(found)] == [id_ for id_, _ in wanted], question
+        for (_, score), (_, other) in zip(ranked(found), wanted, strict=True):
+            assert score == pytest.approx(other, abs=1e-4)
+        assert [one.chunk for one in found] == [
+            one.chunk for one in place.found("memory", question)
+        ]
+        scores = [score for _, score in wanted]
+        ties += len(set(scores)) < len(scores)
+    assert ties > 5, "without ties their order is not tested"
+
+
+def test_searches_of_the_service_find_the_same(place: Place) -> None:
+    def shown(hits: Sequence[Hit]) -> list[tuple[str, float | None, str]]:
+        return [(hit.chunk_id, hit.score, hit.text) for hit in hits]
+
+    for question in place.questions:
+        light = place.found("memory", question)
+        wanted = [(one.chunk.id, one.score, one.chunk.content) for one in light]
+        assert shown(place.installation.search(place.tenant, question)) == wanted, question
+
+
+def test_more_equal_passages_than_are_asked_for_come_by_their_ids(
+    place: Place, searched: SearchedPassages
+) -> None:
+    question = "is the pump primed before the valve is opened?"
+    for top_k in (1, 5, 100):
+        wanted = ranked(place.managers["sqlite"].search(ID, question, top_k))
+        assert ranked(searched.search(place.vector(question), ID, top_k)) == wanted
+        hits = place.installation.search(place.tenant, question, top_k=top_k)
+        assert [(hit.chunk_id, hit.score) for hit in hits] == wanted
+
+
+def test_the_tool_answers_byte_for_byte(place: Place) -> None:
+    session = place.installation.session()
+    reader = DocumentReader(session.catalog, session.store)
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    message = MessageContext(place.tenant, Caller())
+    tools = [*DEFAULT_TOOLS, *installed_systems().load("tools").values()]
+    server = build_server(Knowledge(retriever.search, reader), lambda _: message, tools)
+    light = build_light_server(Refreshed(place.managers["sqlite"], place.agent, failed=pytest.fail))
+
+    wanted = {question: as_text(place.found("file", question)) for question in place.questions}
+
+    async def compare() -> None:
+        try:
+            async with Client(server) as service, Client(light) as alone:
+                [tool] = [t for t in (await service.list_tools()).tools if t.name == "rag_search"]
+                assert (await alone.list_tools()).tools == [tool]
+                assert tool.description == tool_schema()["description"]
+                for question in place.questions:
+                    ours = await service.call_tool("rag_search", {"query": question})
+                    theirs = await alone.call_tool("rag_search", {"query": question})
+                    assert ours == theirs
+                    [content] = ours.content
+                    assert content.text == wanted[question]
+                for wrong in ({"query": "  "}, {"query": "x" * 4_001}, {}):
+                    ours = await service.call_tool("rag_search", wrong)
+                    theirs = await alone.call_tool("rag_search", wrong)
+                    assert ours.is_error
+                    assert theirs.is_error
+        finally:
+            await retriever.close()
+
+    asyncio.run(compare())
+
+
+def test_commands_serve_the_same_over_a_pipe_and_over_http(place: Place, tmp_path: Path) -> None:
+    """By processes as their users start them: `rag-assets mcp`, `serve` and `agent mcp`."""
+    asked = place.questions[:12]
+    installation, tenant = place.installation, place.tenant
+    token = installation.command("tokens", "create", tenant, "--json").json["token"]
+    environment = {**os.environ, **installation.environment}
+    command = [sys.executable, "-m", "rag_assets.cli"]
+    pipe = StdioServerParameters(
+        command=command[0], args=[*command[1:], "mcp", tenant], env=environment
+    )
+    alone = StdioServerParameters(
+        command=command[0],
+        args=[*command[1:], "agent", "mcp", ID],
+        env={**environment, "HOME": str(place.root / "home")},
+        cwd=place.root,
+    )
+
+    async def answers(client: Client) -> list[str]:
+        found = [await client.call_tool("rag_search", {"query": question}) for question in asked]
+        return [str(one.content[0].text) for one in found]  # type: ignore[union-attr]
+
+    async def over(server: StdioServerParameters) -> list[str]:
+        async with Client(server, read_timeout_seconds=60) as client:
+            return await answers(client)
+
+    async def over_http(port: int) -> list[str]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            address = f"http://127.0.0.1:{port}/mcp"
+            async with Client(streamable_http_client(address, http_client=http)) as client:
+                [tool] = [t for t in (await client.list_tools()).tools if t.name == "rag_search"]
+                assert list(tool.input_schema["properties"]) == ["query"]
+                return await answers(client)
+
+    wanted = [as_text(place.found("sqlite", question)) for question in asked]
+    assert asyncio.run(over(pipe)) == wanted
+    assert asyncio.run(over(alone)) == wanted
+    with started(installation, tmp_path / "log") as (_, port):
+        assert asyncio.run(over_http(port)) == wanted

@@ -1,0 +1,5 @@
+"""Fixtures of sources."""
+
+from tests.unit.ingest.sources.conftest import open_folder, unprivileged
+
+__all__ = ["open_folder", "unprivileged"]
