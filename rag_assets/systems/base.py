@@ -43,6 +43,11 @@ class Profile:
         records_runs: whether what runs of agents did is kept beside each source's files.
         tells_readers_alone: whether nothing is told of a document but to its readers: not by an
             event to its tenant's admins, not by a number to anybody else.
+        most_hits: hits of a search at most, whatever it asks for; None: as many as it asks for.
+        typed_records: whether records that are pushed to its tenants have the bodies of
+            rag_assets.workspace.bodies.
+        drops_described_secrets: whether a passage with one of a few patterns of credentials
+            (privacy/described.py) is dropped as well, whatever the rules say of it.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -60,6 +65,9 @@ class Profile:
     records_runs: bool = False
     follows_guidelines: bool = False
     tells_readers_alone: bool = False
+    most_hits: int | None = None
+    typed_records: bool = False
+    drops_described_secrets: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:
         """The cosine below which a hit is left out; None for no threshold.
