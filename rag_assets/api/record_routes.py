@@ -108,25 +108,36 @@ class TargetQuery(RecordQuery):
     page_uuid: str | None = None
 
 
-async def _record_target(
+async def _pushed_record(
+    request: Request,
+    source_type: SourceType,
+    source_id: SourceId,
+    parameters: Annotated[RecordQuery, Query()],
+    identity: IdentityDependency,
+) -> RecordTarget:
+    """The record that an admin pushes."""
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
+
+
+async def _deleted_record(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
     parameters: Annotated[TargetQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """The record that an admin addresses."""
+    """The record that an admin deletes."""
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page)
 
 
-TargetDependency = Annotated[RecordTarget, Depends(_record_target)]
-
-
 @records.put(_RECORD, status_code=202, responses=documented(400, 408, 409, 413))
 async def put_record(
-    record: AnyRecordBody, target: TargetDependency, backend: BackendDependency
+    record: AnyRecordBody,
+    target: Annotated[RecordTarget, Depends(_pushed_record)],
+    backend: BackendDependency,
 ) -> Written:
     """Push a record, or what it is now. For admins.
 
@@ -149,7 +160,9 @@ async def put_record(
 
 
 @records.delete(_RECORD, status_code=202, responses=documented(409))
-async def delete_record(target: TargetDependency, backend: BackendDependency) -> Written:
+async def delete_record(
+    target: Annotated[RecordTarget, Depends(_deleted_record)], backend: BackendDependency
+) -> Written:
     """Take a record back. For admins.
 
     It is found no more from now on; one that is not there stays so. A block of a page is taken out

@@ -63,8 +63,9 @@ def test_nothing_but_originals_holds_one_of_the_six(site: Site) -> None:
         assert site.put_content(f"f-{rule}", content.encode()).status_code == 202
     site.grant(*(f"p-{rule}" for rule in SECRETS))
     site.sync()
-    found = f"{tables(site)}\n{entries(site)}\n{lake(site)}"
-    assert {rule for rule, secret in SECRETS.items() if secret in found} == set()
+    stores = {"index": entries(site), **tables(site), **files(site)}
+    found = {(store, rule) for store, held in stores.items() for rule in rules_in(held)}
+    assert found == set()
     events = site.catalog.events.latest(site.id, kind="secret_dropped", limit=1_000)
     dropped = {(e.payload["type"], e.payload["rule"]) for e in events if "chunk" in e.payload}
     types = {"page", "comment", "file", "template", "db_row"}
@@ -73,15 +74,21 @@ def test_nothing_but_originals_holds_one_of_the_six(site: Site) -> None:
     assert all(e.payload["id"] for e in events)
 
 
-def tables(site: Site) -> str:
-    """Everything in the catalog but originals."""
-    parts: list[str] = []
+def rules_in(held: str) -> Iterator[str]:
+    """The rules whose credentials are in a text."""
+    return (rule for rule, secret in SECRETS.items() if secret in held)
+
+
+def tables(site: Site) -> dict[str, str]:
+    """Everything in the catalog but originals, by column."""
+    parts: dict[str, str] = {}
     with site.catalog.database.begin() as connection:
         for table, column in connection.execute(text(TEXTS)).all():
             if table not in KEPT:
                 query = text(f'SELECT "{column}"::text FROM rag_catalog."{table}"')  # noqa: S608
-                parts += map(str, connection.execute(query).scalars())
-    return "\n".join(parts)
+                held = map(str, connection.execute(query).scalars())
+                parts[f"{table}.{column}"] = "\n".join(held)
+    return parts
 
 
 def entries(site: Site) -> str:
@@ -95,13 +102,13 @@ def entries(site: Site) -> str:
     return found
 
 
-def lake(site: Site) -> str:
+def files(site: Site) -> dict[str, str]:
     """All that lies in the installation's folder, but originals."""
+    local = Path(site.driver.session.settings.local)
     # Of originals, and of the compiled rules that find credentials.
     kept = {"blobs", "cache"}
-    local = Path(site.driver.session.settings.local)
-    files = [path for path in local.rglob("*") if path.is_file() and kept.isdisjoint(path.parts)]
-    return "\n".join(map(_content, files))
+    held = [path for path in local.rglob("*") if path.is_file() and kept.isdisjoint(path.parts)]
+    return {str(path): _content(path) for path in held}
 
 
 def _content(path: Path) -> str:
