@@ -128,6 +128,38 @@ class RecordWhereabouts:
 
 
 @dataclass(frozen=True, slots=True)
+class ReconciledRecord:
+    """A record that differs from the manifest.
+
+    Attributes:
+        type, id: of the record.
+        difference: `missing`: it is not stored; `stale`: it is stored as it was; `extra`: the
+            manifest does not name it.
+    """
+
+    type: str
+    id: str
+    difference: Literal["missing", "stale", "extra"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """How the stored records differ from a manifest.
+
+    Attributes:
+        missing, stale, extra: how many of each.
+        removed: extra ones that were removed.
+        records: the first 10,000 of each, by type and id.
+    """
+
+    missing: int
+    stale: int
+    extra: int
+    removed: int
+    records: tuple[ReconciledRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RecordLine:
     """What became of a line.
 

@@ -84,6 +84,7 @@ class BaseClient(ABC, Generic[Http]):
     put_record_content = method_of(operations.put_record_content)
     write_records = method_of(operations.write_records)
     record = method_of(operations.record)
+    reconcile = method_of(operations.reconcile)
     delete_record = method_of(operations.delete_record)
     upload = method_of(operations.upload)
     uploads = method_of(operations.uploads)

@@ -22,6 +22,7 @@ from rag_assets.api.responses import (
     Health,
     InvalidField,
     Problem,
+    Reconciled,
     RecordLines,
     RecordWhereabouts,
     Reindexed,
@@ -235,6 +236,37 @@ def write_records(
         RecordLines,
         parameters={"source": source, "tenant": tenant},
         lines="\n".join(json.dumps(dict(line)) for line in lines),
+        seconds=_UPLOAD_SECONDS,
+    )
+
+
+def reconcile(
+    manifest: Sequence[Mapping[str, Any]],
+    *,
+    apply: bool | None = None,
+    allow_deletes: bool | None = None,
+    source: str | None = None,
+    tenant: str | None = None,
+) -> Call[Reconciled]:
+    """Compare the manifest of all records with those that are stored. For admins.
+
+    Args:
+        manifest: of each record its `type`, its `id`, and `updated_at` or `sha256`.
+        apply: remove those that it does not name.
+        allow_deletes: however many they are.
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+    return Call(
+        "POST",
+        "/rag/reconcile",
+        Reconciled,
+        parameters={
+            "apply": apply,
+            "allow_deletes": allow_deletes,
+            "source": source,
+            "tenant": tenant,
+        },
+        lines="\n".join(json.dumps(dict(line)) for line in manifest),
         seconds=_UPLOAD_SECONDS,
     )
 

@@ -8,10 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     ColumnElement,
     Connection,
+    DateTime,
     Integer,
     Select,
+    Text,
     Update,
     and_,
     bindparam,
@@ -183,7 +186,30 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
         set_={name: new.excluded[name] for name in sorted(written)},
         where=source_records.c.record_key != new.excluded.record_key,
     ).returning(source_records.c.document_id)
-    return set(connection.scalars(statement, rows))
+    changed = set(connection.scalars(statement, rows))
+    _touch(connection, ref, [put.record for put in puts if put.record.document_id not in changed])
+    return changed
+
+
+def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
+    """Note when records were changed that are as they were: manifests are compared with that."""
+    dated = [one for one in records if one.source_metadata.modified_at is not None]
+    if not dated:
+        return
+    new = func.unnest(
+        literal([one.document_id for one in dated], ARRAY(Text)),
+        literal([one.source_metadata.modified_at for one in dated], ARRAY(DateTime(timezone=True))),
+    )
+    at = new.table_valued("document_id", "modified_at", name="at").render_derived()
+    connection.execute(
+        update(source_records)
+        .where(
+            source_records.c.tenant == ref.id,
+            source_records.c.document_id == at.c.document_id,
+            source_records.c.modified_at.is_distinct_from(at.c.modified_at),
+        )
+        .values(modified_at=at.c.modified_at)
+    )
 
 
 def _keep_former_texts(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -356,3 +357,54 @@ def test_hits_are_twenty_at_most_whatever_is_asked_for(site: Site) -> None:
     site.sync()
     assert len(site.hits("ibex", top_k=50)) == 20
     assert len(site.hits("ibex")) == 8
+
+
+def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
+    site.send("PUT", "/rag/tree/kept", {})
+    lines = [
+        {"op": "put", "type": "comment", "id": f"r{n}", "page_uuid": "kept", "text": f"Okapi {n}."}
+        for n in range(90)
+    ]
+    lines[0]["updated_at"] = "2026-01-02T03:04:05Z"
+    site.lines(lines)
+    others = reconciled(site, [], allow_deletes=False)
+    stored_now = others["extra"]
+    assert stored_now >= 90
+    names = [one for one in others["records"] if not one["id"].startswith("r")]
+    manifest = [{"type": one["type"], "id": one["id"]} for one in names]
+    manifest += [{"type": "comment", "id": f"r{n}"} for n in range(90)]
+    manifest[-90]["updated_at"] = "2026-01-02T03:04:05.000Z"
+    assert counts(reconciled(site, manifest)) == (0, 0, 0)
+    manifest[-90]["updated_at"] = "2026-02-02T03:04:05Z"
+    manifest[-89]["sha256"] = "0" * 64
+    manifest.append({"type": "page", "id": "never"})
+    assert counts(reconciled(site, manifest)) == (1, 2, 0)
+    site.lines([{**lines[0], "updated_at": "2026-02-02T03:04:05Z"}])
+    assert counts(reconciled(site, manifest)) == (1, 1, 0), "a time alone is noted"
+    fewer = [one for one in manifest if not one["id"].startswith("r")]
+    held = site.client.post(
+        "/rag/reconcile?apply=true", content=ndjson(fewer), headers=site.headers()
+    )
+    assert (held.status_code, counts(reconciled(site, fewer))[2]) == (409, 90)
+    gone = reconciled(site, fewer, apply=True, allow_deletes=True)
+    assert gone["removed"] == 90
+    assert counts(reconciled(site, fewer)) == (1, 0, 0)
+    bad = site.client.post("/rag/reconcile", content='{"type": "page"}', headers=site.headers())
+    assert problem(bad) == (422, ["id"])
+
+
+def reconciled(site: Site, manifest: list[dict[str, Any]], **parameters: Any) -> dict[str, Any]:
+    answer = site.client.post(
+        "/rag/reconcile", params=parameters, content=ndjson(manifest), headers=site.headers()
+    )
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def ndjson(lines: list[dict[str, Any]]) -> str:
+    return "\n".join(map(json.dumps, lines))
+
+
+def counts(found: dict[str, Any]) -> tuple[int, int, int]:
+    return found["missing"], found["stale"], found["extra"]

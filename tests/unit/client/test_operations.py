@@ -56,6 +56,7 @@ WHOLE: list[Call[Any]] = [
     operations.put_typed_record("file", "7", FILE, source="pushed", tenant="acme"),
     operations.put_record_content("7", b"text", source="pushed", tenant="acme"),
     operations.write_records([{"op": "delete"}], source="pushed", tenant="acme"),
+    operations.reconcile([{}], apply=True, allow_deletes=True, source="pushed", tenant="acme"),
     operations.record("page", "7", source="pushed", tenant="acme"),
     operations.upload("a.md", b"text", replaces="d", source="uploads", tenant="acme"),
     operations.uploads(source="uploads", tenant="acme"),
