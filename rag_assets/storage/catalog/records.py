@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Row, Select, and_, case, delete, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
@@ -25,7 +37,12 @@ from rag_assets.storage.catalog.record_writes import (
     is_expired,
     write_records,
 )
-from rag_assets.storage.catalog.tables import documents, record_texts, source_records
+from rag_assets.storage.catalog.tables import (
+    documents,
+    record_revisions,
+    record_texts,
+    source_records,
+)
 from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
@@ -118,6 +135,31 @@ class RecordTable:
         )
         with self._database.begin_for(ref) as connection:
             connection.execute(delete(record_texts).where(record_texts.c.tenant == ref.id, ~kept))
+
+    def renew_stale(self, ref: TenantRef) -> int:
+        """Have records listed again whose entries have another time of change; returns how many.
+
+        A time that is pushed alone makes no difference at once.
+        """
+        record, row = source_records.c, documents.c
+        clamped = func.least(func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)
+        stale = (
+            update(source_records)
+            .where(
+                record.tenant == ref.id,
+                row.tenant == record.tenant,
+                row.document_id == record.document_id,
+                row.status == "READY",
+                row.revision == record.revision,
+                func.date_trunc("milliseconds", clamped) != row.modified_at,
+            )
+            .values(revision=record_revisions.next_value())
+        )
+        with self._database.begin_for(ref) as connection:
+            renewed = connection.execute(stale).rowcount
+            if renewed:
+                notify(connection, ref.id)
+        return renewed
 
     def of(self, tenant_id: str) -> TenantRecords:
         """The records of one tenant, for its sources."""

@@ -393,6 +393,22 @@ def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
     assert problem(bad) == (422, ["id"])
 
 
+def test_records_whose_time_alone_changed_are_listed_again_by_night(site: Site) -> None:
+    site.send("PUT", "/rag/tree/dated", {})
+    body = {"page_uuid": "dated", "text": "A dated numbat.", "updated_at": "2026-01-01T00:00:00Z"}
+    site.put("comment", "dated", body)
+    site.sync()
+    assert (
+        site.put("comment", "dated", {**body, "updated_at": "2026-03-01T00:00:00Z"}) == "unchanged"
+    )
+    ref = site.catalog.tenants.get(site.id).ref
+    assert site.catalog.records.renew_stale(ref) == 1
+    assert site.sync()["embedded"] == 0
+    [hit] = site.hits("numbat")
+    assert hit["modified_at"].startswith("2026-03-01")
+    assert site.catalog.records.renew_stale(ref) == 0
+
+
 def reconciled(site: Site, manifest: list[dict[str, Any]], **parameters: Any) -> dict[str, Any]:
     answer = site.client.post(
         "/rag/reconcile", params=parameters, content=ndjson(manifest), headers=site.headers()
