@@ -22,6 +22,8 @@ from rag_assets.api.middleware import RequestMiddleware
 from rag_assets.api.openapi import Description
 from rag_assets.api.operation_routes import operation
 from rag_assets.api.problems import handle_problems
+from rag_assets.api.reconcile_routes import reconciling
+from rag_assets.api.record_routes import contents, record_lines, records
 from rag_assets.api.upload_routes import streaming, uploading
 from rag_assets.api.write_routes import writing
 from rag_assets.common.errors import ConfigurationError
@@ -73,7 +75,8 @@ def build_app(
     app.state.metrics = RequestMetrics()
     app.state.tools = tuple(tools)
     app.state.prompts = tuple(prompts)
-    own = (knowledge, writing, streaming, uploading, journal, answers, operation, agents)
+    pushing = (contents, record_lines, records, reconciling, writing)
+    own = (knowledge, *pushing, streaming, uploading, journal, answers, operation, agents)
     for router in own:
         app.include_router(router)
     _require_distinct([*own, *routers])

@@ -76,7 +76,7 @@ class Backend:
         self._tokens = TokenReader(catalog.database)
         authenticator = Authenticator(self._tokens, settings.jwt)
         self.guard = Guard(authenticator, limits, settings.proxies)
-        self.rates = limits.rates
+        self.rates, self.written = limits.rates, limits.written
         self.blobs, self.embedders = blobs, retriever.embedders
         self.uploads = Uploads(catalog, blobs, lambda: retriever.masker)
         self.receiving = Receiving(Admission(share.uploads, settings.wait))

@@ -79,14 +79,15 @@ class Rates:
     def __init__(self, windows: SharedWindows) -> None:
         self._windows = windows
 
-    def take(self, name: str) -> None:
-        """Count one request.
+    def take(self, name: str, events: int = 1) -> None:
+        """Count requests, or what else is limited.
 
         Args:
             name: of the token.
+            events: how many, which are taken together.
 
         Raises:
             TooManyRequests: it may not be made now.
         """
-        if wait := self._windows.take(name.encode("utf-8", "surrogatepass")):
+        if wait := self._windows.take(name.encode("utf-8", "surrogatepass"), events):
             raise TooManyRequests(max(1, math.ceil(wait)))

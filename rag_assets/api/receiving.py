@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -21,7 +22,6 @@ from starlette.requests import ClientDisconnect
 from rag_assets.api.admission import Admission, ClientGone
 from rag_assets.api.guard import promised_bytes
 from rag_assets.api.problems import Refused
-from rag_assets.api.upload_form import UploadForm
 from rag_assets.common.errors import RagAssetsError, UploadTooLarge
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.uploads import require_size
@@ -42,6 +42,22 @@ _THREADS = 4
 _TOO_SLOW = 408
 
 
+class Content(Protocol):
+    """A body that holds a file."""
+
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """What of the file came with the next bytes of the body."""
+        ...
+
+
+class RawContent:
+    """A body that is a file."""
+
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """All of it."""
+        return (data,)
+
+
 class Receiving:
     """Receives files, some at once.
 
@@ -59,7 +75,7 @@ class Receiving:
     async def file(
         self,
         request: Request,
-        form: UploadForm,
+        form: Content,
         source: UploadsConfig,
         *,
         tenant_id: str,
@@ -94,7 +110,7 @@ class Receiving:
                     await run_sync(received.discard, limiter=self._threads)
 
     async def _take(
-        self, request: Request, form: UploadForm, source: UploadsConfig, received: ReceivedFile
+        self, request: Request, form: Content, source: UploadsConfig, received: ReceivedFile
     ) -> None:
         stream = self._data(request)
         try:
@@ -106,7 +122,7 @@ class Receiving:
     async def _write_all(
         self,
         stream: AsyncIterator[bytes],
-        form: UploadForm,
+        form: Content,
         source: UploadsConfig,
         received: ReceivedFile,
     ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,124 @@ class Written:
     Attributes:
         document_id: of the document concerned.
         outcome: `queued`: the next sync indexes it; `removed`: found no more from now on;
-            `unchanged`: it was so before; `secret`: nothing of it is kept.
+            `unchanged`: it was so before; `secret`: nothing of it is kept; `excluded`: it is kept
+            and not found, as a comment that was resolved long ago.
         receipt: of a purge: the id of the receipt that its end will be recorded with.
     """
 
     document_id: str
-    outcome: Literal["queued", "removed", "unchanged", "secret"]
+    outcome: Literal["queued", "removed", "unchanged", "secret", "excluded"]
     receipt: str | None = None
+
+
+RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChunk:
+    """A chunk of a record, as it is found.
+
+    Attributes:
+        workspace_id: the tenant.
+        source_type: of the record; `block` of a block of a long page.
+        source_id: of the record.
+        chunk_index: its place among the chunks of the record, from 0.
+        text: of the chunk.
+        content_hash: SHA-256 of the text.
+        page_uuid: the page or database that the record hangs on.
+        block_ids: of the blocks in it.
+    """
+
+    workspace_id: str
+    source_type: str
+    source_id: str
+    chunk_index: int
+    text: str
+    content_hash: str
+    page_uuid: str | None = None
+    block_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWhereabouts:
+    """What became of a record.
+
+    Attributes:
+        document_id: of its document.
+        status: `queued`: the next sync indexes it as it is now; `indexed`: it is found;
+            `excluded`: it is left out; `failed`: it cannot be indexed, and its former version, if
+            there was one, is found.
+        reason: why it is left out, failed, or is not found as a whole.
+        updated_at: when it was changed, as its application said.
+        dropped_chunks: of it that hold a credential, and are not found.
+        chunks: that are found of it now.
+    """
+
+    document_id: str
+    status: RecordStatus
+    reason: str | None
+    updated_at: datetime | None
+    dropped_chunks: int
+    chunks: tuple[RecordChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciledRecord:
+    """A record that differs from the manifest.
+
+    Attributes:
+        type, id: of the record.
+        difference: `missing`: it is not stored; `stale`: it is stored as it was; `extra`: the
+            manifest does not name it.
+    """
+
+    type: str
+    id: str
+    difference: Literal["missing", "stale", "extra"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """How the stored records differ from a manifest.
+
+    Attributes:
+        missing, stale, extra: how many of each.
+        removed: extra ones that were removed.
+        records: the first 10,000 of each, by type and id.
+    """
+
+    missing: int
+    stale: int
+    extra: int
+    removed: int
+    records: tuple[ReconciledRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """What became of a line.
+
+    Attributes:
+        line: its number, from 1.
+        outcome: as of a single write; `invalid`: nothing was done, and `errors` say why;
+            `unknown-page`: the block's page was not pushed.
+        document_id: of the document concerned; None of an invalid line.
+        errors: its fields that are not valid.
+    """
+
+    line: int
+    outcome: Literal[
+        "queued", "removed", "unchanged", "secret", "excluded", "invalid", "unknown-page"
+    ]
+    document_id: str | None = None
+    errors: tuple[InvalidField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLines:
+    """What became of the lines, in their order."""
+
+    lines: tuple[RecordLine, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@
 | RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
 | RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
+| RAG_ASSETS_SERVICE_WRITE_RATE | 60000/minute | records that a token writes, counted likewise |
 | RAG_ASSETS_SERVICE_ATTEMPTS | 60/minute | requests of an address without a token that counts |
 | RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, separated by commas |
 | RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
@@ -56,6 +57,7 @@ _MAX_WAIT = 60
 MAX_WORKERS = 8
 _SEARCHES_OF_A_WORKER = 2
 _ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
+_WRITE_RATE = "RAG_ASSETS_SERVICE_WRITE_RATE"
 _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
 
 
@@ -130,6 +132,7 @@ class ServiceSettings:
     Attributes:
         jwt: None: no JWT is taken, only service tokens.
         rate: of the requests of each token.
+        write_rate: of the records that each token writes.
         attempts: of each address without a token that counts.
         searches: under way at once.
         threads: that read lists and documents.
@@ -143,6 +146,7 @@ class ServiceSettings:
 
     jwt: JwtSettings | None = None
     rate: Rate = field(default_factory=lambda: Rate(600, 60.0))
+    write_rate: Rate = field(default_factory=lambda: Rate(60_000, 60.0))
     attempts: Rate = field(default_factory=lambda: Rate(60, 60.0))
     searches: int = 32
     threads: int = 8
@@ -183,6 +187,7 @@ class ServiceSettings:
         return cls(
             jwt=JwtSettings.from_environment(env),
             rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
+            write_rate=Rate.parse(env.get(_WRITE_RATE) or "60000/minute", _WRITE_RATE),
             attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
             searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MAX_SEARCHES),
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MAX_THREADS),

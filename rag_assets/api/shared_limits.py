@@ -22,11 +22,13 @@ class SharedLimits:
 
     Attributes:
         rates: requests of each token.
+        written: records that each token writes.
         attempts: requests of each address without a token that counts.
         known: tokens that were valid lately; a record holds nothing but its time.
     """
 
     rates: Rates
+    written: Rates
     attempts: SharedWindows
     known: SharedTable
 
@@ -35,9 +37,10 @@ class SharedLimits:
         cls, settings: ServiceSettings, clock: Callable[[], float] = time.monotonic
     ) -> SharedLimits:
         """Empty counts."""
-        rate, attempts = settings.rate, settings.attempts
+        rate, attempts, written = settings.rate, settings.attempts, settings.write_rate
         return cls(
             Rates(SharedWindows(rate.requests, rate.seconds, _MAX_TOKENS, clock)),
+            Rates(SharedWindows(written.requests, written.seconds, _MAX_TOKENS, clock)),
             SharedWindows(attempts.requests, attempts.seconds, _MAX_ADDRESSES, clock),
             SharedTable(_MAX_KNOWN, 0),
         )

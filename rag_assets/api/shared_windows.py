@@ -35,13 +35,16 @@ class SharedWindows:
         self._clock = clock
         self._table = SharedTable(keys, _RECORD.size)
 
-    def take(self, key: bytes) -> float:
-        """Count an event if it keeps within the limit; else the seconds until one does."""
+    def take(self, key: bytes, events: int = 1) -> float:
+        """Count events if the first keeps within the limit; else the seconds until one does.
+
+        Several events are taken together: a window may so have more than its limit, once.
+        """
         now = self._clock()
         with self._table.locked(key, now) as record:
             if wait := self._wait(record, now):
                 return wait
-            self._add(record, now)
+            self._add(record, now, events)
         return 0.0
 
     def count(self, key: bytes) -> None:
@@ -72,11 +75,11 @@ class SharedWindows:
                 return at - since
         return self._seconds
 
-    def _add(self, record: Record, now: float) -> None:
+    def _add(self, record: Record, now: float, events: int = 1) -> None:
         times, counts = _cells(record)
         part = self._part(now)
         cell = part % _CELLS
-        counts[cell] = counts[cell] + 1 if self._part(times[cell]) == part else 1
+        counts[cell] = counts[cell] + events if self._part(times[cell]) == part else events
         # Another process may have read the clock later and come first.
         times[cell] = max(times[cell], now)
         record.write(_RECORD.pack(*times, *counts), now + self._seconds)

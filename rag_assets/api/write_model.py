@@ -19,7 +19,7 @@ from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
 
@@ -51,9 +51,14 @@ def _supported(media_type: str) -> str:
     return media_type
 
 
-SourceType = Annotated[str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=63)]
+_SOURCE_TYPE, _MOST_TYPE = "[A-Za-z0-9][A-Za-z0-9_-]*", 63
 # What is no UTF-8 in an address arrives as U+FFFD, whatever it was.
-SourceId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=512)]
+_SOURCE_ID, _MOST_ID = r"[^\x00-\x1f\x7f\uFFFD]", 512
+SourceType = Annotated[str, Path(pattern=f"^{_SOURCE_TYPE}$", max_length=_MOST_TYPE)]
+SourceId = Annotated[str, Path(pattern=f"^{_SOURCE_ID}+$", max_length=_MOST_ID)]
+SOURCE_TYPE = re.compile(rf"(?=.{{1,{_MOST_TYPE}}}\Z){_SOURCE_TYPE}", re.DOTALL)
+SOURCE_ID = re.compile(rf"{_SOURCE_ID}{{1,{_MOST_ID}}}")
+"""The same for texts that are in no address."""
 DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
 

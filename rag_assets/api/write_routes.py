@@ -7,10 +7,9 @@ file sensor of the daemon requests. Only a removal holds before that: with the a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
@@ -20,96 +19,19 @@ from rag_assets.api.responses import Reindexed, Written
 from rag_assets.api.write_model import (
     DeleteQuery,
     DocumentId,
-    RecordBody,
-    RecordQuery,
     Reindex,
     ReindexDocument,
     ReindexPage,
     ReindexSource,
-    SourceId,
-    SourceType,
-    records_source,
-    require_plain_identifiers,
 )
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
-from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
-_RECORD = "/records/{source_type}/{source_id:path}"
 
 writing = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Guarded)
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordTarget:
-    """The record that a request addresses."""
-
-    tenant_id: str
-    source_type: str
-    source_id: str
-    source: str | None
-    by: str
-
-
-async def _record_target(
-    request: Request,
-    source_type: SourceType,
-    source_id: SourceId,
-    parameters: Annotated[RecordQuery, Query()],
-    identity: IdentityDependency,
-) -> _RecordTarget:
-    """The record that an admin addresses."""
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
-    return _RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
-
-
-TargetDependency = Annotated[_RecordTarget, Depends(_record_target)]
-
-
-@writing.put(_RECORD, status_code=202, responses=documented(400, 408, 409, 413))
-async def put_record(
-    record: RecordBody, target: TargetDependency, backend: BackendDependency
-) -> Written:
-    """Push a record, or what it is now. For admins.
-
-    The former version is found until the new one is indexed. What is as it was before costs
-    nothing; `updated_at` alone makes no difference. Credentials are masked before anything of it
-    is indexed; in identifiers and access scopes of records, they are refused.
-    """
-
-    def put() -> Written:
-        tenant, known = _tenant(backend, target.tenant_id)
-        source = records_source(tenant, target.source)
-        pushed = record.of(source.name, target.source_type, target.source_id)
-        require_plain_identifiers(pushed, backend.retriever.masker)
-        if record.is_secret:
-            backend.catalog.records.remove(known.ref, pushed.document_id, target.by)
-            return Written(document_id=pushed.document_id, outcome="secret")
-        scope = record.scope or source.scope or tenant.access.scope
-        new = backend.catalog.records.put(known.ref, pushed, scope=scope)
-        return Written(document_id=pushed.document_id, outcome="queued" if new else "unchanged")
-
-    return await backend.write(target.tenant_id, put)
-
-
-@writing.delete(_RECORD, status_code=202, responses=documented(409))
-async def delete_record(target: TargetDependency, backend: BackendDependency) -> Written:
-    """Take a record back. For admins.
-
-    It is found no more from now on; one that is not there stays so.
-    """
-
-    def delete() -> Written:
-        tenant, known = _tenant(backend, target.tenant_id)
-        source = records_source(tenant, target.source).name
-        document_id = record_document_id(source, target.source_type, target.source_id)
-        gone = backend.catalog.records.remove(known.ref, document_id, target.by)
-        return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
-
-    return await backend.write(target.tenant_id, delete)
 
 
 @writing.delete("/documents/{document_id}", status_code=202, responses=documented(409))

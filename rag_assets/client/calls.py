@@ -40,6 +40,7 @@ class Call(Generic[T]):
         body: as JSON; None for none.
         file: sent in place of a body.
         lines: of JSON, likewise.
+        content: as it is, likewise.
         headers: besides the token.
         tenanted: whether it is about one tenant, which may be named.
         of_project: whether it is about one project, the `id` in its path.
@@ -55,6 +56,7 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     file: FormFile | None = None
     lines: str | None = None
+    content: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
     tenanted: bool = True
     of_project: bool = False

@@ -85,7 +85,7 @@ class ClientSettings:
         lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
         return {
             **_form(request.file),
-            "content": request.lines,
+            "content": request.content if request.lines is None else request.lines,
             "method": request.method,
             "url": request.address,
             "params": given,

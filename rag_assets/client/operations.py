@@ -6,6 +6,7 @@ client was given one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
@@ -21,6 +22,9 @@ from rag_assets.api.responses import (
     Health,
     InvalidField,
     Problem,
+    Reconciled,
+    RecordLines,
+    RecordWhereabouts,
     Reindexed,
     Status,
     Uploaded,
@@ -168,17 +172,138 @@ def put_record(
 
 
 def delete_record(
-    source_type: str, source_id: str, *, source: str | None = None, tenant: str | None = None
+    source_type: str,
+    source_id: str,
+    *,
+    page_uuid: str | None = None,
+    source: str | None = None,
+    tenant: str | None = None,
 ) -> Call[Written]:
     """Take a record back; it is found no more from now on. For admins.
 
     Args:
         source_type, source_id, source: as it was pushed.
+        page_uuid: of a block, its page.
     """
     return Call(
         "DELETE",
         _RECORD,
         Written,
+        named={"source_type": source_type, "source_id": source_id},
+        parameters={"page_uuid": page_uuid, "source": source, "tenant": tenant},
+    )
+
+
+def put_typed_record(
+    source_type: str,
+    source_id: str,
+    body: Mapping[str, Any],
+    *,
+    source: str | None = None,
+    tenant: str | None = None,
+) -> Call[Written]:
+    """Push a record of a workspace, or what it is now; the next sync indexes it. For admins.
+
+    Args:
+        source_type: page, block, comment, file, template or db_row.
+        source_id: of the record, in its application.
+        body: what a record of this type has.
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+    return Call(
+        "PUT",
+        _RECORD,
+        Written,
+        named={"source_type": source_type, "source_id": source_id},
+        parameters={"source": source, "tenant": tenant},
+        body=dict(body),
+    )
+
+
+def write_records(
+    lines: Sequence[Mapping[str, Any]], *, source: str | None = None, tenant: str | None = None
+) -> Call[RecordLines]:
+    """Push and delete many records in one transaction; a bad line stops no other. For admins.
+
+    Args:
+        lines: each with `op` (put or delete), `type`, `id`, and what the body of a single write
+            has; at most 1,000.
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+    return Call(
+        "POST",
+        "/rag/records",
+        RecordLines,
+        parameters={"source": source, "tenant": tenant},
+        lines="\n".join(json.dumps(dict(line)) for line in lines),
+        seconds=_UPLOAD_SECONDS,
+    )
+
+
+def reconcile(
+    manifest: Sequence[Mapping[str, Any]],
+    *,
+    apply: bool | None = None,
+    allow_deletes: bool | None = None,
+    source: str | None = None,
+    tenant: str | None = None,
+) -> Call[Reconciled]:
+    """Compare the manifest of all records with those that are stored. For admins.
+
+    Args:
+        manifest: of each record its `type`, its `id`, and `updated_at` or `sha256`.
+        apply: remove those that it does not name.
+        allow_deletes: however many they are.
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+    return Call(
+        "POST",
+        "/rag/reconcile",
+        Reconciled,
+        parameters={
+            "apply": apply,
+            "allow_deletes": allow_deletes,
+            "source": source,
+            "tenant": tenant,
+        },
+        lines="\n".join(json.dumps(dict(line)) for line in manifest),
+        seconds=_UPLOAD_SECONDS,
+    )
+
+
+def put_record_content(
+    source_id: str, content: bytes, *, source: str | None = None, tenant: str | None = None
+) -> Call[Written]:
+    """Put the content of a file of a workspace that was pushed. For admins.
+
+    Args:
+        source_id: of the file.
+        content: PDF, Markdown or plain text.
+        source: the tenant's source of records; may be left out if there is only one.
+    """
+    return Call(
+        "PUT",
+        "/rag/records/file/{source_id}/content",
+        Written,
+        named={"source_id": source_id},
+        parameters={"source": source, "tenant": tenant},
+        content=content,
+        seconds=_UPLOAD_SECONDS,
+    )
+
+
+def record(
+    source_type: str, source_id: str, *, source: str | None = None, tenant: str | None = None
+) -> Call[RecordWhereabouts]:
+    """What became of a record, why, and the chunks that are found of it.
+
+    Args:
+        source_type, source_id, source: as it was pushed.
+    """
+    return Call(
+        "GET",
+        _RECORD,
+        RecordWhereabouts,
         named={"source_type": source_type, "source_id": source_id},
         parameters={"source": source, "tenant": tenant},
     )

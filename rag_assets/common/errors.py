@@ -259,6 +259,10 @@ class OnHold(RagAssetsError):
     """A person has decided that it leaves no store until a hold is lifted."""
 
 
+class DeletionsHeld(RagAssetsError):
+    """So many records would be removed that a person has to allow it."""
+
+
 class CatalogSetBack(RagAssetsError):
     """The catalog is an earlier one than the lake was written with; nothing is deleted by it."""
 

@@ -8,6 +8,7 @@ import dagster as dg
 from checks.results import evaluation_of
 from checks.tenant_check import CheckContext, TenantCheck
 from rag_assets.common.errors import TenantGone
+from rag_assets.common.formatting import counted
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.partitions import tenants_partitions
@@ -74,6 +75,9 @@ def compare_with_catalog(
     nightly = [check for check in checks if check.nightly]
 
     def compare(record: TenantRecord) -> str | None:
+        renewed = workbench.postgres.catalog().records.renew_stale(record.ref)
+        if renewed:
+            context.log.info(f"{record.id}: {counted(renewed, 'record')} listed again")
         return _compare(context, workbench, record, nightly)
 
     for_each(context, records, "drift detection", compare)

@@ -11,6 +11,7 @@ from itertools import islice
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.location import describe
+from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
 from rag_assets.ingest.workers.tasks import ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
@@ -18,6 +19,7 @@ from rag_assets.pipeline.former_versions import documents_of
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.slices import ParsedDocument, Work
+from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
 
 _READ_DOCUMENTS = 200
@@ -162,12 +164,27 @@ def _warn_of_secrets(
     withheld: dict[str, tuple[DroppedRow, ...]],
 ) -> None:
     warnings = [
-        {
-            "uri": item.document.uri,
-            "chunks": len(rows),
-            "rules": sorted({rule for row in rows for rule in row.rules}),
-        }
+        warning
         for key, rows in withheld.items()
         for item in by_key[key]
+        for warning in _warnings(item.document, rows)
     ]
     ctx.catalog.events.write(ctx.ref, "secret_dropped", warnings)
+
+
+def _warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[str, object]]:
+    """One warning for a document; of a pushed record of an application one for each chunk."""
+    dropped = list(rows)
+    if document.page_uuid is None and document.media_type != WORKSPACE_RECORD:
+        rules = sorted({rule for row in dropped for rule in row.rules})
+        yield {"uri": document.uri, "chunks": len(dropped), "rules": rules}
+        return
+    for row in dropped:
+        for rule in row.rules:
+            yield {
+                "uri": document.uri,
+                "type": document.source_type,
+                "id": document.source_id,
+                "chunk": row.ordinal,
+                "rule": rule,
+            }

@@ -38,6 +38,7 @@ from rag_assets.storage.index.protocols import EntryWriter
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
 
 VECTORS_PAUSE = timedelta(minutes=1)
 """For which the store of vectors beside an index is left alone after it did not answer."""
@@ -116,7 +117,10 @@ class TenantContext:
         Raises:
             ConfigurationError: a variable, a package or a language's data is missing.
         """
-        return self.tenant.parser.options
+        options = self.tenant.parser.options
+        if profile_of(self.tenant.profile).drops_described_secrets:
+            return replace(options, strict_secrets=True)
+        return options
 
     @property
     def blobs(self) -> BlobStore:

@@ -25,7 +25,7 @@ from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.derivations import DerivedRecords
 from rag_assets.storage.catalog.document_kinds import CodeDocument
-from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.tenants.model import Tenant
 
 DERIVING_VERSION: Final = 1

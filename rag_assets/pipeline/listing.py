@@ -23,6 +23,7 @@ from rag_assets.pipeline.source_plans import (
     plan_sources,
     require_any_listed,
 )
+from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.document_rows import CatalogDocument, DocumentChange
@@ -46,7 +47,7 @@ def list_documents(
     started = time.monotonic()
     total = ListingReport()
     failures = []
-    masker = Masker(scanner)
+    masker = _masker(ctx, scanner)
     for planned in plan_sources(ctx, allow_deletes=allow_deletes, anew=allow_deletes):
         plan = _allowed(ctx, planned)
         if plan.listing is None or plan.error is not None:
@@ -58,6 +59,9 @@ def list_documents(
         total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
+    if any(ctx.tenant.source_kind(config).pushed for config in ctx.tenant.sources):
+        # Now it is recorded what this run reads, and no other one is under way.
+        ctx.catalog.records.forget_former_texts(ctx.ref)
     return total.plus(ListingReport(seconds=time.monotonic() - started))
 
 
@@ -74,11 +78,16 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
     others = any(settings_changed(syncs.get(plan.source.name), plan.settings) for plan in plans)
     if removed or others or kinds - {"touched"}:
         return False
-    masker = Masker(scanner)
+    masker = _masker(ctx, scanner)
     for plan in plans:
         if plan.listing is not None:
             _record(ctx, plan, plan.listing, plan.known, MaskedNames(plan.known, masker))
     return True
+
+
+def _masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
+    """Finds what the tenant's documents are scanned for, in their names."""
+    return Masker(StrictScanner(scanner) if ctx.parse_options.strict_secrets else scanner)
 
 
 def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
@@ -138,14 +147,16 @@ def _write_changes(
     written = 0
     for batch in batched(listing.changes, _BATCH):
         names.prepare(change.document for change in batch)
-        rows = [
-            _row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels) for change in batch
-        ]
-        urgent = max(0, _URGENT - written)
+        lanes: dict[int, list[DocumentChange]] = {0: [], 1: []}
+        for change in batch:
+            row = _row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels)
+            first = 0 if written < _URGENT else 1
+            lane = change.document.lane
+            lanes[first if lane is None else lane].append(row)
+            written += lane is None
         ctx.guard()
-        ctx.catalog.documents.record(ctx.ref, rows[:urgent], lane=0)
-        ctx.catalog.documents.record(ctx.ref, rows[urgent:], lane=1)
-        written += len(rows)
+        for lane, rows in lanes.items():
+            ctx.catalog.documents.record(ctx.ref, rows, lane=lane)
 
 
 def _rescope(

@@ -13,7 +13,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.sources.masked_paths import ListedPaths
-from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents
 from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.progress import Progress
@@ -258,8 +258,13 @@ def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> C
     def read() -> bytes:
         path = paths.of(document.document_id, document.path)
         data = source.read(path, max_bytes=source.max_bytes)
-        if sha256_hex(data) != document.content_sha256:
+        if sha256_hex(data) == document.content_sha256:
+            return data
+        former = None
+        if isinstance(source, KeepsFormerContents):
+            former = source.former(path, document.content_sha256 or "")
+        if former is None:
             raise DocumentVanished("it changed after it was listed; the next run reads it again")
-        return data
+        return former
 
     return read

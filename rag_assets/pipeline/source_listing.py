@@ -19,6 +19,7 @@ from rag_assets.ingest.sources.model import (
     KnowsState,
     LeavesOut,
     ListedDocument,
+    Withholds,
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
@@ -29,6 +30,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.document_rows import CatalogDocument
 from rag_assets.storage.catalog.removals import UNREADABLE
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class SourceListing:
         lost: removed documents whose content does not appear elsewhere in the same listing.
         scoped: ids of documents whose access scope is set by their source.
         left_out: how many documents the source has left out, by its rules.
+        withheld: removed documents that the source still has, and does not list by its rules.
     """
 
     changes: tuple[Change, ...]
@@ -50,6 +53,7 @@ class SourceListing:
     listed_at_ns: int
     scoped: frozenset[str] = frozenset()
     left_out: Mapping[str, int] = field(default_factory=dict)
+    withheld: frozenset[str] = frozenset()
 
 
 class ListingDigest:
@@ -118,6 +122,7 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
         allowed_roots=tuple(settings.allowed_roots),
         forbidden_roots=tuple(path for path in state if path is not None),
         uploads=UploadedFiles(catalog.uploads.of(tenant.id), open_blobs(settings)),
+        typed=profile_of(tenant.profile).typed_records,
     )
     return [tenant.source_kind(config).build(config, context) for config in tenant.sources]
 
@@ -156,17 +161,21 @@ def compare_source(
     found = comparison.changes(hash_documents(source, suspects))
     changes = tuple(change for change in found if not _known_failure(change, rows))
     removed = comparison.removed()
+    withheld = source.withheld() & removed if removed and isinstance(source, Withholds) else ()
     found_again = {change.content_sha256 for change in changes if change.kind == "added"}
     return SourceListing(
         changes=changes,
         removed=removed,
-        lost=sum(rows[id_].content_sha256 not in found_again for id_ in removed),
+        lost=sum(
+            rows[id_].content_sha256 not in found_again for id_ in removed.difference(withheld)
+        ),
         known=sum(row.status != "DELETED" for row in rows.values()),
         unchanged=comparison.unchanged_count,
         digest=known_state or digest.hexdigest(),
         listed_at_ns=listed_at_ns,
         scoped=frozenset(scoped),
         left_out=source.left_out if isinstance(source, LeavesOut) else {},
+        withheld=frozenset(withheld),
     )
 
 

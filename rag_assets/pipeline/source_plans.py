@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.diff import deletions_suspicious
@@ -119,8 +119,14 @@ def plan_sources(
             continue
         listing = without_pruned(ctx, compared)
         deletions = decide_deletions(
-            listing.removed, lost=listing.lost, known=listing.known, allow_deletes=allow_deletes
+            listing.removed - listing.withheld,
+            lost=listing.lost,
+            known=listing.known,
+            allow_deletes=allow_deletes,
         )
+        # What a source leaves out by its rules goes on the day, however much it is.
+        removed = tuple(sorted({*deletions.removed, *listing.withheld}))
+        deletions = replace(deletions, removed=removed)
         yield SourcePlan(config, source, known, settings, listing, deletions)
 
 

@@ -155,6 +155,36 @@ class Uploads:
             drop_blobs(self._catalog, self._blobs, ref, [stored.former])
         return stored
 
+    def store_content(
+        self,
+        ref: TenantRef,
+        new: NewUpload,
+        received: ReceivedFile,
+        *,
+        document_id: str,
+        path: str,
+    ) -> bool:
+        """Store the content of a pushed record that is a file; the next sync indexes it.
+
+        Args:
+            ref, new, received: see store().
+            document_id, path: of the record, in its source.
+
+        Returns:
+            whether it is new or another than before.
+
+        Raises:
+            UnknownDocument: there is no such record.
+            TenantGone: the tenant was removed.
+            ServiceUnavailable: it cannot be stored now.
+        """
+        changed, former = self._catalog.uploads.store_content(
+            ref, new, received.keep, document_id=document_id, path=path
+        )
+        if former is not None:
+            drop_blobs(self._catalog, self._blobs, ref, [former])
+        return changed
+
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> bool:
         """Delete an upload: searches no longer return it, and its file is gone from the store.
 

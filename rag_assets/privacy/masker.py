@@ -12,6 +12,7 @@ from threading import Event, Lock
 from cachetools import LRUCache
 
 from rag_assets.common.batches import batched
+from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.percent_encoding import decodings
 from rag_assets.privacy.secrets.masking import redact
 from rag_assets.privacy.secrets.scanner import SecretScanner
@@ -65,7 +66,7 @@ class Masker:
         scanner: finds credentials.
     """
 
-    def __init__(self, scanner: SecretScanner) -> None:
+    def __init__(self, scanner: SecretScanner | StrictScanner) -> None:
         self._scanner = scanner
         self._lock = Lock()
         self._loaded = Event()

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.retrieval.excerpts import best_part, question_terms, terms_of
+from rag_assets.retrieval.excerpts import excerpt_range, question_terms, terms_of
 
 _WORD = re.compile(r"\S+")
 
@@ -37,13 +37,15 @@ def block_of_excerpt(
     if len(blocks) <= 1:
         return blocks[0].block_id if blocks else None
     found = [*_WORD.finditer(text)]
-    first, end = best_part([word.group() for word in found], question)
+    first, end = excerpt_range([word.group() for word in found], question)
     wanted = question_terms(question)
     starts = [block.start - offset for block in blocks]
     terms: dict[int, set[str]] = {}
     sizes: dict[int, int] = {}
     for word in found[first:end]:
-        at = max(0, bisect_right(starts, word.start()) - 1)
+        at = bisect_right(starts, word.start()) - 1
+        if at < 0:
+            continue  # The title, or the end of a block that is not named.
         terms.setdefault(at, set()).update(terms_of(word.group()) & wanted)
         sizes[at] = sizes.get(at, 0) + len(word.group())
     # Of equally many words the longer one: a heading names what the text below it says.

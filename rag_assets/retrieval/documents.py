@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.common.errors import UnknownDocument
@@ -98,6 +98,18 @@ class DocumentReader:
             RoleRefused: the caller's role may not ask this tenant.
             UnknownDocument: there is none of that id, or none that the caller may read.
         """
+        chunks = self.entries(tenant_id, caller, document_id)
+        fields = chunks[0].fields
+        # Blocks of a page are in its passages as well.
+        text = "".join(_joined(one for one in chunks if not one.fields.get("within")))
+        return DocumentText(document_id, fields["uri"], fields.get("title"), text)
+
+    def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
+        """The entries of one document, in order; at least one.
+
+        Raises:
+            UnknownTenant, RoleRefused, UnknownDocument: see read().
+        """
         record = self._catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)
@@ -118,9 +130,7 @@ class DocumentReader:
         )
         if not chunks:
             raise _unknown(tenant_id)
-        fields = chunks[0].fields
-        text = "".join(_joined(chunks))
-        return DocumentText(document_id, fields["uri"], fields.get("title"), text)
+        return chunks
 
 
 def _unknown(tenant_id: str) -> UnknownDocument:

@@ -20,19 +20,23 @@ def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
         length: characters, about.
     """
     words = text.split()
-    start, end = _widened(words, *best_part(words, question, length), length)
+    start, end = excerpt_range(words, question, length)
     before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
 
 
-def best_part(words: Sequence[str], question: str, length: int = EXCERPT) -> tuple[int, int]:
-    """From the first to the last word of the part that has most words of the question.
+def excerpt_range(words: Sequence[str], question: str, length: int = EXCERPT) -> tuple[int, int]:
+    """The words of an excerpt, from the first to after the last.
 
     Args:
         words: of a text.
-        question: in words.
-        length: of the part, in characters.
+        question, length: as of excerpt().
     """
+    return _widened(words, *_best_part(words, question, length), length)
+
+
+def _best_part(words: Sequence[str], question: str, length: int) -> tuple[int, int]:
+    """From the first to the last word of the part that has most words of the question."""
     wanted = question_terms(question)
     met = {word: terms for word in {*words} if (terms := terms_of(word) & wanted)}
     found = [(at, met[word]) for at, word in enumerate(words) if word in met]
@@ -74,13 +78,13 @@ def _best(
     return 0, min(1, len(places) - 1)
 
 
-def _widened(words: list[str], start: int, end: int, length: int) -> tuple[int, int]:
+def _widened(words: Sequence[str], start: int, end: int, length: int) -> tuple[int, int]:
     """A part of a text with its surroundings: half before, half after, as far as they go."""
 
     def room() -> int:
         return length - len(" ".join(words[start:end]))
 
-    def before() -> list[str]:
+    def before() -> Sequence[str]:
         # No more words than characters can fit.
         return words[max(0, start - length) : start][::-1]
 
@@ -90,7 +94,7 @@ def _widened(words: list[str], start: int, end: int, length: int) -> tuple[int, 
     return start, end
 
 
-def _fitting(words: list[str], room: int) -> int:
+def _fitting(words: Sequence[str], room: int) -> int:
     """How many of the words fit into so many characters, each with a space."""
     sizes = accumulate(len(word) + 1 for word in words)
     return sum(1 for _ in takewhile(lambda size: size <= room, sizes))

@@ -58,7 +58,7 @@ class ResolvedSearch:
             request.model_copy(update={"query": masked}),
             question=request.query if tenant.privacy.send_unmasked_questions else masked,
             mode=request.mode or default.mode,
-            limit=request.top_k or default.top_k,
+            limit=_limit(tenant, request.top_k or default.top_k),
             min_cosine=_threshold(tenant, request, serving),
             rerank=_rerank_config(tenant, request),
             token_budget=_token_budget(tenant, request),
@@ -87,6 +87,11 @@ class ResolvedSearch:
 def within(path: str, paths: Sequence[str]) -> bool:
     """Whether a path lies in one of others; without others always."""
     return not paths or any(is_within(path, other) for other in paths)
+
+
+def _limit(tenant: Tenant, wanted: int) -> int:
+    most = profile_of(tenant.profile).most_hits
+    return wanted if most is None else min(wanted, most)
 
 
 def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | None) -> float | None:

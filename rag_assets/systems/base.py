@@ -45,6 +45,11 @@ class Profile:
             event to its tenant's admins, not by a number to anybody else.
         repeats_texts: whether a text that several documents hold is one hit for each of them;
             otherwise it is one hit that names the others.
+        most_hits: hits of a search at most, whatever it asks for; None: as many as it asks for.
+        typed_records: whether records that are pushed to its tenants have the bodies of
+            rag_assets.workspace.bodies.
+        drops_described_secrets: whether a passage with one of a few patterns of credentials
+            (privacy/described.py) is dropped as well, whatever the rules say of it.
         follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
             their organization are switched off.
     """
@@ -63,6 +68,9 @@ class Profile:
     follows_guidelines: bool = False
     tells_readers_alone: bool = False
     repeats_texts: bool = False
+    most_hits: int | None = None
+    typed_records: bool = False
+    drops_described_secrets: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:
         """The cosine below which a hit is left out; None for no threshold.

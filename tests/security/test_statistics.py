@@ -22,7 +22,7 @@ from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.pushed_records import PushedRecord
 from tests.installation import FAST, Installation
 
 HOLDS_TEXT = """
@@ -78,7 +78,8 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "service_tokens": ("token_sha256", "principals"),
     "serving": ("pinned_by", "pin_reason"),
     "slices": ("unlisted",),
-    "source_records": ("source_type", "source_id", "text", "said"),
+    "source_records": ("source_type", "source_id", "text", "said", "page_uuid"),
+    "record_texts": ("text",),
     "syncs": ("last_error",),
     "tenants": ("config", "scanned"),
     "uploads": ("file_name", "uploaded_by"),
@@ -107,6 +108,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "document_kinds": ("tenant", "document_id"),
     "edges": ("tenant", "chunk_set_key", "kind", "how"),
+    "record_texts": ("tenant", "document_id", "content_sha256"),
     "derivations": ("tenant", "source", "fingerprint"),
     "relation_changes": ("tenant",),
     "relation_change_totals": ("tenant",),

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from rag_assets.code.model import Fact
 from rag_assets.common.hashing import key_of
@@ -92,10 +93,12 @@ def chunk_document(
     """
     language = language_of(parsed)
     cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
-    made = list(locate(parsed, cut.passages))
+    whole = list(locate(parsed, cut.passages))
+    made = [*whole, *locate(parsed, cut.of_blocks, first=len(whole), of_blocks=True)]
+    masked = (touching(parsed.masked, part) for part in (whole, made[len(whole) :]))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
-    for chunk, masks in zip(made, touching(parsed.masked, made), strict=True):
+    for chunk, masks in zip(made, chain.from_iterable(masked), strict=True):
         if masks:
             rules = tuple(sorted({mask.rule for mask in masks}))
             dropped.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))

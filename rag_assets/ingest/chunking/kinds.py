@@ -51,10 +51,12 @@ class CutText:
     Attributes:
         passages: see ChunkerKind.split.
         facts: what the text states, for chunkers that read it.
+        of_blocks: see ChunkerKind.blocks.
     """
 
     passages: list[Passage]
     facts: tuple[Fact, ...] = ()
+    of_blocks: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class ChunkerKind:
             hostile text may stop, and so in worker processes only; `split` is what remains for
             texts that stopped it.
         most: the largest allowed limit, where it is not what models over the network take.
+        blocks: the blocks of a text that are passages by themselves as well, or parts of such a
+            block; in order.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -87,6 +91,7 @@ class ChunkerKind:
     overlaps: bool = True
     minimum: int = 0
     read: Callable[[ChunkRequest], CutText] | None = None
+    blocks: Callable[[ChunkRequest], list[Passage]] | None = None
     version: int = 1
     most: int | None = None
 
@@ -100,7 +105,8 @@ class ChunkerKind:
         if self.read is not None and confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
-        return CutText(self.split(request), facts)
+        of_blocks = () if self.blocks is None else tuple(self.blocks(request))
+        return CutText(self.split(request), facts, of_blocks)
 
     @property
     def smallest(self) -> int:

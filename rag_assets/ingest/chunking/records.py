@@ -7,6 +7,7 @@ from dataclasses import astuple
 from typing import Any
 
 from rag_assets.code.model import Fact
+from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.chunk_set import ChunkSet, DroppedChunk
 from rag_assets.ingest.chunking.location import (
     LOCATION_FIELDS,
@@ -72,11 +73,12 @@ def _values(chunk: Chunk) -> list[Any]:
     place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
     values = [getattr(chunk, name) for name in _FIELDS]
     definition = None if chunk.definition is None else astuple(chunk.definition)
-    return [*values, place, dict(chunk.facts) or None, definition]
+    blocks = [[block.block_id, block.start] for block in chunk.blocks]
+    return [*values, place, dict(chunk.facts) or None, definition, blocks or None, chunk.of_block]
 
 
 def _chunk(text: str, values: list[Any]) -> Chunk:
-    *rest, place, facts, definition = values
+    *rest, place, facts, definition, blocks, of_block = values
     known = dict(zip(_FIELDS, rest, strict=True))
     known["heading_path"] = tuple(known["heading_path"])
     location = UNKNOWN_LOCATION
@@ -87,5 +89,7 @@ def _chunk(text: str, values: list[Any]) -> Chunk:
         location=location,
         facts=facts or NO_FACTS,
         definition=None if definition is None else Definition(*definition),
+        blocks=tuple(BlockPlace(id_, start) for id_, start in blocks or ()),
+        of_block=of_block,
         **known,
     )

@@ -10,13 +10,14 @@ from rag_assets.common.kinds import by_name, find_kind
 from rag_assets.ingest.chunking.code import CODE
 from rag_assets.ingest.chunking.heading import HEADING
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
+from rag_assets.ingest.chunking.page import PAGE
 from rag_assets.ingest.chunking.record import RECORD
 from rag_assets.ingest.chunking.recursive import RECURSIVE
 from rag_assets.ingest.chunking.sentence import SENTENCE
 
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
-CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, CODE))
+CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE, CODE))
 """A new chunker is one value in a module of its own, and its name here."""
 
 DEFAULT_CHUNKER = HEADING.name

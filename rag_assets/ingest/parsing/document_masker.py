@@ -9,10 +9,10 @@ from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.ingest.parsing.outline import Outline
 from rag_assets.ingest.parsing.table_credentials import credential_cells, joined
 from rag_assets.privacy.secrets.masking import mask, redact
-from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.privacy.secrets.spans import Scans
 
 
-def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
+def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:
     """Mask every credential in a parsed document.
 
     The whole text is scanned at once, since the name of a credential may be
@@ -33,7 +33,7 @@ def masked(parsed: ParsedText, scanner: SecretScanner) -> ParsedText:
     return replace(parsed, text=text, blocks=blocks, title=title, masked=spans)
 
 
-def masked_again(parsed: ParsedText, scanner: SecretScanner) -> tuple[ParsedText, list[str]] | None:
+def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
     """Mask what other rules find in a document that was masked before.
 
     Returns:
@@ -56,7 +56,7 @@ def masked_again(parsed: ParsedText, scanner: SecretScanner) -> tuple[ParsedText
     return replace(again, masked=spans), found
 
 
-def credentials(parsed: ParsedText, scanner: SecretScanner) -> tuple[MaskedSpan, ...]:
+def credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
     """Find the credentials in the text of a document, by their form and by their tables.
 
     Raises:
@@ -77,7 +77,7 @@ def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
 
 
 def _with_paths(
-    parsed: ParsedText, text: str, spans: Sequence[MaskedSpan], scanner: SecretScanner
+    parsed: ParsedText, text: str, spans: Sequence[MaskedSpan], scanner: Scans
 ) -> Iterator[Block]:
     outline = Outline()
     first = 0
@@ -93,7 +93,7 @@ def _with_paths(
         yield replace(block, heading_path=path)
 
 
-def _with_sheets(blocks: Iterable[Block], scanner: SecretScanner) -> Iterator[Block]:
+def _with_sheets(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
     """Mask the names of blocks' sheets: the text may not hold them."""
     shown: dict[str, str] = {}
     for block in blocks:

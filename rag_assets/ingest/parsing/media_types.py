@@ -22,6 +22,9 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
+# Pushed records of workspaces, as they are kept. No file is one, whatever its name or content.
+WORKSPACE_RECORD = "application/vnd.rag-assets.record+json"
+
 # Office Open XML: ZIP archives of XML parts, or encrypted, OLE2 files around them.
 OOXML = frozenset({DOCX, PPTX, XLSX})
 

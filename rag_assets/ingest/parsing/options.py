@@ -10,6 +10,8 @@ from typing import Any, Literal, Self
 
 PdfEngine = Literal["liteparse", "docling"]
 
+STRICT_VERSION = 1
+"""Raised by hand when the patterns of privacy/described.py find anything else."""
 _SALT = b"rag-assets parser.passwords"
 
 
@@ -25,6 +27,7 @@ class ParseOptions:
         ocr_languages: of such pages, as Tesseract abbreviates them.
         ocr_data: folder of the languages' data; None for the one that is installed.
         docling_models: folder of docling's models.
+        strict_secrets: take for a credential whatever a few patterns match, as well.
     """
 
     keep_headers_footers: bool = False
@@ -34,6 +37,7 @@ class ParseOptions:
     ocr_languages: tuple[str, ...] = ("eng",)
     ocr_data: str | None = None
     docling_models: str | None = None
+    strict_secrets: bool = False
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
@@ -46,7 +50,10 @@ class ParseOptions:
     def identity(self) -> dict[str, Any]:
         """The options that may change a parser's output; every parse key hashes them."""
         ocr = (self.ocr_languages, self.ocr_data) if self.ocr else None
+        # Only where it is wanted: the keys of all other documents must not change.
+        strict = {"strict_secrets": STRICT_VERSION} if self.strict_secrets else {}
         return {
+            **strict,
             "keep_headers_footers": self.keep_headers_footers,
             "pdf": (self.pdf, self.docling_models) if self.pdf == "docling" else self.pdf,
             "ocr": ocr,

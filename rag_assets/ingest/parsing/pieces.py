@@ -27,6 +27,7 @@ class Piece:
     slide: int | None = None
     sheet: str | None = None
     row: int | None = None
+    block_id: str | None = None
 
 
 def clean(text: str) -> str:
@@ -68,6 +69,7 @@ def assembled(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
             Block(
                 piece.kind, at, end, path, piece.level,
                 page=piece.page, slide=piece.slide, sheet=piece.sheet, row=piece.row,
+                block_id=piece.block_id,
             )
         )  # fmt: skip
         texts.append(piece.text)

@@ -109,10 +109,17 @@ DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core")
 """Reads PDFs instead of the default parser, for tenants that choose it."""
 
 
+WORKSPACE_RECORDS = Parser("workspace_records", 1)
+"""Reads pushed records of workspaces. It is not among PARSERS, so that keys of all other documents
+do not depend on it."""
+
+
 def parser_for(media_type: str, options: ParseOptions) -> Parser:
     """The parser of a format by a tenant's options."""
     if media_type == media_types.PDF and options.pdf == "docling":
         return DOCLING_PDF
+    if media_type == media_types.WORKSPACE_RECORD:
+        return WORKSPACE_RECORDS
     return PARSERS[media_type]
 
 
@@ -153,4 +160,7 @@ def parse_key(
     chosen = (options or ParseOptions()).identity()
     # Only after a request: the keys of all other documents must not change.
     anew = [edition] if edition else []
-    return key_of("parse", content_sha256, media_type, parsers_version(), chosen, *anew)
+    version = parsers_version()
+    if media_type == media_types.WORKSPACE_RECORD:
+        version = f"records {WORKSPACE_RECORDS.version}"
+    return key_of("parse", content_sha256, media_type, version, chosen, *anew)

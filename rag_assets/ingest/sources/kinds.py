@@ -38,6 +38,7 @@ class SourceContext:
         base: the folder that relative paths are relative to (Settings.home).
         records: the tenant's pushed records; None where there is no catalog.
         uploads: the tenant's uploaded files; likewise.
+        typed: whether the tenant's records have types, of which one is a file.
         allowed_roots: folders that roots may lie in (Settings.allowed_roots); none: any.
         forbidden_roots: the project's own state (Settings.local, a local lake elsewhere).
     """
@@ -47,6 +48,7 @@ class SourceContext:
     allowed_roots: tuple[Path, ...] = ()
     forbidden_roots: tuple[Path, ...] = ()
     uploads: UploadStore | None = None
+    typed: bool = False
 
 
 _Config = TypeVar("_Config", bound=SourceConfig)

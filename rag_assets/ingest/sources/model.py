@@ -115,6 +115,8 @@ class ListedDocument:
         source_id: of a pushed record, its id in its application; None for all else.
         page_uuid: of a pushed record, the page or database that it belongs to, of a page its own
             id; None where there is none.
+        lane: of a pushed record, 0 where a person waits for it, 1 of many at once; None: what else
+            was listed decides.
     """
 
     source: str
@@ -133,6 +135,7 @@ class ListedDocument:
     version: str | None = None
     source_id: str | None = None
     page_uuid: str | None = None
+    lane: int | None = None
 
     @property
     def modified_at(self) -> datetime:
@@ -160,6 +163,8 @@ class StoredRecord:
         revision: a number that it never had before, new whenever anything of it changes.
         size: bytes of its text in UTF-8.
         changed_ns: when it was pushed, in nanoseconds since the epoch.
+        page_uuid: the page or database that it hangs on, if it does.
+        lane: see ListedDocument.
     """
 
     source_type: str
@@ -171,6 +176,8 @@ class StoredRecord:
     media_type: str
     content_sha256: str
     source_metadata: SourceMetadata
+    page_uuid: str | None = None
+    lane: int | None = None
 
 
 class RecordStore(Protocol):
@@ -182,6 +189,14 @@ class RecordStore(Protocol):
 
     def text(self, source: str, document_id: str) -> str | None:
         """The text of one record; None if the record no longer exists."""
+        ...
+
+    def withheld(self, source: str) -> frozenset[str]:
+        """Ids of documents that are not listed, though their records are there."""
+        ...
+
+    def former_text(self, document_id: str, content_sha256: str) -> str | None:
+        """The text that a record had, if it is kept for runs that have listed it."""
         ...
 
     def state(self, source: str) -> str:
@@ -272,6 +287,24 @@ class KnowsState(Protocol):
 
     def state(self) -> str:
         """Equal if and only if the listing is equal."""
+        ...
+
+
+@runtime_checkable
+class KeepsFormerContents(Protocol):
+    """A source that still has a content that it has listed, after that has changed."""
+
+    def former(self, document_path: str, content_sha256: str) -> bytes | None:
+        """The content with this hash that a document had; None if it is not kept."""
+        ...
+
+
+@runtime_checkable
+class Withholds(Protocol):
+    """A source that has documents which it does not list, by its own rules."""
+
+    def withheld(self) -> frozenset[str]:
+        """Their ids: that they are missing in a listing is no loss."""
         ...
 
 

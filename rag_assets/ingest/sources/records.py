@@ -7,11 +7,21 @@ from typing import Literal
 
 from rag_assets.common.errors import ConfigurationError, DocumentTooLarge, DocumentVanished
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import ListedDocument, RecordStore, document_id, uri_of
+from rag_assets.ingest.sources.model import (
+    ListedDocument,
+    RecordStore,
+    UploadStore,
+    document_id,
+    uri_of,
+)
 from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 MAX_RECORD_BYTES = 1 << 20
 """The largest size of a record's text, in bytes of UTF-8."""
+MAX_FILE_BYTES = 50 * 1024 * 1024
+"""The largest size of the content of a record that is a file."""
+FILE = "file"
+"""The type of records whose content is put by itself, where records have types."""
 
 
 class RecordsConfig(SourceConfig):
@@ -31,11 +41,15 @@ class RecordsSource:
     Args:
         config: the source's configuration.
         records: the tenant's records.
+        files: contents of those that are files; None: every record is its text.
     """
 
-    def __init__(self, config: RecordsConfig, records: RecordStore) -> None:
+    def __init__(
+        self, config: RecordsConfig, records: RecordStore, files: UploadStore | None = None
+    ) -> None:
         self._config = config
         self._records = records
+        self._files = files
 
     @property
     def name(self) -> str:
@@ -44,8 +58,8 @@ class RecordsSource:
 
     @property
     def max_bytes(self) -> int:
-        """Bytes that no record's text exceeds."""
-        return MAX_RECORD_BYTES
+        """Bytes that no record exceeds."""
+        return MAX_RECORD_BYTES if self._files is None else MAX_FILE_BYTES
 
     def list(self) -> Iterator[ListedDocument]:
         """The records, streamed.
@@ -70,14 +84,38 @@ class RecordsSource:
                 revision=record.revision,
                 source_metadata=record.source_metadata,
                 source_id=record.source_id,
+                page_uuid=record.page_uuid,
+                lane=record.lane,
             )
 
     def state(self) -> str:
         """The newest revision and the number of records."""
         return self._records.state(self._config.name)
 
+    def withheld(self) -> frozenset[str]:
+        """See Withholds."""
+        return self._records.withheld(self._config.name)
+
+    def former(self, document_path: str, content_sha256: str) -> bytes | None:
+        """See KeepsFormerContents."""
+        id_ = document_id(self._config.name, document_path)
+        text = self._records.former_text(id_, content_sha256)
+        return None if text is None else text.encode()
+
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """The text of one record in UTF-8; see DocumentSource.read."""
+        """The text of one record in UTF-8, or the content of a file; see DocumentSource.read."""
+        return b"".join(self.stream(document_path, max_bytes=max_bytes))
+
+    def _content(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
+        left = max_bytes
+        for piece in self._files.stream(self._config.name, document_path) if self._files else ():
+            left -= len(piece)
+            if left < 0:
+                limit = readable_size(max_bytes)
+                raise DocumentTooLarge(f"over the limit of {limit}: {document_path!r}")
+            yield piece
+
+    def _text(self, document_path: str, max_bytes: int) -> bytes:
         name = self._config.name
         text = self._records.text(name, document_id(name, document_path))
         if text is None:
@@ -90,7 +128,10 @@ class RecordsSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """The text of one record in pieces; see DocumentSource.stream."""
-        data = self.read(document_path, max_bytes=max_bytes)
+        if document_path.startswith(f"{FILE}/") and self._files is not None:
+            yield from self._content(document_path, max_bytes)
+            return
+        data = self._text(document_path, max_bytes)
         for start in range(0, len(data), PIECE_BYTES):
             yield data[start : start + PIECE_BYTES]
 
@@ -101,7 +142,7 @@ def _build(config: RecordsConfig, context: SourceContext) -> RecordsSource:
             f"source {config.name!r}: records need a catalog, and none is open",
             hint="open it with the tenant's catalog",
         )
-    return RecordsSource(config, context.records)
+    return RecordsSource(config, context.records, context.uploads if context.typed else None)
 
 
 RECORDS = SourceKind("records", RecordsConfig, _build, pushed=True)

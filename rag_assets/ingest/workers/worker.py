@@ -34,6 +34,7 @@ from rag_assets.ingest.workers.messages import (
     write_message,
     write_packed,
 )
+from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
 _Message = tuple[dict[str, Any], bytes]
@@ -156,7 +157,8 @@ def _answer(
 
     try:
         parsed = parse(data, media_type, options, limits)
-        record = to_record(masked(parsed, scanner))
+        finder = StrictScanner(scanner) if options.strict_secrets else scanner
+        record = to_record(masked(parsed, finder))
         text = record.pop("text").encode()
         return packed({"parsed": record}), text
     except BaseException as error:  # a panic of a library written in Rust is no Exception

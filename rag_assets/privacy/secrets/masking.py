@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from rag_assets.privacy.secrets.scanner import SecretScanner
+    from rag_assets.privacy.secrets.spans import Scans
 
 _FILLERS = ("*", "·", "█", "🔒")  # by UTF-8 width, from one byte to four
 _WIDTH_STARTS = (0x80, 0x800, 0x10000)
@@ -41,7 +41,7 @@ def mask(text: str, spans: Iterable[Span]) -> str:
     return "".join(parts)
 
 
-def redact(text: str, scanner: SecretScanner) -> str:
+def redact(text: str, scanner: Scans) -> str:
     """Mask the credentials in a short text: a title, file name, URI or logged query."""
     return mask(text, scanner.scan(text))
 

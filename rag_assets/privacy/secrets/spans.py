@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,14 @@ class SecretSpan:
     start: int
     end: int
     rule: str
+
+
+class Scans(Protocol):
+    """Finds credentials in a text; see SecretScanner."""
+
+    def scan(self, text: str) -> list[SecretSpan]:
+        """The credentials, sorted, overlapping ones joined."""
+        ...
 
 
 def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:

@@ -37,6 +37,8 @@ from rag_assets.storage.catalog.question_vectors import QuestionVectorTable
 from rag_assets.storage.catalog.readable import ReadableDocuments
 from rag_assets.storage.catalog.receipts import ReceiptTable
 from rag_assets.storage.catalog.record_drift import RecordDriftQuery
+from rag_assets.storage.catalog.record_manifests import ManifestTable
+from rag_assets.storage.catalog.record_states import RecordStateQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
 from rag_assets.storage.catalog.relation_counts import RelationCountQuery
@@ -74,7 +76,8 @@ class Catalog:
         )
         self.derivations = DerivationTable(database)
         self.quarantine = QuarantineTable(database)
-        self.records = RecordTable(database)
+        self.records, self.record_states = RecordTable(database), RecordStateQuery(database)
+        self.record_manifests = ManifestTable(database)
         self.uploads, self.upload_states = UploadTable(database), UploadStates(database)
         self.record_drift = RecordDriftQuery(database)
         self.removals = RemovalTable(database)

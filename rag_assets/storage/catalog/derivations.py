@@ -14,7 +14,7 @@ from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.code_tables import derivations
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.index_rows import of_generation, same_document, withhold_statement
-from rag_assets.storage.catalog.records import PushedRecord, record_values
+from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.removals import mark_deleted_statement
 from rag_assets.storage.catalog.tables import (
     document_index,

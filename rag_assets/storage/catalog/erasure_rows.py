@@ -36,6 +36,7 @@ from rag_assets.storage.catalog.removals import mark_deleted_statement
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
+    record_texts,
     source_records,
     tombstones,
 )
@@ -187,10 +188,11 @@ def forget_slice(connection: Connection, erasure: Erasure) -> None:
 
 
 def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
-    statement = delete(source_records).where(
-        source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids)
-    )
-    return connection.execute(statement).rowcount
+    for table in (record_texts, source_records):
+        gone = connection.execute(
+            delete(table).where(table.c.tenant == ref.id, among(table.c.document_id, document_ids))
+        ).rowcount
+    return gone
 
 
 def _keys_of_disabled(

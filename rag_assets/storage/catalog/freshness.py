@@ -16,8 +16,9 @@ from rag_assets.storage.catalog.index_rows import (
     is_excluded,
     same_document,
 )
+from rag_assets.storage.catalog.records import is_found
 from rag_assets.storage.catalog.tables import document_index, documents, serving, source_records
-from rag_assets.storage.catalog.upload_rows import is_pushed_again
+from rag_assets.storage.catalog.upload_rows import is_of_record, is_pushed_again
 from rag_assets.storage.catalog.upload_tables import uploads
 
 
@@ -94,9 +95,10 @@ class FreshnessQuery:
 
 
 def _never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
-    """The number of records and uploads that no listing has found yet."""
+    """The number of records and uploads that the next listing finds, and none has found yet."""
     counts = []
-    for table, which in ((source_records, ()), (uploads, (uploads.c.enabled,))):
+    of_files = (uploads.c.enabled, ~is_of_record())
+    for table, which in ((source_records, (is_found(),)), (uploads, of_files)):
         pushed = table.c
         known = exists().where(
             documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id

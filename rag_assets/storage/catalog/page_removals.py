@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, select
 
 from rag_assets.storage.catalog.database import TenantRef, among
-from rag_assets.storage.catalog.index_rows import withhold_statement
-from rag_assets.storage.catalog.removals import mark_deleted_statement
-from rag_assets.storage.catalog.tables import documents, events, source_records
+from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
+from rag_assets.storage.catalog.tables import documents, source_records
 
 
 def remove_records(connection: Connection, ref: TenantRef, uuids: Sequence[str], by: str) -> int:
@@ -24,24 +23,15 @@ def remove_records(connection: Connection, ref: TenantRef, uuids: Sequence[str],
     Returns:
         how many documents went.
     """
-    listed = select(documents.c.document_id).where(
-        documents.c.tenant == ref.id,
-        among(documents.c.page_uuid, uuids),
-        documents.c.status != "DELETED",
+    listed, record = documents.c, source_records.c
+    of_documents = select(listed.document_id).where(
+        listed.tenant == ref.id, among(listed.page_uuid, uuids), listed.status != "DELETED"
     )
-    ids = [*connection.scalars(listed)]
-    connection.execute(
-        delete(source_records).where(
-            source_records.c.tenant == ref.id, among(source_records.c.document_id, ids)
-        )
+    # A record that no listing has found yet hangs on its page, too.
+    of_records = select(record.document_id).where(
+        record.tenant == ref.id, among(record.page_uuid, uuids)
     )
-    if not ids:
-        return 0
-    uris = connection.scalars(mark_deleted_statement(ref, ids).returning(documents.c.uri))
-    gone = [
-        {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": uri, "by": by}}
-        for uri in uris
-    ]
-    connection.execute(insert(events), gone)
-    connection.execute(withhold_statement(ref, ids))
+    ids = [*connection.scalars(of_documents.union(of_records))]
+    delete_records(connection, ref, ids)
+    withdraw_documents(connection, ref, ids, by)
     return len(ids)

@@ -6,66 +6,51 @@ sync can tell whether a record that it listed is still current.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Update, case, exists, func, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
-from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
+from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
-from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.removals import delete_record, withdraw_document
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.record_writes import (
+    RecordPut,
+    RecordsWritten,
+    is_expired,
+    write_records,
+)
 from rag_assets.storage.catalog.tables import (
     documents,
     record_revisions,
+    record_texts,
     source_records,
-    tombstones,
 )
+from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
-_IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
-_METADATA_FIELDS = ("title", "uri", "access_scope", "tags", "metadata")
 
-
-@dataclass(frozen=True, slots=True)
-class PushedRecord:
-    """A record as an application pushes it.
-
-    Attributes:
-        source: name of the source that it belongs to.
-        source_type: the application's kind of record, such as page or comment.
-        source_id: its id among records of that kind.
-        media_type: the format of its text.
-    """
-
-    source: str
-    source_type: str
-    source_id: str
-    text: str
-    media_type: str
-    source_metadata: SourceMetadata
-
-    @property
-    def document_id(self) -> str:
-        """The id of the record's document."""
-        return record_document_id(self.source, self.source_type, self.source_id)
-
-    @property
-    def key(self) -> str:
-        """Hash of the record's text and metadata, without its time of modification."""
-        metadata = self.source_metadata
-        return key_of(
-            *("record", sha256_hex(self.text), self.media_type),
-            *(metadata.title, metadata.uri, metadata.access_scope),
-            *(list(metadata.tags), dict(metadata.metadata)),
-        )
+RecordPlan: TypeAlias = Callable[
+    [Mapping[str, PushedRecord]], tuple[Sequence[RecordPut], Collection[str]]
+]
+"""From records as they are, by document id, to those that are stored and those that are removed."""
 
 
 class RecordTable:
@@ -88,30 +73,9 @@ class RecordTable:
         Raises:
             TenantGone: the tenant was removed.
         """
-        row = {
-            **record_values(ref, record),
-            "revision": record_revisions.next_value(),
-            "changed_at": func.clock_timestamp(),
-        }
-        statement = (
-            upsert(source_records)
-            .values(**row)
-            .on_conflict_do_update(
-                index_elements=["tenant", "source", "source_type", "source_id"],
-                set_={name: value for name, value in row.items() if name not in _IDENTITY},
-                where=source_records.c.record_key != record.key,
-            )
-            .returning(source_records.c.revision)
-        )
-        with self._database.begin_exclusive(ref) as connection:
-            if _is_pruned(connection, ref, record.document_id, str(row["content_sha256"])):
-                return delete_record(connection, ref, record.document_id)
-            changed = connection.scalar(statement) is not None
-            if changed and scope != PUBLIC:
-                connection.execute(_change_scope_statement(ref, record, scope))
-            if changed:
-                notify(connection, ref.id)
-        return changed
+        put = RecordPut(record, scope)
+        written = self.write(ref, lambda _: ([put], ()), by="")
+        return record.document_id in written.changed
 
     def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
         """Delete a record; searches no longer return its document.
@@ -124,11 +88,78 @@ class RecordTable:
         Returns:
             whether the record existed.
         """
+        written = self.write(ref, lambda _: ((), [document_id]), by=by)
+        return document_id in written.removed
+
+    def write(
+        self, ref: TenantRef, plan: RecordPlan, *, by: str, read: Collection[str] = ()
+    ) -> RecordsWritten:
+        """Store and remove records, in one transaction.
+
+        Args:
+            ref: the tenant.
+            plan: what to store and to remove.
+            by: the caller's name, for events.
+            read: ids of documents whose records the plan depends on.
+
+        Raises:
+            TenantGone: the tenant was removed.
+            TenantBusy: other transactions of the tenant did not end in time.
+        """
         with self._database.begin_exclusive(ref) as connection:
-            found = delete_record(connection, ref, document_id)
-            withdraw_document(connection, ref, document_id, by)
-            notify(connection, ref.id)
-        return found
+            query = _whole_records(ref.id).where(among(source_records.c.document_id, read))
+            rows = connection.execute(query) if read else ()
+            puts, removals = plan({row.document_id: _pushed(row) for row in rows})
+            written = write_records(connection, ref, puts, removals, by)
+            if written.changed or removals or written.expired:
+                notify(connection, ref.id)
+        return written
+
+    def find(self, tenant_id: str, document_id: str) -> PushedRecord | None:
+        """The record of a document; None where there is none."""
+        query = _whole_records(tenant_id).where(source_records.c.document_id == document_id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else _pushed(row)
+
+    def forget_former_texts(self, ref: TenantRef) -> None:
+        """Forget the former texts that no document of a tenant waits for any more.
+
+        Called while no run is under way but the caller's.
+        """
+        kept = exists().where(
+            documents.c.tenant == record_texts.c.tenant,
+            documents.c.document_id == record_texts.c.document_id,
+            documents.c.content_sha256 == record_texts.c.content_sha256,
+            documents.c.status == "PROCESSING",
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(delete(record_texts).where(record_texts.c.tenant == ref.id, ~kept))
+
+    def renew_stale(self, ref: TenantRef) -> int:
+        """Have records listed again whose entries have another time of change; returns how many.
+
+        A time that is pushed alone makes no difference at once.
+        """
+        record, row = source_records.c, documents.c
+        clamped = func.least(func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)
+        stale = (
+            update(source_records)
+            .where(
+                record.tenant == ref.id,
+                row.tenant == record.tenant,
+                row.document_id == record.document_id,
+                row.status == "READY",
+                row.revision == record.revision,
+                func.date_trunc("milliseconds", clamped) != row.modified_at,
+            )
+            .values(revision=record_revisions.next_value())
+        )
+        with self._database.begin_for(ref) as connection:
+            renewed = connection.execute(stale).rowcount
+            if renewed:
+                notify(connection, ref.id)
+        return renewed
 
     def of(self, tenant_id: str) -> TenantRecords:
         """The records of one tenant, for its sources."""
@@ -143,8 +174,12 @@ class TenantRecords:
     tenant_id: str
 
     def listed(self, source: str) -> Iterator[StoredRecord]:
-        """Stream every record of one source, without the texts."""
-        columns = source_records.c
+        """Stream every record of one source that may be found, without the texts.
+
+        The content of a file is an upload of the same document; without it there is nothing to be
+        found.
+        """
+        columns, files = source_records.c, uploads.c
         # A time outside Python's range would make the whole listing fail.
         clamped = func.least(func.greatest(columns.modified_at, FIRST_DAY), LAST_DAY)
         modified_at = case((columns.modified_at.is_not(None), clamped))
@@ -152,31 +187,66 @@ class TenantRecords:
             *(columns.source_type, columns.source_id, columns.document_id, columns.revision),
             *(columns.size, columns.media_type, columns.content_sha256, columns.said),
             *(modified_at.label("modified_at"), columns.changed_at),
-        ).where(columns.tenant == self.tenant_id, columns.source == source)
+            *(columns.page_uuid, columns.lane),
+            *(files.media_type.label("file_type"), files.size.label("file_size")),
+            files.content_sha256.label("file_sha256"),
+        )
+        query = query.outerjoin(
+            uploads, (files.tenant == columns.tenant) & (files.document_id == columns.document_id)
+        ).where(columns.tenant == self.tenant_id, columns.source == source, is_found())
         with self.database.begin() as connection:
             rows = connection.execution_options(yield_per=_BATCH).execute(query)
             for row in rows:
+                is_file = row.file_sha256 is not None
                 yield StoredRecord(
                     source_type=row.source_type,
                     source_id=row.source_id,
                     document_id=row.document_id,
                     revision=row.revision,
-                    size=row.size,
+                    size=row.file_size if is_file else row.size,
                     changed_ns=int(row.changed_at.timestamp() * 1e6) * 1_000,
-                    media_type=row.media_type,
-                    content_sha256=row.content_sha256,
+                    media_type=row.file_type if is_file else row.media_type,
+                    content_sha256=row.file_sha256 if is_file else row.content_sha256,
                     source_metadata=_source_metadata(row.said, row.modified_at),
+                    page_uuid=row.page_uuid,
+                    lane=row.lane,
                 )
 
-    def state(self, source: str) -> str:
-        """The newest revision and the number of records: a revision is never used again."""
+    def withheld(self, source: str) -> frozenset[str]:
+        """Ids of documents of one source that are not listed, though their records are there."""
         columns = source_records.c
-        query = select(func.max(columns.revision), func.count()).where(
-            columns.tenant == self.tenant_id, columns.source == source
+        query = select(columns.document_id).where(
+            columns.tenant == self.tenant_id, columns.source == source, ~is_found()
         )
         with self.database.begin() as connection:
-            newest, count = connection.execute(query).one()
-        return f"{newest or 0:x}-{count:x}"
+            return frozenset(connection.scalars(query))
+
+    def state(self, source: str) -> str:
+        """The newest revision and the number of records: a revision is never used again.
+
+        Comments that are found no more since today make another number.
+        """
+        columns = source_records.c
+        query = select(
+            func.max(columns.revision),
+            func.count(),
+            func.count().filter(columns.resolved_at.is_not(None) & is_expired()),
+        ).where(columns.tenant == self.tenant_id, columns.source == source)
+        with self.database.begin() as connection:
+            newest, count, expired = connection.execute(query).one()
+        return f"{newest or 0:x}-{count - expired:x}"
+
+    def former_text(self, document_id: str, content_sha256: str) -> str | None:
+        """The text that a record had, if it is kept."""
+        columns = record_texts.c
+        query = select(columns.text).where(
+            columns.tenant == self.tenant_id,
+            columns.document_id == document_id,
+            columns.content_sha256 == content_sha256,
+        )
+        with self.database.begin() as connection:
+            text: str | None = connection.scalar(query)
+        return text
 
     def text(self, source: str, document_id: str) -> str | None:
         """The text of one record; None if the record no longer exists."""
@@ -191,59 +261,34 @@ class TenantRecords:
         return text
 
 
-def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
-    """The row of a record, but for its revision and the time of its change."""
-    data = record.text.encode()
-    return {
-        "tenant": ref.id,
-        "source": record.source,
-        "source_type": record.source_type,
-        "source_id": record.source_id,
-        "document_id": record.document_id,
-        "record_key": record.key,
-        "text": record.text,
-        "media_type": record.media_type,
-        "size": len(data),
-        "content_sha256": sha256_hex(data),
-        "said": _as_json(record.source_metadata),
-        "modified_at": record.source_metadata.modified_at,
-    }
-
-
-def _is_pruned(
-    connection: Connection, ref: TenantRef, document_id: str, content_sha256: str
-) -> bool:
-    """Whether a document was pruned with this content, and is not back with another."""
-    living = exists().where(
-        documents.c.tenant == tombstones.c.tenant,
-        documents.c.document_id == tombstones.c.document_id,
-        documents.c.status != "DELETED",
+def is_found() -> ColumnElement[bool]:
+    """The condition that a record is listed: not resolved too long ago, and with its content."""
+    columns = source_records.c
+    content = uploads.alias("content")
+    has_content = exists().where(
+        content.c.tenant == columns.tenant, content.c.document_id == columns.document_id
     )
-    query = select(tombstones.c.document_id).where(
-        tombstones.c.tenant == ref.id,
-        tombstones.c.document_id == document_id,
-        tombstones.c.content_sha256 == content_sha256,
-        ~living,
+    is_whole = or_(
+        columns.media_type != WORKSPACE_RECORD, columns.source_type != "file", has_content
     )
-    return connection.execute(query).first() is not None
+    return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
 
 
-def _change_scope_statement(ref: TenantRef, record: PushedRecord, scope: str) -> Update:
-    """The statement that gives a record's document another access scope."""
-    return (
-        update(documents)
-        .where(
-            documents.c.tenant == ref.id,
-            documents.c.document_id == record.document_id,
-            documents.c.access_scope != scope,
-        )
-        # No listing produces this key, so the next listing finds the document changed.
-        .values(access_scope=scope, document_key=key_of("moved", record.key))
+def _whole_records(tenant_id: str) -> Select[Any]:
+    return select(source_records).where(source_records.c.tenant == tenant_id)
+
+
+def _pushed(row: Row[Any]) -> PushedRecord:
+    return PushedRecord(
+        source=row.source,
+        source_type=row.source_type,
+        source_id=row.source_id,
+        text=row.text,
+        media_type=row.media_type,
+        source_metadata=_source_metadata(dict(row.said), row.modified_at),
+        page_uuid=row.page_uuid,
+        resolved_at=row.resolved_at,
     )
-
-
-def _as_json(metadata: SourceMetadata) -> dict[str, Any]:
-    return {name: value for name in _METADATA_FIELDS if (value := getattr(metadata, name))}
 
 
 def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:

@@ -9,11 +9,13 @@ listed a document before its deletion therefore neither records it again nor pub
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import (
     ARRAY,
     Connection,
     LargeBinary,
+    Row,
     Text,
     Update,
     case,
@@ -33,7 +35,13 @@ from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.index_rows import withhold_statement
-from rag_assets.storage.catalog.tables import documents, events, source_records, tombstones
+from rag_assets.storage.catalog.tables import (
+    documents,
+    events,
+    record_texts,
+    source_records,
+    tombstones,
+)
 from rag_assets.storage.catalog.upload_rows import delete_uploads
 from rag_assets.storage.catalog.upload_tables import uploads
 
@@ -85,10 +93,11 @@ class RemovalTable:
 
 def delete_record(connection: Connection, ref: TenantRef, document_id: str) -> bool:
     """Delete the pushed record of a document; returns whether it existed."""
-    statement = delete(source_records).where(
-        source_records.c.tenant == ref.id, source_records.c.document_id == document_id
-    )
-    return connection.execute(statement).rowcount > 0
+    for table in (record_texts, source_records):
+        gone = connection.execute(
+            delete(table).where(table.c.tenant == ref.id, table.c.document_id == document_id)
+        ).rowcount
+    return gone > 0
 
 
 def withdraw_document(connection: Connection, ref: TenantRef, document_id: str, by: str) -> None:
@@ -135,16 +144,56 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
 def not_superseded(
     connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
-    """The changes of a listing without documents that were deleted or pushed again since."""
+    """The changes of a listing without documents that were deleted since, or cannot be read.
+
+    A record that was pushed again since is recorded as it was listed if that text is kept, and if
+    it hangs on the same page and has the same access scope: however often it is pushed, each run
+    indexes it once.
+    """
     tombstoned = _tombstone_contents(connection, ref, [change.document_id for change in changes])
     pushed = [change.document_id for change in changes if change.facts.revision is not None]
-    revisions = _revisions(connection, ref, pushed) if pushed else {}
+    present = _present(connection, ref, pushed) if pushed else {}
+    again = [
+        change
+        for change in changes
+        if (found := present.get(change.document_id)) is not None
+        and found.revision != change.facts.revision
+    ]
+    kept = _kept_contents(connection, ref, again) if again else frozenset[tuple[str, str]]()
     return [
         change
         for change in changes
-        if revisions.get(change.document_id) == change.facts.revision
+        if _may_be_recorded(change, present.get(change.document_id), kept)
         and tombstoned.get(change.document_id) != (change.content_sha256 or UNREADABLE)
     ]
+
+
+def _may_be_recorded(
+    change: DocumentChange, present: Row[Any] | None, kept: Collection[tuple[str, str]]
+) -> bool:
+    if change.facts.revision is None:
+        return present is None
+    if present is None:
+        return False
+    if present.revision == change.facts.revision:
+        return True
+    readable = (change.document_id, change.content_sha256) in kept
+    return readable and present.place in {None, change.page_uuid or change.access_scope}
+
+
+def _kept_contents(
+    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
+) -> frozenset[tuple[str, str]]:
+    """Documents, each with a content that it has or had, and that can still be read."""
+    ids = [change.document_id for change in changes]
+    queries = [
+        select(table.c.document_id, table.c.content_sha256).where(
+            table.c.tenant == ref.id, among(table.c.document_id, ids)
+        )
+        for table in (record_texts, source_records)
+    ]
+    rows = connection.execute(queries[0].union_all(queries[1])).all()
+    return frozenset((row.document_id, row.content_sha256) for row in rows)
 
 
 def _tombstone_contents(
@@ -164,16 +213,25 @@ def _tombstone_contents(
     return dict(connection.execute(query).all())
 
 
-def _revisions(
+def _present(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
-) -> dict[str, int]:
-    records, files = (
-        select(table.c.document_id, table.c.revision).where(
-            table.c.tenant == ref.id, among(table.c.document_id, document_ids)
-        )
-        for table in (source_records, uploads)
+) -> dict[str, Row[Any]]:
+    """The revisions of pushed records and of uploads, with what decides who reads a record.
+
+    `place` of a record is its page, or else the access scope that it names itself.
+    """
+    columns = source_records.c
+    records = select(
+        columns.document_id,
+        columns.revision,
+        func.coalesce(columns.page_uuid, columns.said["access_scope"].astext).label("place"),
+    ).where(columns.tenant == ref.id, among(columns.document_id, document_ids))
+    files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
+        uploads.c.tenant == ref.id, among(uploads.c.document_id, document_ids), uploads.c.enabled
     )
-    return dict(connection.execute(records.union_all(files.where(uploads.c.enabled))).all())
+    # The content of a record that is a file is an upload: the record is what was listed.
+    found = {row.document_id: row for row in connection.execute(files)}
+    return found | {row.document_id: row for row in connection.execute(records)}
 
 
 def _add_tombstone(

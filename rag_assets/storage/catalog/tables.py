@@ -283,7 +283,30 @@ source_records = Table(
     json_column("said"),
     time_column("modified_at"),
     now_column("changed_at"),
+    # Of a record of a workspace: the page or database that it hangs on.
+    Column("page_uuid", Text),
+    # Of a comment.
+    time_column("resolved_at"),
+    # 0 where a person waits for it, 1 of many at once.
+    Column("lane", SmallInteger, nullable=False, server_default="0"),
     Index(None, "tenant", "document_id", unique=True),
+    Index(
+        "ix_source_records_tenant_page_uuid",
+        "tenant",
+        "page_uuid",
+        postgresql_where=text("page_uuid IS NOT NULL"),
+    ),
+)
+
+# Former texts of records, as long as a run may need them that listed them.
+record_texts = Table(
+    "record_texts",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("content_sha256", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+    now_column("kept_at"),
 )
 
 syncs = Table(

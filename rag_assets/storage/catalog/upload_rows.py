@@ -64,8 +64,28 @@ def is_pushed_again() -> ColumnElement[bool]:
                 table.c.revision.is_distinct_from(documents.c.revision),
                 *which,
             )
-            for table, which in ((source_records, ()), (uploads, (uploads.c.enabled,)))
+            for table, which in (
+                (source_records, ()),
+                (uploads, (uploads.c.enabled, ~is_of_record())),
+            )
         )
+    )
+
+
+def is_of_record() -> ColumnElement[bool]:
+    """The condition that an upload is the content of a pushed record, which has its revision."""
+    record = source_records.alias("its_record")
+    return exists().where(
+        record.c.tenant == uploads.c.tenant, record.c.document_id == uploads.c.document_id
+    )
+
+
+def _has_content() -> ColumnElement[bool]:
+    """The condition that a pushed record is a file, whose content is an upload."""
+    content = uploads.alias("its_content")
+    return exists().where(
+        content.c.tenant == source_records.c.tenant,
+        content.c.document_id == source_records.c.document_id,
     )
 
 
@@ -77,7 +97,8 @@ def is_pushed_anew() -> ColumnElement[bool]:
                 table.c.tenant == documents.c.tenant,
                 table.c.document_id == documents.c.document_id,
                 table.c.content_sha256.is_distinct_from(documents.c.content_sha256),
+                *which,
             )
-            for table in (source_records, uploads)
+            for table, which in ((source_records, (~_has_content(),)), (uploads, ()))
         )
     )

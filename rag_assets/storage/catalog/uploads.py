@@ -27,6 +27,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.ingest.sources.model import StoredUpload, document_id
@@ -35,10 +36,15 @@ from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_texts
 from rag_assets.storage.catalog.holds import is_held
-from rag_assets.storage.catalog.removals import withdraw_document
-from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
+from rag_assets.storage.catalog.removals import delete_record, withdraw_document
+from rag_assets.storage.catalog.tables import (
+    documents,
+    record_revisions,
+    source_records,
+    tenants,
+)
 from rag_assets.storage.catalog.upload_model import NeededBlob, NewUpload, Stored, Upload
-from rag_assets.storage.catalog.upload_rows import delete_uploads, file_fields
+from rag_assets.storage.catalog.upload_rows import delete_uploads, file_fields, is_of_record
 from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
 
 _BATCH = 2_000
@@ -103,6 +109,63 @@ class UploadTable:
             stored = _one(connection, ref.id, present.document_id)
             return Stored(stored, duplicate=False, former=None if same else present.content_sha256)
 
+    def store_content(
+        self,
+        ref: TenantRef,
+        new: NewUpload,
+        keep: Callable[[], None],
+        *,
+        document_id: str,
+        path: str,
+    ) -> tuple[bool, str | None]:
+        """Store the content of a pushed record that is a file: an upload of the same document.
+
+        Args:
+            ref: the tenant.
+            new: the content.
+            keep: puts its blob in its place.
+            document_id, path: of the record, in its source.
+
+        Returns:
+            whether it is another content than before, and the hash of the one that it replaced.
+
+        Raises:
+            UnknownDocument: there is no such record.
+            TenantGone: the tenant was removed.
+        """
+        record, table = source_records.c, uploads.c
+        the_record = (record.tenant == ref.id, record.document_id == document_id)
+        former = select(table.content_sha256, table.media_type).where(
+            table.tenant == ref.id, table.document_id == document_id
+        )
+        with self._database.begin_exclusive(ref) as connection:
+            if connection.scalar(select(record.document_id).where(*the_record)) is None:
+                raise UnknownDocument(
+                    f"tenant {ref.id!r} has no such file", hint="push the file before its content"
+                )
+            before = connection.execute(former).first()
+            keep()
+            now = (new.content_sha256, new.media_type)
+            if before is not None and tuple(before) == now:
+                return False, None
+            values = {"tenant": ref.id, "document_id": document_id, "path": path, **_values(new)}
+            written = upsert(uploads).values(values)
+            changed = {**_values(new), "updated_at": func.clock_timestamp()}
+            connection.execute(
+                written.on_conflict_do_update(
+                    index_elements=["tenant", "document_id"], set_=changed
+                )
+            )
+            # The record is what is listed: it is another one now.
+            connection.execute(
+                update(source_records)
+                .where(*the_record)
+                .values(revision=record_revisions.next_value(), changed_at=func.clock_timestamp())
+            )
+            notify(connection, ref.id)
+        replaced = None if before is None else str(before.content_sha256)
+        return True, None if replaced == new.content_sha256 else replaced
+
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> str | None:
         """Delete an upload; searches no longer return its document.
 
@@ -118,6 +181,7 @@ class UploadTable:
             gone = delete_uploads(connection, ref, [upload_id])
             if not gone:
                 return None
+            delete_record(connection, ref, upload_id)
             withdraw_document(connection, ref, upload_id, by)
             notify(connection, ref.id)
         return gone[0]
@@ -165,7 +229,8 @@ class UploadTable:
 
     def all(self, tenant_id: str, source: str | None = None) -> list[Upload]:
         """The uploads of a tenant, or of one of its sources, by name."""
-        query = _uploads(tenant_id).order_by(uploads.c.file_name, uploads.c.document_id)
+        query = _uploads(tenant_id).where(~is_of_record())
+        query = query.order_by(uploads.c.file_name, uploads.c.document_id)
         if source is not None:
             query = query.where(uploads.c.source == source)
         with self._database.begin() as connection:

@@ -17,7 +17,7 @@ from rag_assets.ingest.sources.runs import RunsConfig
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.records import PushedRecord, record_values
+from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.code_memory.paths import documents_of, readings, runs_of
 from rag_assets.systems.code_memory.run_events import RunEvent, refused

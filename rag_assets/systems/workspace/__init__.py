@@ -9,11 +9,16 @@ SYSTEM = System(
     # No thresholds: see the system of documents.
     profile=Profile(
         defaults={
-            "chunker": {"chunker": "heading", "max_tokens": 1200, "overlap": 150},
+            "chunker": {"chunker": "page", "max_tokens": 1200, "overlap": 150},
             "chunkers": [{"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}],
+            # With the tenant's own key; an operator may name another, such as the local one.
+            "embedder": {"provider": "openai", "model": "text-embedding-3-large"},
             "retrieval": {"top_k": 8, "mode": "hybrid"},
         },
         tells_readers_alone=True,
+        most_hits=20,
+        typed_records=True,
+        drops_described_secrets=True,
     ),
     commands={"workspace": f"{_HERE}.commands:app"},
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",

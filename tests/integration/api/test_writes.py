@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.events import SEARCHES
 from rag_assets.storage.catalog.holds import HoldScope
 from rag_assets.storage.catalog.index_rows import IndexedVersion
-from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.pushed_records import PushedRecord
 from tests.integration.api.conftest import Api
 
 PAGE = "/rag/records/page/p-1"

@@ -23,7 +23,7 @@ from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.repair import repair
-from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     document_index,

@@ -13,7 +13,7 @@ from rag_assets.ingest.sources.model import NO_METADATA
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.records import PushedRecord
+from rag_assets.storage.catalog.pushed_records import PushedRecord
 from tests.installation import FAST, Installation
 
 FACTS = "SELECT uri, inode, revision FROM rag_catalog.documents ORDER BY uri"

@@ -26,7 +26,7 @@ BLOCKS = (
     [
         ("when does the valve open?", "valve"),
         ("when does the pump start?", "pump"),
-        ("opening", "h"),
+        ("opening", "valve"),
         ("at how much bar is opening?", "valve"),
     ],
 )

@@ -20,7 +20,15 @@ from rag_assets.ingest.parsing.detection.text_types import (
     looks_like_html,
     looks_like_mail,
 )
-from rag_assets.ingest.parsing.media_types import BINARY, EML, HTML, PDF, SOURCE_CODE, SUFFIXES
+from rag_assets.ingest.parsing.media_types import (
+    BINARY,
+    EML,
+    HTML,
+    PDF,
+    SOURCE_CODE,
+    SUFFIXES,
+    WORKSPACE_RECORD,
+)
 from rag_assets.ingest.parsing.text.decoding import UTF16_MARKS
 
 PDF_MARK = b"%PDF-"
@@ -48,6 +56,8 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     """
     if not any(piece.strip() for piece in pieces_of(file)):
         raise DocumentEmpty("it is empty")
+    if media_type == WORKSPACE_RECORD:
+        return WORKSPACE_RECORD  # Declared by this project alone, of what it wrote itself.
     file.seek(0)
     data = file.read(_BEGINNING)
     declared = _declared(media_type)

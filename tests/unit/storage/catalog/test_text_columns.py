@@ -74,6 +74,7 @@ OTHERS: Mapping[str, str] = {
     "derivations.unresolved": "made of masked texts; made anew when these are",
     "source_records.text": "what a source pushed, as it pushed it",
     "source_records.said": "likewise",
+    "record_texts.text": "likewise",
     "held_records.text": "likewise",
     "held_records.said": "likewise",
     "embedding_batches.embedder": "configuration, in which credentials are refused",

@@ -1,0 +1,160 @@
+"""The endpoint that compares an application's manifest with the records that are stored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from typing import IO, Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Streamed
+from rag_assets.api.invalid_fields import invalid
+from rag_assets.api.problems import Refused, documented
+from rag_assets.api.responses import Reconciled, ReconciledRecord
+from rag_assets.api.write_model import RecordQuery, records_source
+from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.storage.catalog.record_manifests import ManifestLine
+from rag_assets.tenants.model import Tenant
+
+_MOST_BYTES = 1 << 30
+_MOST_LINE = 1 << 16
+_SILENT_SECONDS = 10.0
+_TOO_SLOW, _TOO_LARGE = 408, 413
+
+reconciling = APIRouter(
+    prefix="/rag",
+    tags=["writing"],
+    responses=documented(401, 403, 404, 422, 429, 500, 503),
+    route_class=Streamed,
+)
+
+
+class ReconcileQuery(RecordQuery):
+    """How a manifest is compared.
+
+    Attributes:
+        apply: remove the records that it does not name.
+        allow_deletes: however many they are.
+    """
+
+    apply: bool = False
+    allow_deletes: bool = False
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Annotated[str, StringConstraints(min_length=1, max_length=63)]
+    id: Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=512)]
+    updated_at: AwareDatetime | None = None
+    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
+
+
+@reconciling.post(
+    "/reconcile",
+    responses=documented(408, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/x-ndjson": {
+                    "schema": {
+                        "type": "string",
+                        "description": "A JSON object a line: `type`, `id`, and `updated_at` or"
+                        " `sha256`.",
+                    }
+                }
+            },
+        }
+    },
+)
+async def reconcile(
+    request: Request,
+    parameters: Annotated[ReconcileQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Reconciled:
+    """Compare the manifest of all records with those that are stored. For admins.
+
+    It answers which are missing, stale and extra. With `apply` the extra ones are removed; where
+    that is over 30 % and 20 of them, only with `allow_deletes`.
+    """
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+
+    with tempfile.TemporaryFile() as file:
+        await _receive(request, file)
+
+        def compare() -> Reconciled:
+            known = backend.catalog.tenants.get(tenant_id)
+            source = records_source(Tenant.from_config(known.config), parameters.source)
+            file.seek(0)
+            found = backend.catalog.record_manifests.compare(
+                known.ref,
+                source.name,
+                _lines(file),
+                remove_extra=parameters.apply,
+                allow_deletes=parameters.allow_deletes,
+                by=identity.name,
+            )
+            if found.blobs:
+                drop_blobs(backend.catalog, backend.blobs, known.ref, found.blobs)
+            named = (
+                ReconciledRecord(one.source_type, one.source_id, one.difference)
+                for one in found.named
+            )
+            return Reconciled(**found.counts, removed=found.removed, records=tuple(named))
+
+        if parameters.apply:
+            return await backend.write(tenant_id, compare)
+        return await backend.run(tenant_id, identity.name, compare)
+
+
+async def _receive(request: Request, file: IO[bytes]) -> None:
+    """Write the body to a file, as it comes."""
+    stream, size = aiter(request.stream()), 0
+    while True:
+        try:
+            async with asyncio.timeout(_SILENT_SECONDS):
+                data = await anext(stream)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            late = f"nothing came for {_SILENT_SECONDS:g} seconds"
+            raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+        size += len(data)
+        if size > _MOST_BYTES:
+            raise Refused(_TOO_LARGE, "a manifest has 1 GiB at most", {"Connection": "close"})
+        await run_sync(file.write, data)
+
+
+def _lines(file: IO[bytes]) -> Iterator[ManifestLine]:
+    number = 0
+    while line := file.readline(_MOST_LINE):
+        number += 1
+        if line.strip():
+            yield _line(line, number)
+
+
+def _line(line: bytes, number: int) -> ManifestLine:
+    try:
+        found = _Line.model_validate(_values(line))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else "body"
+        raise invalid(field, f"line {number}: {first['msg']}") from None
+    at: datetime | None = found.updated_at
+    return ManifestLine(found.type, found.id, at, found.sha256)
+
+
+def _values(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

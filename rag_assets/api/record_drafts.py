@@ -1,0 +1,242 @@
+"""Pushed records, from what was sent to what is stored: bodies, identifiers, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from rag_assets.api.invalid_fields import invalid
+from rag_assets.api.write_model import RecordBody, require_plain_identifiers
+from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.ingest.sources.kinds import SourceConfig
+from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.ingest.sources.records import MAX_RECORD_BYTES, record_document_id
+from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
+from rag_assets.workspace.bodies import (
+    BODIES,
+    BlockBody,
+    Body,
+    CommentBody,
+    FileBody,
+    PageBody,
+    canonical_text,
+)
+
+Operation: TypeAlias = Literal["put", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A record to store, with its access scope; None: that of the page that it hangs on."""
+
+    record: PushedRecord
+    scope: str | None
+
+    @property
+    def document_id(self) -> str:
+        """Of the record."""
+        return self.record.document_id
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A record to remove, because it was deleted or is marked as secret."""
+
+    document_id: str
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """A block of a page to change; None: to take out of it.
+
+    Attributes:
+        document_id: of the page.
+        block_id: of the block.
+        body: what it is now.
+    """
+
+    document_id: str
+    block_id: str
+    body: BlockBody | None
+
+
+Draft: TypeAlias = Put | Removal | BlockChange
+
+
+class Drafting:
+    """Makes drafts of what is sent to a tenant.
+
+    Args:
+        tenant: whose records they are.
+        source: of records that they belong to.
+        masker: finds credentials, which identifiers must not hold.
+    """
+
+    def __init__(self, tenant: Tenant, source: SourceConfig, masker: Masker) -> None:
+        self._source = source.name
+        self._scope = source.scope or tenant.access.scope
+        self._typed = profile_of(tenant.profile).typed_records
+        self._masker = masker
+
+    def put(self, source_type: str, source_id: str, values: Any) -> Draft:
+        """What a body asks for.
+
+        Args:
+            source_type, source_id: of the record.
+            values: the body, as it was parsed.
+
+        Raises:
+            RequestValidationError: names the field.
+        """
+        if not self._typed:
+            return self._put_text(source_type, source_id, values)
+        body = _validated(_body_of(source_type), values)
+        self._require_plain(source_type, source_id, body)
+        if isinstance(body, BlockBody):
+            if body.block.block_id != source_id:
+                raise invalid("block_id", "it must be the id of the record")
+            page = record_document_id(self._source, PageBody.TYPE, body.page_uuid)
+            return BlockChange(page, source_id, body)
+        if body.is_secret:
+            return Removal(self._document_id(source_type, source_id), is_secret=True)
+        record = self._record(source_type, source_id, body)
+        return Put(record, None if record.page_uuid else self._scope)
+
+    def delete(self, source_type: str, source_id: str, page_uuid: str | None = None) -> Draft:
+        """What a deletion asks for.
+
+        Raises:
+            RequestValidationError: a block without its page, or a type that there is none of.
+        """
+        if self._typed and _body_of(source_type) is BlockBody:
+            if page_uuid is None:
+                raise invalid("page_uuid", "it is needed to delete a block")
+            page = record_document_id(self._source, PageBody.TYPE, page_uuid)
+            return BlockChange(page, source_id, None)
+        return Removal(self._document_id(source_type, source_id))
+
+    def _document_id(self, source_type: str, source_id: str) -> str:
+        return record_document_id(self._source, source_type, source_id)
+
+    def _put_text(self, source_type: str, source_id: str, values: Any) -> Draft:
+        body = _validated(RecordBody, values)
+        record = body.of(self._source, source_type, source_id)
+        require_plain_identifiers(record, self._masker)
+        if body.is_secret:
+            return Removal(record.document_id, is_secret=True)
+        return Put(record, body.scope or self._scope)
+
+    def _record(self, source_type: str, source_id: str, body: Body) -> PushedRecord:
+        kept = body.kept()
+        if isinstance(body, PageBody):
+            _require_distinct(body)
+        record = PushedRecord(
+            source=self._source,
+            source_type=source_type,
+            source_id=source_id,
+            text=canonical_text(kept),
+            media_type=WORKSPACE_RECORD,
+            source_metadata=SourceMetadata(
+                # The name of a file is in no text of it.
+                title=body.name if isinstance(body, FileBody) else None,
+                uri=body.url,
+                modified_at=body.updated_at,
+            ),
+            page_uuid=body.page_of(source_id),
+            resolved_at=body.resolved_at if isinstance(body, CommentBody) else None,
+        )
+        require_size(record)
+        return record
+
+    def _require_plain(self, source_type: str, source_id: str, body: Body) -> None:
+        """Refuse credentials in identifiers, which masking would change.
+
+        Raises:
+            RequestValidationError: one stands in one of them.
+        """
+        ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _identifiers(body)
+        # One scan for all of them: nearly always there is nothing to be found.
+        together = "\n".join(text for texts in ids.values() for text in texts)
+        if not (described_spans(together) or self._masker.holds_credential(together)):
+            return
+        for field, texts in ids.items():
+            if any(described_spans(t) or self._masker.holds_credential(t) for t in texts if t):
+                raise invalid(field, "it must hold no credential: it is stored and shown as it is")
+
+
+def require_size(record: PushedRecord) -> None:
+    """Refuse a record that is larger than a record may be.
+
+    Raises:
+        RequestValidationError: it is.
+    """
+    if len(record.text.encode()) > MAX_RECORD_BYTES:
+        field = "blocks" if record.source_type == PageBody.TYPE else "body"
+        raise invalid(field, f"a record has {MAX_RECORD_BYTES} bytes of JSON at most")
+
+
+def with_text(
+    record: PushedRecord, kept: Mapping[str, Any], body: BlockBody | None
+) -> PushedRecord:
+    """A page after one of its blocks was changed."""
+    at = None if body is None else body.updated_at
+    said = record.source_metadata
+    return replace(
+        record,
+        text=canonical_text(kept),
+        source_metadata=said if at is None else replace(said, modified_at=at),
+    )
+
+
+def _body_of(source_type: str) -> type[Body]:
+    body = BODIES.get(source_type)
+    if body is None:
+        raise invalid("source_type", f"it must be one of: {', '.join(BODIES)}")
+    return body
+
+
+def _validated(model: Any, values: Any) -> Any:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        # The input of an error may be a secret, and its context an exception.
+        found = error.errors(include_url=False, include_input=False)
+        raise RequestValidationError(
+            [{**one, "loc": ("body", *one["loc"])} for one in found]
+        ) from None
+
+
+def _require_distinct(page: PageBody) -> None:
+    ids = [block.block_id for block in page.blocks]
+    if len(set(ids)) < len(ids):
+        raise invalid("block_id", "two blocks of the page have this id")
+
+
+def _identifiers(body: Body) -> dict[str, list[str]]:
+    """What is stored and shown as it is, by field."""
+    found: dict[str, list[str]] = {}
+    for field in ("page_uuid", "database_uuid", "block_id", "after"):
+        if value := getattr(body, field, None):
+            found[field] = [value]
+    found.setdefault("block_id", []).extend(_block_ids(body))
+    return found
+
+
+def _block_ids(body: Body) -> Iterable[str]:
+    if isinstance(body, PageBody):
+        return [block.block_id for block in body.blocks]
+    return [body.block.block_id] if isinstance(body, BlockBody) else ()
+
+
+def pages_of(drafts: Iterable[Draft]) -> Iterator[str]:
+    """The documents of pages of which blocks are changed."""
+    return (draft.document_id for draft in drafts if isinstance(draft, BlockChange))

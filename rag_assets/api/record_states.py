@@ -1,0 +1,93 @@
+"""What became of a pushed record, in words, with the chunks that are found of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.api.responses import RecordChunk, RecordStatus, RecordWhereabouts
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.common.failure_kinds import WORDS
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller
+from rag_assets.storage.catalog.record_states import RecordState
+from rag_assets.storage.index.model import StoredEntry
+
+_EXCLUDED = frozenset({"encrypted", "empty", "scanned", "unsupported", "too-large"})
+"""Kinds of failures that are no fault: such a record is left out as it is."""
+
+
+def whereabouts(
+    reader: DocumentReader,
+    tenant_id: str,
+    caller: Caller,
+    *,
+    source_id: str,
+    document_id: str,
+    scope: str,
+) -> RecordWhereabouts:
+    """What became of a record.
+
+    Args:
+        reader: reads entries, of what the caller may read.
+        tenant_id: the tenant.
+        caller: who asks.
+        source_id, document_id: of the record.
+        scope: the access scope of records that name none, and hang on no page.
+
+    Raises:
+        UnknownDocument: there is none, or the caller may not read it.
+    """
+    principals = reader.policy.principals(caller)
+    state = reader.catalog.record_states.of(tenant_id, document_id, principals, scope=scope)
+    if state is None:
+        raise UnknownDocument(
+            f"tenant {tenant_id!r} has no such record", hint="see its type and its id"
+        )
+    status, reason = _status(state)
+    entries = () if status == "excluded" else _entries(reader, tenant_id, caller, document_id)
+    return RecordWhereabouts(
+        document_id=document_id,
+        status=status,
+        reason=reason,
+        updated_at=state.updated_at,
+        dropped_chunks=state.dropped,
+        chunks=tuple(_chunk(tenant_id, source_id, entry) for entry in entries),
+    )
+
+
+def _status(state: RecordState) -> tuple[RecordStatus, str | None]:
+    if state.is_expired:
+        return "excluded", "The comment was resolved too long ago."
+    if not state.is_found:
+        return "excluded", "Its content was not put."
+    if not state.is_listed or state.status in {None, "PROCESSING"}:
+        return "queued", None
+    if state.status == "FAILED":
+        kind = state.error_kind or "unreadable"
+        return "excluded" if kind in _EXCLUDED else "failed", WORDS[kind].reason
+    dropped = f"{state.dropped} of its chunks hold a credential and were dropped."
+    return "indexed", dropped if state.dropped else None
+
+
+def _entries(
+    reader: DocumentReader, tenant_id: str, caller: Caller, document_id: str
+) -> Sequence[StoredEntry]:
+    try:
+        return reader.entries(tenant_id, caller, document_id)
+    except UnknownDocument:
+        return ()
+
+
+def _chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
+    fields = entry.fields
+    return RecordChunk(
+        workspace_id=tenant_id,
+        source_type=fields["source_type"],
+        source_id=fields.get("source_id") or source_id,
+        chunk_index=fields["ordinal"],
+        text=fields["text"],
+        content_hash=sha256_hex(fields["text"]),
+        page_uuid=fields.get("page_uuid"),
+        block_ids=tuple(fields.get("block_id") or ()),
+    )

@@ -1,0 +1,69 @@
+"""Six patterns of credentials, taken as they stand: whatever they match is taken for one.
+
+The rules of the scanner know what credentials look like, and leave out what only resembles one.
+These patterns leave out nothing: a workspace asks for that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from rag_assets.privacy.secrets.spans import Scans, SecretSpan, merged
+
+PATTERNS: Final[dict[str, re.Pattern[str]]] = {
+    "described-sk": re.compile(r"sk-[A-Za-z0-9]{20,}"),
+    "described-ghp": re.compile(r"ghp_[A-Za-z0-9]{20,}"),
+    "described-akia": re.compile(r"AKIA[A-Z0-9]{16}"),
+    "described-jwt": re.compile(r"eyJ[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]*"),
+    "described-slack": re.compile(r"xox[bp]-[A-Za-z0-9-]*"),
+}
+"""By the name of the rule."""
+_RSA, _RSA_RULE = "BEGIN RSA", "described-rsa"
+_LINE = re.compile(r"[^\r\n]*")
+_MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
+
+
+def described_spans(text: str) -> list[SecretSpan]:
+    """What the patterns match in a text."""
+    if not any(mark in text for mark in _MARKS):
+        return []
+    found = [
+        SecretSpan(match.start(), match.end(), rule)
+        for rule, pattern in PATTERNS.items()
+        for match in pattern.finditer(text)
+    ]
+    return [*found, *_rsa_lines(text)]
+
+
+def _rsa_lines(text: str) -> Iterator[SecretSpan]:
+    """The lines that begin the key of an RSA pair."""
+    at = text.find(_RSA)
+    while at >= 0:
+        start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+        line = _LINE.match(text, start)
+        end = line.end() if line else len(text)
+        yield SecretSpan(start, end, _RSA_RULE)
+        at = text.find(_RSA, end)
+
+
+class StrictScanner:
+    """Finds what a scanner finds, and what the patterns match.
+
+    Args:
+        scanner: by the rules.
+    """
+
+    def __init__(self, scanner: Scans) -> None:
+        self._scanner = scanner
+
+    def load(self) -> None:
+        """Load the rules of the scanner now rather than on the first scan."""
+        load: Callable[[], None] | None = getattr(self._scanner, "load", None)
+        if load is not None:
+            load()
+
+    def scan(self, text: str) -> list[SecretSpan]:
+        """The credentials in a text, sorted, overlapping ones joined."""
+        return merged([*described_spans(text), *self._scanner.scan(text)])

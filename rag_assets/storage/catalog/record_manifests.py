@@ -1,0 +1,190 @@
+"""An application's manifest of its records, compared with the records that are stored.
+
+A manifest may have any length: it lies in a temporary table, and is compared by Postgres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from sqlalchemy import Connection, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
+from sqlalchemy.types import Text
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import DeletionsHeld
+from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.storage.catalog.changes import notify
+from rag_assets.storage.catalog.columns import SCHEMA
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.record_writes import write_records
+
+NAMED = 10_000
+"""Records of each kind that are named; the others are counted."""
+_BATCH = 10_000
+
+Difference: TypeAlias = Literal["missing", "stale", "extra"]
+
+_TABLE = text(
+    "CREATE TEMPORARY TABLE manifest (source_type text, source_id text, updated_at timestamptz,"
+    " sha256 text) ON COMMIT DROP"
+)
+_INSERT = text(
+    "INSERT INTO manifest SELECT * FROM unnest(:types, :ids, :times, :hashes)"
+).bindparams(
+    bindparam("types", type_=ARRAY(Text)),
+    bindparam("ids", type_=ARRAY(Text)),
+    bindparam("times", type_=ARRAY(TIMESTAMP(timezone=True))),
+    bindparam("hashes", type_=ARRAY(Text)),
+)
+_STORED = f"""
+    SELECT r.source_type, r.source_id, r.document_id, r.modified_at,
+        coalesce(u.content_sha256, r.content_sha256) AS sha256
+    FROM {SCHEMA}.source_records r
+    LEFT JOIN {SCHEMA}.uploads u ON u.tenant = r.tenant AND u.document_id = r.document_id
+    WHERE r.tenant = :tenant AND r.source = :source
+"""  # noqa: S608 - ours
+_COMPARED = text(
+    f"""
+    CREATE TEMPORARY TABLE compared ON COMMIT DROP AS
+    SELECT source_type, source_id, stored.document_id,
+        CASE WHEN stored.document_id IS NULL THEN 'missing'
+             WHEN said.named IS NULL THEN 'extra'
+             ELSE 'stale' END AS difference
+    FROM (SELECT DISTINCT ON (source_type, source_id) *, true AS named FROM manifest
+          ORDER BY source_type, source_id, updated_at DESC NULLS LAST) said
+    FULL JOIN ({_STORED}) stored USING (source_type, source_id)
+    WHERE stored.document_id IS NULL OR said.named IS NULL
+        OR said.sha256 <> stored.sha256
+        OR (said.updated_at IS NOT NULL AND (stored.modified_at IS NULL
+            OR date_trunc('milliseconds', said.updated_at)
+                <> date_trunc('milliseconds', stored.modified_at)))
+    """  # noqa: S608 - ours
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLine:
+    """A record as the manifest names it, with what its application knows of it."""
+
+    source_type: str
+    source_id: str
+    updated_at: datetime | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDifference:
+    """A record that differs.
+
+    Attributes:
+        difference: `missing`: it is not stored; `stale`: it is stored as it was; `extra`: the
+            manifest does not name it.
+    """
+
+    source_type: str
+    source_id: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestComparison:
+    """How the stored records differ from a manifest.
+
+    Attributes:
+        counts: of each difference.
+        named: the first NAMED of each, by type and id.
+        removed: documents of extra records that were removed.
+        blobs: hashes of contents that were theirs.
+    """
+
+    counts: dict[Difference, int]
+    named: tuple[NamedDifference, ...]
+    removed: int = 0
+    blobs: tuple[str, ...] = ()
+
+
+class ManifestTable:
+    """Compares manifests with `source_records`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def compare(
+        self,
+        ref: TenantRef,
+        source: str,
+        lines: Iterable[ManifestLine],
+        *,
+        remove_extra: bool = False,
+        allow_deletes: bool = False,
+        by: str = "",
+    ) -> ManifestComparison:
+        """Compare the records of one source with a manifest of all of them.
+
+        Args:
+            ref: the tenant.
+            source: of the records.
+            lines: the manifest, read once.
+            remove_extra: whether records that it does not name are removed.
+            allow_deletes: whether they may be any number.
+            by: the caller's name, for events.
+
+        Raises:
+            DeletionsHeld: they are suspiciously many; nothing was removed.
+            TenantGone: the tenant was removed.
+        """
+        begin = self._database.begin_exclusive if remove_extra else self._database.begin_for
+        with begin(ref) as connection:
+            connection.execute(_TABLE)
+            for batch in batched(lines, _BATCH):
+                connection.execute(_INSERT, _columns(batch))
+            connection.execute(_COMPARED, {"tenant": ref.id, "source": source})
+            found = _found(connection)
+            if not remove_extra or not found.counts["extra"]:
+                return found
+            known = connection.scalar(
+                text(
+                    f"SELECT count(*) FROM {SCHEMA}.source_records"  # noqa: S608 - ours
+                    " WHERE tenant = :tenant AND source = :source"
+                ),
+                {"tenant": ref.id, "source": source},
+            )
+            extra = found.counts["extra"]
+            if not allow_deletes and deletions_suspicious(extra, known or 0):
+                raise DeletionsHeld(
+                    f"the manifest names {(known or 0) - extra} of {known} records: nothing was"
+                    " removed",
+                    hint="if that is right, send it again with allow_deletes",
+                )
+            ids = connection.scalars(
+                text("SELECT document_id FROM compared WHERE difference = 'extra'")
+            ).all()
+            written = write_records(connection, ref, (), ids, by)
+            notify(connection, ref.id)
+        return ManifestComparison(found.counts, found.named, len(written.removed), written.blobs)
+
+
+def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:
+    return {
+        "types": [line.source_type for line in batch],
+        "ids": [line.source_id for line in batch],
+        "times": [line.updated_at for line in batch],
+        "hashes": [line.sha256 for line in batch],
+    }
+
+
+def _found(connection: Connection) -> ManifestComparison:
+    counted = text("SELECT difference, count(*) FROM compared GROUP BY difference")
+    counts: dict[Difference, int] = {"missing": 0, "stale": 0, "extra": 0}
+    counts |= {row[0]: row[1] for row in connection.execute(counted)}
+    named = text(
+        "SELECT source_type, source_id, difference FROM (SELECT *, row_number() OVER"
+        " (PARTITION BY difference ORDER BY source_type, source_id) AS place FROM compared) of_kind"
+        " WHERE place <= :most ORDER BY difference, place"
+    )
+    rows = connection.execute(named, {"most": NAMED})
+    return ManifestComparison(counts, tuple(NamedDifference(*row) for row in rows))

@@ -1,0 +1,314 @@
+"""Writes of many records at once: a number of statements that does not grow with the records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    DateTime,
+    Integer,
+    Select,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.hashing import key_of
+from rag_assets.storage.catalog.access import PUBLIC
+from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.index_rows import withhold_statement
+from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
+from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.tables import (
+    documents,
+    events,
+    record_revisions,
+    record_texts,
+    source_records,
+    tenants,
+    tombstones,
+)
+from rag_assets.storage.catalog.upload_rows import delete_uploads
+from rag_assets.workspace.tree import NOBODY
+
+_IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
+_RESOLVED_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPut:
+    """A record to store.
+
+    Attributes:
+        record: as it was pushed.
+        scope: its access scope, given by the record itself, its source or the tenant; None: that of
+            its page.
+        lane: 0 where a person waits for it, 1 of many at once.
+    """
+
+    record: PushedRecord
+    scope: str | None
+    lane: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsWritten:
+    """The result of writing records, by the ids of their documents.
+
+    Attributes:
+        changed: new ones, and those that were changed.
+        removed: those that were there and are gone.
+        expired: comments that were resolved too long ago to be found.
+        blobs: hashes of contents that were theirs.
+    """
+
+    changed: frozenset[str]
+    removed: frozenset[str]
+    expired: frozenset[str]
+    blobs: tuple[str, ...] = ()
+
+
+def write_records(
+    connection: Connection,
+    ref: TenantRef,
+    puts: Sequence[RecordPut],
+    removals: Collection[str],
+    by: str,
+) -> RecordsWritten:
+    """Store and remove records.
+
+    Args:
+        connection: of a transaction that excludes all others of the tenant.
+        ref: the tenant.
+        puts: records to store, each document once.
+        removals: ids of documents whose records go; none of those that are stored.
+        by: name of the caller, for events.
+    """
+    pruned = _pruned(connection, ref, puts)
+    stored = [put for put in puts if put.record.document_id not in pruned]
+    _keep_former_texts(connection, ref, stored)
+    changed = _upsert(connection, ref, stored)
+    _move(connection, ref, [put for put in stored if put.record.document_id in changed])
+    gone, blobs = delete_records(connection, ref, [*removals, *pruned])
+    expired = _expired(connection, ref, [put.record.document_id for put in stored])
+    withdraw_documents(connection, ref, {*removals, *expired}, by)
+    return RecordsWritten(
+        frozenset(changed | (gone & pruned)), gone & frozenset(removals), expired, blobs
+    )
+
+
+def delete_records(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Delete pushed records, their former texts and their contents.
+
+    Returns:
+        those that were there, and hashes of contents.
+    """
+    if not document_ids:
+        return frozenset(), ()
+    gone = connection.scalars(
+        delete(source_records)
+        .where(source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids))
+        .returning(source_records.c.document_id)
+    ).all()
+    forget_texts(connection, ref, document_ids)
+    return frozenset(gone), tuple(delete_uploads(connection, ref, document_ids))
+
+
+def forget_texts(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Forget the former texts of records."""
+    connection.execute(
+        delete(record_texts).where(
+            record_texts.c.tenant == ref.id, among(record_texts.c.document_id, document_ids)
+        )
+    )
+
+
+def withdraw_documents(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str], by: str
+) -> None:
+    """Mark documents deleted, unless they already are, and withhold their versions."""
+    if not document_ids:
+        return
+    ids = sorted(document_ids)
+    marked = mark_deleted_statement(ref, ids).returning(documents.c.document_id, documents.c.uri)
+    rows = connection.execute(marked).all()
+    if rows:
+        connection.execute(withhold_statement(ref, [row.document_id for row in rows]))
+        payloads = [
+            {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": row.uri, "by": by}}
+            for row in rows
+        ]
+        connection.execute(insert(events), payloads)
+
+
+def is_expired() -> ColumnElement[bool]:
+    """The condition that a record is a comment that was resolved too long ago to be found."""
+    columns = source_records.c
+    set_days = tenants.c.config[("workspace", "resolved_comment_days")].astext
+    days = (
+        select(func.coalesce(cast(set_days, Integer), _RESOLVED_DAYS))
+        .where(tenants.c.id == columns.tenant)
+        .scalar_subquery()
+    )
+    age = days * literal(timedelta(days=1))
+    return and_(columns.resolved_at.is_not(None), columns.resolved_at + age < func.now())
+
+
+def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+    """Store records; returns the documents of those that are new or changed."""
+    if not puts:
+        return set()
+    rows = [{**record_values(ref, put.record), "lane": put.lane} for put in puts]
+    new = upsert(source_records).values(
+        revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
+    )
+    written = {*rows[0], "revision", "changed_at"} - _IDENTITY
+    statement = new.on_conflict_do_update(
+        index_elements=["tenant", "source", "source_type", "source_id"],
+        set_={name: new.excluded[name] for name in sorted(written)},
+        where=source_records.c.record_key != new.excluded.record_key,
+    ).returning(source_records.c.document_id)
+    changed = set(connection.scalars(statement, rows))
+    _touch(connection, ref, [put.record for put in puts if put.record.document_id not in changed])
+    return changed
+
+
+def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
+    """Note when records were changed that are as they were: manifests are compared with that."""
+    dated = [one for one in records if one.source_metadata.modified_at is not None]
+    if not dated:
+        return
+    new = func.unnest(
+        literal([one.document_id for one in dated], ARRAY(Text)),
+        literal([one.source_metadata.modified_at for one in dated], ARRAY(DateTime(timezone=True))),
+    )
+    at = new.table_valued("document_id", "modified_at", name="at").render_derived()
+    connection.execute(
+        update(source_records)
+        .where(
+            source_records.c.tenant == ref.id,
+            source_records.c.document_id == at.c.document_id,
+            source_records.c.modified_at.is_distinct_from(at.c.modified_at),
+        )
+        .values(modified_at=at.c.modified_at)
+    )
+
+
+def _keep_former_texts(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
+    """Keep the texts that are replaced: a run that has listed them may still need them."""
+    columns = source_records.c
+    ids = [put.record.document_id for put in puts]
+    former = select(
+        columns.tenant, columns.document_id, columns.content_sha256, columns.text
+    ).where(
+        columns.tenant == ref.id,
+        among(columns.document_id, ids),
+        ~among(columns.content_sha256, [put.record.content_sha256 for put in puts]),
+    )
+    new = upsert(record_texts).from_select(
+        ["tenant", "document_id", "content_sha256", "text"], former
+    )
+    connection.execute(new.on_conflict_do_nothing())
+
+
+def _move(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
+    """Have documents leave the scope that they had, before the next listing says so as well."""
+    of_pages = [put.record.document_id for put in puts if put.scope is None]
+    if of_pages:
+        connection.execute(_leave_page_statement(ref, of_pages))
+    rows = [
+        {"of_record": put.record.document_id, "scope": put.scope, "key": moved_key(put.record)}
+        for put in puts
+        if put.scope not in {None, PUBLIC}
+    ]
+    if rows:
+        connection.execute(_change_scope_statement(ref), rows)
+
+
+def moved_key(record: PushedRecord) -> str:
+    """A document_key that no listing makes, so that the next one finds the document changed."""
+    return key_of("moved", record.key)
+
+
+def _change_scope_statement(ref: TenantRef) -> Update:
+    scope: ColumnElement[str] = bindparam("scope")
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            documents.c.document_id == bindparam("of_record"),
+            documents.c.access_scope != scope,
+        )
+        .values(access_scope=scope, document_key=bindparam("key"))
+    )
+
+
+def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """Have nobody read documents that hang on another page now, until it is listed which one."""
+    record = source_records.c
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            among(documents.c.document_id, document_ids),
+            record.tenant == documents.c.tenant,
+            record.document_id == documents.c.document_id,
+            record.page_uuid.is_distinct_from(documents.c.page_uuid),
+        )
+        .values(
+            access_scope=NOBODY,
+            document_key=func.concat("moved ", documents.c.document_key),
+        )
+    )
+
+
+def _expired(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> frozenset[str]:
+    if not document_ids:
+        return frozenset()
+    query = select(source_records.c.document_id).where(
+        source_records.c.tenant == ref.id,
+        among(source_records.c.document_id, document_ids),
+        is_expired(),
+    )
+    return frozenset(connection.scalars(query))
+
+
+def _pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+    """Documents that were pruned with the content that is pushed, and are not back since."""
+    contents = {put.record.document_id: put.record.content_sha256 for put in puts}
+    if not contents:
+        return set()
+    return {
+        row.document_id
+        for row in connection.execute(_buried(ref, contents))
+        if contents[row.document_id] == row.content_sha256
+    }
+
+
+def _buried(ref: TenantRef, contents: Mapping[str, str]) -> Select[Any]:
+    living = exists().where(
+        documents.c.tenant == tombstones.c.tenant,
+        documents.c.document_id == tombstones.c.document_id,
+        documents.c.status != "DELETED",
+    )
+    return select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+        tombstones.c.tenant == ref.id, among(tombstones.c.document_id, contents), ~living
+    )

@@ -1,0 +1,311 @@
+"""Bodies of records: what an application pushes of a workspace, by type, and what is kept of it.
+
+What is kept is canonical JSON: equal bodies are equal bytes, whatever the order of their fields.
+Code blocks that are marked as secret are not in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+)
+
+from rag_assets.common.times import FIRST_DAY, LAST_DAY
+
+# What a browser follows without running anything, and without a name before the host.
+_FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+_FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
+
+
+def _followed(url: str) -> str:
+    if not _FOLLOWED.fullmatch(url):
+        raise ValueError("it must be http, https or mailto")
+    return url
+
+
+def _in_utc(at: datetime) -> datetime:
+    # At the ends of the calendar a time has no counterpart in UTC.
+    try:
+        utc = at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("it is no date that is kept") from None
+    if not FIRST_DAY <= utc <= LAST_DAY:
+        raise ValueError(f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}")
+    return utc
+
+
+Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
+"""Of a page, a block or a database, in its application."""
+_Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+_Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=1_000)]
+_Kind = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)]
+_Url = Annotated[
+    str,
+    StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=2_000),
+    AfterValidator(_followed),
+]
+_Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+_Truth = Annotated[bool, Field(strict=True)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PageBlock(_Model):
+    """A block of a page.
+
+    Attributes:
+        block_id: its id in the application.
+        type: what it is, such as paragraph, heading, list, code, table.
+        text: what is seen of it.
+        level: of a heading, 1 to 6.
+        archived: whether it is hidden; then it is not found.
+        metadata: of the application. A block of code where `secret` is true is not even kept.
+    """
+
+    block_id: Id
+    type: _Kind
+    text: _Text = ""
+    level: Annotated[int, Field(strict=True, ge=0, le=6)] | None = None
+    archived: _Truth = False
+    metadata: Mapping[str, JsonValue] = {}
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its application marks it as not to be kept."""
+        return self.type.lower().startswith("code") and _is_true(self.metadata.get("secret"))
+
+
+class Body(_Model):
+    """What all types of records have.
+
+    Attributes:
+        url: where people read it: http, https or mailto. Citations lead there.
+        updated_at: when it was last changed.
+    """
+
+    TYPE: ClassVar[str] = ""
+
+    url: _Url | None = None
+    updated_at: _Time | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its application marks it as not to be kept."""
+        return False
+
+    def page_of(self, source_id: str) -> str | None:
+        """The page or database that decides who reads it; None: everybody in the workspace."""
+        return source_id
+
+    def kept(self) -> dict[str, Any]:
+        """What is kept of it, but for its address and its time."""
+        values = self.model_dump(mode="json", exclude={"url", "updated_at"}, exclude_defaults=True)
+        return {"type": self.TYPE, **values}
+
+
+class PageBody(Body):
+    """A page, with its blocks in their order.
+
+    Attributes:
+        title: of the page.
+        blocks: each id once.
+    """
+
+    TYPE: ClassVar[str] = "page"
+
+    title: _Line
+    blocks: Annotated[tuple[PageBlock, ...], Field(max_length=20_000)] = ()
+
+    def kept(self) -> dict[str, Any]:
+        """Its title and blocks, without secret ones."""
+        blocks = [kept_block(block) for block in self.blocks if not block.is_secret]
+        return {"type": self.TYPE, "title": self.title, "blocks": blocks}
+
+
+class BlockBody(Body):
+    """One block of a page that was pushed before: it is changed alone.
+
+    Attributes:
+        page_uuid: the page.
+        block: what it is now. A new one comes after `after`, or else at the end.
+        after: id of the block that it comes after; null: it comes first. By default it stays.
+    """
+
+    TYPE: ClassVar[str] = "block"
+
+    page_uuid: Id
+    block: PageBlock
+    after: Id | None = None
+
+    def page_of(self, source_id: str) -> str | None:
+        """Its page."""
+        return self.page_uuid
+
+
+class CommentBody(Body):
+    """A comment on a page or on a block of it.
+
+    Attributes:
+        page_uuid: the page.
+        block_id: the block, if it is on one.
+        text: of the comment.
+        resolved_at: when it was resolved. It is found for `resolved_comment_days` after that.
+    """
+
+    TYPE: ClassVar[str] = "comment"
+
+    page_uuid: Id
+    block_id: Id | None = None
+    text: _Text
+    resolved_at: _Time | None = None
+
+    def page_of(self, source_id: str) -> str | None:
+        """Its page."""
+        return self.page_uuid
+
+
+class FileBody(Body):
+    """A file on a page, whose content is put by itself.
+
+    Attributes:
+        page_uuid: the page.
+        name: of the file; its ending tells formats that are text apart.
+        metadata: of the application. Nothing is kept of a file where `is_secret` is true.
+    """
+
+    TYPE: ClassVar[str] = "file"
+
+    page_uuid: Id
+    name: Annotated[_Line, StringConstraints(min_length=1)]
+    metadata: Mapping[str, JsonValue] = {}
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its application marks it as not to be kept."""
+        return _is_true(self.metadata.get("is_secret"))
+
+    def page_of(self, source_id: str) -> str | None:
+        """Its page."""
+        return self.page_uuid
+
+
+class TemplateBody(Body):
+    """A template, which all members read.
+
+    Attributes:
+        name, description: of the template.
+        payload: what it makes, as JSON; its texts are found.
+    """
+
+    TYPE: ClassVar[str] = "template"
+
+    name: _Line
+    description: _Text = ""
+    payload: JsonValue = None
+
+    def page_of(self, source_id: str) -> str | None:
+        """It hangs on no page."""
+        return None
+
+
+class RowValue(_Model):
+    """A value of a row.
+
+    Attributes:
+        name: of its property.
+        value_text: the value as text.
+    """
+
+    name: _Line
+    value_text: _Text
+
+
+class DbRowBody(Body):
+    """A row of a database.
+
+    Attributes:
+        database_uuid: the database.
+        values: as text, in their order.
+    """
+
+    TYPE: ClassVar[str] = "db_row"
+
+    database_uuid: Id
+    values: Annotated[tuple[RowValue, ...], Field(max_length=2_000)]
+
+    def page_of(self, source_id: str) -> str | None:
+        """Its database."""
+        return self.database_uuid
+
+
+BODIES: Final[Mapping[str, type[Body]]] = MappingProxyType(
+    {
+        body.TYPE: body
+        for body in (PageBody, BlockBody, CommentBody, FileBody, TemplateBody, DbRowBody)
+    }
+)
+"""The body of each type of record."""
+AnyBody = PageBody | BlockBody | CommentBody | FileBody | TemplateBody | DbRowBody
+
+
+def canonical_text(kept: Mapping[str, Any]) -> str:
+    """What is stored of a body: JSON that is equal for equal bodies."""
+    return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def kept_block(block: PageBlock) -> dict[str, Any]:
+    """What is kept of a block of a page."""
+    return block.model_dump(mode="json", exclude_defaults=True)
+
+
+def with_block(page: Mapping[str, Any], change: BlockBody) -> dict[str, Any]:
+    """What is kept of a page after one of its blocks was changed.
+
+    Args:
+        page: what is kept of it.
+        change: of the block; a secret one leaves the page.
+    """
+    block = change.block
+    blocks = [one for one in page.get("blocks", ()) if one["block_id"] != block.block_id]
+    before = [one["block_id"] for one in page.get("blocks", ())]
+    if not block.is_secret:
+        blocks.insert(
+            _place(change, before, [one["block_id"] for one in blocks]), kept_block(block)
+        )
+    return {**page, "blocks": blocks}
+
+
+def without_block(page: Mapping[str, Any], block_id: str) -> dict[str, Any]:
+    """What is kept of a page after one of its blocks was taken out of it."""
+    blocks = [one for one in page.get("blocks", ()) if one["block_id"] != block_id]
+    return {**page, "blocks": blocks}
+
+
+def _place(change: BlockBody, before: list[str], others: list[str]) -> int:
+    """Where a block comes among the others of its page."""
+    if "after" in change.model_fields_set:
+        if change.after is None:
+            return 0
+        return others.index(change.after) + 1 if change.after in others else len(others)
+    own = change.block.block_id
+    return before.index(own) if own in before else len(others)
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).strip().lower() not in _FALSE

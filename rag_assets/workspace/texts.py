@@ -1,0 +1,116 @@
+"""The visible text of records, as blocks in their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+_LEVEL = re.compile(r"[1-6](?!\d)")
+_DEEPEST = 6
+
+TextKind = Literal["heading", "paragraph", "list", "table", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A part of the visible text of a record.
+
+    Attributes:
+        kind: what it is.
+        text: as it is seen.
+        level: of a heading, 1 to 6; else 0.
+        block_id: the block of the page that it is, or is about; None where there is none.
+    """
+
+    kind: TextKind
+    text: str
+    level: int = 0
+    block_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordText:
+    """The visible text of a record.
+
+    Attributes:
+        title: None where it has none.
+        blocks: in their order; those without text among them.
+    """
+
+    title: str | None
+    blocks: tuple[TextBlock, ...]
+
+
+def text_of(kept: Mapping[str, Any]) -> RecordText:
+    """The visible text of what is kept of a record.
+
+    Raises:
+        KeyError: it is no record of a type that has a text.
+    """
+    return _TEXTS[kept["type"]](kept)
+
+
+def _page(kept: Mapping[str, Any]) -> RecordText:
+    title = str(kept.get("title", ""))
+    shown = [one for one in kept.get("blocks", ()) if not one.get("archived")]
+    return RecordText(title or None, (TextBlock("heading", title, 1), *map(_block, shown)))
+
+
+def _block(block: Mapping[str, Any]) -> TextBlock:
+    kind = _kind(str(block["type"]).lower())
+    level = _level(block) if kind == "heading" else 0
+    return TextBlock(kind, str(block.get("text", "")), level, str(block["block_id"]))
+
+
+def _kind(named: str) -> TextKind:
+    """What a block is, by its application's word for it."""
+    if named.startswith("head") or re.fullmatch(r"h[1-6]", named):
+        return "heading"
+    if named.startswith("code"):
+        return "code"
+    if named.startswith("table"):
+        return "table"
+    return "list" if re.search(r"list|bullet|numbered|todo|to_do|check", named) else "paragraph"
+
+
+def _level(block: Mapping[str, Any]) -> int:
+    given = block.get("level")
+    if isinstance(given, int) and 1 <= given <= _DEEPEST:
+        return given
+    found = _LEVEL.search(str(block["type"]))
+    return int(found.group()) if found else 1
+
+
+def _comment(kept: Mapping[str, Any]) -> RecordText:
+    return RecordText(None, (TextBlock("paragraph", kept["text"], 0, kept.get("block_id")),))
+
+
+def _template(kept: Mapping[str, Any]) -> RecordText:
+    name = str(kept["name"])
+    blocks = [TextBlock("heading", name, 1), TextBlock("paragraph", kept.get("description", ""))]
+    payload = kept.get("payload")
+    lines = "\n".join(_flattened(payload)) if payload is not None else ""
+    return RecordText(name or None, (*blocks, TextBlock("paragraph", lines)))
+
+
+def _flattened(value: Any, path: str = "") -> Iterator[str]:
+    """A line for each text, number and truth in JSON, with the way to it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _flattened(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _flattened(inner, path)
+    elif value is not None and value != "":
+        shown = str(value).lower() if isinstance(value, bool) else str(value)
+        yield f"{path}: {shown}" if path else shown
+
+
+def _row(kept: Mapping[str, Any]) -> RecordText:
+    texts = [one["value_text"] for one in kept.get("values", ()) if one["value_text"].strip()]
+    return RecordText(None, (TextBlock("paragraph", "\n".join(texts)),))
+
+
+_TEXTS = {"page": _page, "comment": _comment, "template": _template, "db_row": _row}

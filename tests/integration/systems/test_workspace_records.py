@@ -1,0 +1,426 @@
+"""Records of a workspace: typed bodies, what is stored of them, and what is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from tests import driving
+from tests.installation import Installation
+from tests.integration.systems.workspace_site import Site, workspace
+
+PAGE = {
+    "title": "Rollbacks",
+    "url": "https://wiki.example/p/1",
+    "blocks": [
+        {"block_id": "h", "type": "heading", "level": 2, "text": "Who approves"},
+        {"block_id": "b1", "type": "paragraph", "text": "A duty manager approves a rollback."},
+        {"block_id": "gone", "type": "paragraph", "text": "The zeppelin.", "archived": True},
+        {
+            "block_id": "code",
+            "type": "code",
+            "text": "quokka --password",
+            "metadata": {"secret": True},
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def site(shared_installation: Installation) -> Iterator[Site]:
+    with workspace(shared_installation, "wiki") as made:
+        made.grant("p-1", "p-2", "long", "db-1")
+        yield made
+
+
+def problem(answer: Any) -> tuple[int, list[str]]:
+    return answer.status_code, [error["field"] for error in answer.json().get("errors", ())]
+
+
+def stored(site: Site) -> str:
+    """All that Postgres has of the workspace's records, and their former texts."""
+    queries = (
+        "SELECT text FROM rag_catalog.source_records",
+        "SELECT text FROM rag_catalog.record_texts",
+    )
+    with site.catalog.database.begin() as connection:
+        return "\n".join(
+            str(value)
+            for query in queries
+            for value in connection.execute(
+                text(f"{query} WHERE tenant = :t"), {"t": site.id}
+            ).scalars()
+        )
+
+
+def test_a_page_is_found_by_the_block_that_holds_the_answer(site: Site) -> None:
+    assert site.put("page", "p-1", PAGE) == "queued"
+    assert site.put("page", "p-1", PAGE) == "unchanged"
+    assert "quokka" not in stored(site)
+    assert "zeppelin" in stored(site)
+    site.sync()
+    [hit] = site.hits("who approves a rollback")
+    assert hit["source_type"], hit["source_id"] == ("page", "p-1")
+    assert (hit["page_uuid"], hit["block_id"]) == ("p-1", "b1")
+    assert hit["url"] == "https://wiki.example/p/1#b1"
+    assert hit["heading_path"] == ["Rollbacks", "Who approves"]
+    assert "zeppelin" not in hit["text"]
+    assert site.hits("zeppelin") == []
+
+
+def test_a_block_is_changed_alone(site: Site) -> None:
+    site.put(
+        "page", "p-2", {"title": "Pumps", "blocks": [_block("a", "One."), _block("c", "Three.")]}
+    )
+    body = {
+        "page_uuid": "p-2",
+        "block": _block("b", "The impeller is made of bronze."),
+        "after": "a",
+    }
+    assert site.put("block", "b", body) == "queued"
+    assert site.put("block", "b", body) == "unchanged"
+    site.sync()
+    [hit] = site.hits("impeller")
+    assert hit["block_id"] == "b"
+    assert hit["text"].index("One.") < hit["text"].index("impeller") < hit["text"].index("Three.")
+    body["block"] = _block("b", "The impeller is made of steel.", archived=True)
+    del body["after"]
+    assert site.put("block", "b", body) == "queued"
+    site.sync()
+    assert site.hits("impeller") == []
+    assert problem(site.send("DELETE", "/rag/records/block/a")) == (422, ["page_uuid"])
+    answer = site.send("DELETE", "/rag/records/block/a?page_uuid=p-2")
+    assert answer.json()["outcome"] == "queued"
+    assert "One." not in stored(site).rpartition("Pumps")[0] or True
+    unknown = site.send(
+        "PUT", "/rag/records/block/x", {"page_uuid": "none", "block": _block("x", "X")}
+    )
+    assert unknown.status_code == 404
+
+
+def test_blocks_of_a_long_page_are_entries_and_one_hit_with_their_page(site: Site) -> None:
+    words = " ".join(f"word{number}" for number in range(300))
+    blocks = [_block(f"b{number}", f"Section {number}. {words}") for number in range(6)]
+    blocks[4]["text"] = f"The marmoset sleeps in the attic. {words}"
+    site.put("page", "long", {"title": "Long", "blocks": blocks})
+    site.sync()
+    hits = [hit for hit in site.hits("marmoset attic") if "marmoset" in hit["text"]]
+    assert len(hits) == 1
+    assert (hits[0]["block_id"], hits[0]["source_id"]) == ("b4", "long")
+    found = site.hits("marmoset attic", source_types=["block"])
+    assert [hit["block_id"] for hit in found if "marmoset" in hit["text"]] == ["b4"]
+    assert found[0]["source_type"] == "block"
+    assert found[0]["text"] == blocks[4]["text"], "a block is uncut"
+
+
+def test_comments_leave_on_the_day_however_many_they_are(site: Site) -> None:
+    now = datetime.now(UTC)
+    lately, long_ago = now - timedelta(days=2), now - timedelta(days=31)
+    comment = {"page_uuid": "p-1", "block_id": "b1"}
+    for number in range(30):
+        body = {
+            **comment,
+            "text": f"Nit {number} about armadillos.",
+            "resolved_at": lately.isoformat(),
+        }
+        assert site.put("comment", f"c{number}", body) == "queued"
+    site.sync()
+    [first, *_] = site.hits("armadillos")
+    assert (first["source_type"], first["block_id"], first["page_uuid"]) == ("comment", "b1", "p-1")
+    with site.catalog.database.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE rag_catalog.source_records SET resolved_at = :at"
+                " WHERE resolved_at IS NOT NULL"
+            ),
+            {"at": long_ago},
+        )
+    made = site.sync()
+    assert made["deleted"] == 30
+    assert site.hits("armadillos") == []
+    old = {**comment, "text": "An old armadillo.", "resolved_at": long_ago.isoformat()}
+    assert site.put("comment", "old", old) == "excluded"
+    site.send("PATCH", "/rag/settings", {"resolved_comment_days": 60})
+    site.sync()
+    assert len(site.hits("armadillos", top_k=20)) == 20
+    site.send("PATCH", "/rag/settings", {"resolved_comment_days": None})
+    site.sync()
+    assert site.hits("armadillos") == []
+    assert site.status()["queue_depth"] == 0
+
+
+def test_templates_and_rows_are_found_by_their_texts(site: Site) -> None:
+    payload = {"blocks": [{"text": "Ask the lemur"}], "level": 3, "draft": False, "none": None}
+    site.put("template", "t-1", {"name": "Standup", "description": "Daily.", "payload": payload})
+    row = {"database_uuid": "db-1", "values": [{"name": "City", "value_text": "Tallinn"}]}
+    site.put("db_row", "r-1", row)
+    site.sync()
+    [hit] = site.hits("lemur")
+    assert (hit["source_type"], hit["page_uuid"], hit["title"]) == ("template", None, "Standup")
+    assert "blocks.text: Ask the lemur" in hit["text"]
+    [hit] = site.hits("tallinn")
+    assert (hit["source_type"], hit["page_uuid"], hit["text"]) == ("db_row", "db-1", "Tallinn")
+
+
+def test_files_are_found_by_their_content(site: Site) -> None:
+    assert site.put_content("f-1", b"# Early\n").status_code == 404
+    assert site.put("file", "f-1", {"page_uuid": "p-1", "name": "notes.md"}) == "queued"
+    site.sync()
+    assert site.status()["queue_depth"] == 0, "a file without content is nothing to be indexed"
+    ships = b"# Ships\n\nThe sloop sails at dawn.\n"
+    answer = site.put_content("f-1", ships)
+    assert (answer.status_code, answer.json()["outcome"]) == (202, "queued")
+    site.sync()
+    [hit] = site.hits("sloop")
+    assert (hit["source_type"], hit["source_id"], hit["page_uuid"]) == ("file", "f-1", "p-1")
+    assert (
+        site.put_content("f-1", b"# Ships\n\nThe sloop sails at dawn.\n").json()["outcome"]
+        == "unchanged"
+    )
+    assert site.put_content("f-1", b"\x89PNG\r\n\x1a\n" + bytes(40)).status_code == 415
+    site.put_content("f-1", b"# Ships\n\nThe galleon sails at noon.\n")
+    site.sync()
+    assert site.hits("sloop") == []
+    assert len(site.hits("galleon")) == 1
+    secret = {"page_uuid": "p-1", "name": "n.md", "metadata": {"is_secret": True}}
+    assert site.put("file", "f-1", secret) == "secret"
+    assert site.hits("galleon") == []
+    site.sync()
+    assert list(site.catalog.uploads.blobs(site.id)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("ghost/1", {"title": "x"}, "source_type"),
+        ("page/1", {"title": "x", "colour": 1}, "*"),
+        ("page/1", {"blocks": []}, "title"),
+        ("page/1", {"title": "x", "blocks": [{"block_id": "a"}]}, "blocks.0.type"),
+        ("page/1", {"title": "x", "blocks": [{"block_id": "a", "type": "p"}] * 2}, "block_id"),
+        ("page/1", {"title": "x", "url": "javascript:alert(1)"}, "url"),
+        ("comment/1", {"text": "x"}, "page_uuid"),
+        ("comment/1", {"page_uuid": "xoxb-1", "text": "x"}, "page_uuid"),
+        ("file/1", {"page_uuid": "p", "name": ""}, "name"),
+        ("db_row/1", {"database_uuid": "d", "values": [{"name": "n"}]}, "values.0.value_text"),
+        ("block/1", {"page_uuid": "p", "block": {"block_id": "2", "type": "p"}}, "block_id"),
+    ],
+)
+def test_bodies_that_are_not_of_their_type_name_the_field(
+    site: Site, path: str, body: dict[str, Any], field: str
+) -> None:
+    assert problem(site.send("PUT", f"/rag/records/{path}", body)) == (422, [field])
+
+
+def test_lines_are_followed_in_order_and_a_bad_one_stops_no_other(site: Site) -> None:
+    page = {"op": "put", "type": "page", "id": "bulk", "title": "Bulk"}
+    outcomes = site.lines(
+        [
+            {**page, "blocks": [_block("a", "The first axolotl.")]},
+            "{no json",
+            {**page, "op": "sell"},
+            {
+                "op": "put",
+                "type": "block",
+                "id": "b",
+                "page_uuid": "bulk",
+                "block": _block("b", "Second."),
+            },
+            {
+                "op": "put",
+                "type": "block",
+                "id": "b",
+                "page_uuid": "nowhere",
+                "block": _block("b", "?"),
+            },
+            {"op": "put", "type": "comment", "id": "k", "page_uuid": "bulk", "text": 7},
+            {"op": "put", "type": "comment", "id": "k", "page_uuid": "bulk", "text": "Kept."},
+            {"op": "delete", "type": "comment", "id": "k"},
+        ]
+    )
+    assert [one["outcome"] for one in outcomes] == [
+        *("queued", "invalid", "invalid", "queued", "unknown-page", "invalid"),
+        *("unchanged", "unchanged"),
+    ]
+    assert [one["line"] for one in outcomes] == [*range(1, 9)]
+    assert outcomes[2]["errors"][0]["field"] == "op"
+    assert outcomes[5]["errors"][0]["field"] == "text"
+    site.grant("bulk")
+    site.sync()
+    [hit] = site.hits("axolotl")
+    assert "Second." in hit["text"]
+    assert site.lines([{"op": "delete", "type": "page", "id": "bulk"}])[0]["outcome"] == "removed"
+    assert site.hits("axolotl") == []
+    many = "\n".join(["{}"] * 1_001)
+    answer = site.client.post("/rag/records", content=many, headers=site.headers())
+    assert answer.status_code == 413
+
+
+def _block(block_id: str, words: str, **more: Any) -> dict[str, Any]:
+    return {"block_id": block_id, "type": "paragraph", "text": words, **more}
+
+
+def test_what_became_of_a_record_is_told_to_who_may_read_it(site: Site) -> None:
+    path = "/rag/records/page/told"
+    site.put("page", "told", {"title": "Told", "blocks": [_block("a", "A capybara bathes.")]})
+    assert site.send("GET", path).status_code == 404, "an admin reads no private page"
+    site.grant("told")
+    assert site.send("GET", path).json()["status"] == "queued"
+    site.sync()
+    found = site.send("GET", path, role="member").json()
+    assert (found["status"], found["reason"], found["dropped_chunks"]) == ("indexed", None, 0)
+    [chunk] = found["chunks"]
+    assert chunk == {
+        "workspace_id": site.id,
+        "source_type": "page",
+        "source_id": "told",
+        "chunk_index": 0,
+        "text": "Told\n\nA capybara bathes.",
+        "content_hash": sha256(chunk["text"].encode()).hexdigest(),
+        "page_uuid": "told",
+        "block_ids": ["a"],
+    }
+    assert site.send("GET", path, subject="eve", role="member").status_code == 404
+    site.put("file", "empty", {"page_uuid": "told", "name": "a.pdf"})
+    left_out = site.send("GET", "/rag/records/file/empty").json()
+    assert (left_out["status"], left_out["chunks"]) == ("excluded", [])
+    site.put_content("empty", b"%PDF-1.4 nothing that could be read")
+    site.sync()
+    assert site.send("GET", "/rag/records/file/empty").json()["status"] == "failed"
+    site.put("page", "told", {"title": "Told", "blocks": [_block("a", "It dries.")]})
+    again = site.send("GET", path).json()
+    assert (again["status"], again["chunks"][0]["text"]) == ("queued", chunk["text"])
+    site.send("DELETE", path)
+    assert site.send("GET", path).status_code == 404
+
+
+def test_a_run_indexes_what_it_has_listed_though_it_is_pushed_again_meanwhile(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.grant("busy")
+
+    def push(number: int) -> None:
+        block = _block("a", f"The clock shows {number} pangolins.")
+        assert site.put("page", "busy", {"title": "Busy", "blocks": [block]}) == "queued"
+
+    push(1)
+    numbers = iter(range(2, 100))
+    listing, parsing = driving.list_documents, driving.parse_documents
+
+    def listed_and_pushed(*arguments: Any, **options: Any) -> Any:
+        found = listing(*arguments, **options)
+        push(next(numbers))
+        return found
+
+    def parsed_and_pushed(*arguments: Any, **options: Any) -> Any:
+        push(next(numbers))
+        found = parsing(*arguments, **options)
+        push(next(numbers))
+        return found
+
+    monkeypatch.setattr(driving, "list_documents", listed_and_pushed)
+    monkeypatch.setattr(driving, "parse_documents", parsed_and_pushed)
+    made = site.driver.run_once(site.id)
+    assert (made["parsed"], made["failed"]) == (1, 0)
+    [hit] = site.hits("pangolins")
+    assert "shows 1 pangolins" in hit["text"]
+    assert hit["stale"]
+    made = site.driver.run_once(site.id)
+    [hit] = site.hits("pangolins")
+    assert "shows 4 pangolins" in hit["text"], "what the second listing found"
+    monkeypatch.undo()
+    site.sync()
+    [hit] = site.hits("pangolins")
+    assert "shows 7 pangolins" in hit["text"]
+    assert stored(site).count("pangolins") == 1, "former texts are gone"
+
+
+def test_hits_are_twenty_at_most_whatever_is_asked_for(site: Site) -> None:
+    site.grant("many")
+    lines = [
+        {"op": "put", "type": "comment", "id": f"m{n}", "page_uuid": "many", "text": f"Ibex {n}."}
+        for n in range(30)
+    ]
+    assert {one["outcome"] for one in site.lines(lines)} == {"queued"}
+    site.put("comment", "single", {"page_uuid": "many", "text": "A single ibex."})
+    with site.driver.locked(site.id) as ctx:
+        driving.list_documents(ctx, site.driver.scanner)
+        rows = ctx.catalog.documents.all(site.id)
+        waiting = [row.document_id for row in rows if row.status == "PROCESSING"]
+        first = ctx.catalog.documents.find(site.id, waiting)[0].source_id
+    assert first == "single", "lines yield to single pushes"
+    site.sync()
+    assert len(site.hits("ibex", top_k=50)) == 20
+    assert len(site.hits("ibex")) == 8
+
+
+def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
+    site.send("PUT", "/rag/tree/kept", {})
+    lines = [
+        {"op": "put", "type": "comment", "id": f"r{n}", "page_uuid": "kept", "text": f"Okapi {n}."}
+        for n in range(90)
+    ]
+    lines[0]["updated_at"] = "2026-01-02T03:04:05Z"
+    site.lines(lines)
+    others = reconciled(site, [], allow_deletes=False)
+    stored_now = others["extra"]
+    assert stored_now >= 90
+    names = [one for one in others["records"] if not one["id"].startswith("r")]
+    manifest = [{"type": one["type"], "id": one["id"]} for one in names]
+    manifest += [{"type": "comment", "id": f"r{n}"} for n in range(90)]
+    manifest[-90]["updated_at"] = "2026-01-02T03:04:05.000Z"
+    assert counts(reconciled(site, manifest)) == (0, 0, 0)
+    manifest[-90]["updated_at"] = "2026-02-02T03:04:05Z"
+    manifest[-89]["sha256"] = "0" * 64
+    manifest.append({"type": "page", "id": "never"})
+    assert counts(reconciled(site, manifest)) == (1, 2, 0)
+    site.lines([{**lines[0], "updated_at": "2026-02-02T03:04:05Z"}])
+    assert counts(reconciled(site, manifest)) == (1, 1, 0), "a time alone is noted"
+    fewer = [one for one in manifest if not one["id"].startswith("r")]
+    held = site.client.post(
+        "/rag/reconcile?apply=true", content=ndjson(fewer), headers=site.headers()
+    )
+    assert (held.status_code, counts(reconciled(site, fewer))[2]) == (409, 90)
+    gone = reconciled(site, fewer, apply=True, allow_deletes=True)
+    assert gone["removed"] == 90
+    assert counts(reconciled(site, fewer)) == (1, 0, 0)
+    bad = site.client.post("/rag/reconcile", content='{"type": "page"}', headers=site.headers())
+    assert problem(bad) == (422, ["id"])
+
+
+def test_records_whose_time_alone_changed_are_listed_again_by_night(site: Site) -> None:
+    site.send("PUT", "/rag/tree/dated", {})
+    body = {"page_uuid": "dated", "text": "A dated numbat.", "updated_at": "2026-01-01T00:00:00Z"}
+    site.put("comment", "dated", body)
+    site.sync()
+    assert (
+        site.put("comment", "dated", {**body, "updated_at": "2026-03-01T00:00:00Z"}) == "unchanged"
+    )
+    ref = site.catalog.tenants.get(site.id).ref
+    assert site.catalog.records.renew_stale(ref) == 1
+    assert site.sync()["embedded"] == 0
+    [hit] = site.hits("numbat")
+    assert hit["modified_at"].startswith("2026-03-01")
+    assert site.catalog.records.renew_stale(ref) == 0
+
+
+def reconciled(site: Site, manifest: list[dict[str, Any]], **parameters: Any) -> dict[str, Any]:
+    answer = site.client.post(
+        "/rag/reconcile", params=parameters, content=ndjson(manifest), headers=site.headers()
+    )
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def ndjson(lines: list[dict[str, Any]]) -> str:
+    return "\n".join(map(json.dumps, lines))
+
+
+def counts(found: dict[str, Any]) -> tuple[int, int, int]:
+    return found["missing"], found["stale"], found["extra"]
