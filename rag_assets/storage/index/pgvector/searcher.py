@@ -35,7 +35,8 @@ _WIDER = 2
 _FOUND = sql.SQL(
     "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key,"
     " 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
-    " CASE WHEN %(symbols)s THEN coalesce(c.metadata -> %(symbol)s ->> 0, '') ELSE '' END FROM found"
+    " CASE WHEN %(symbols)s THEN coalesce(c.metadata -> %(symbol)s ->> 0, '') ELSE '' END"
+    " FROM found"
     " JOIN {chunks} AS c USING (rag_chunk_id) JOIN {vectors} AS v USING (rag_chunk_id)"
     " ORDER BY v.embedding <=> %(asked)s::vector, c.entry_id LIMIT %(returned)s"
 )

@@ -75,9 +75,7 @@ def test_places_rank_in_their_order_and_hold_nothing_else(opened: Opened, owner:
     assert opened.ranking(owner, many) == []
 
 
-def test_candidates_tell_what_they_define_where_that_is_asked(
-    opened: Opened, owner: Owner
-) -> None:
+def test_candidates_tell_what_they_define_where_that_is_asked(opened: Opened, owner: Owner) -> None:
     opened.write(entry(owner, "one", symbol="App\\One::a"), entry(owner, "plain"))
     for by in (unit(1, 0, 0, 0), "particular", Places((Place("one"), Place("plain")))):
         told = []
