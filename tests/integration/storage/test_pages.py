@@ -70,7 +70,7 @@ class Tree:
 def tree(request: pytest.FixtureRequest, shared_installation: Installation) -> Iterator[Tree]:
     tenant = f"tree-{abs(hash(request.node.name)) % 10**8}"
     source = {"name": "pushed", "type": "records"}
-    shared_installation.add_tenant(tenant, profile="workspace", **{**FAST, "sources": [source]})
+    shared_installation.add_tenant(tenant, profile="workspace", sources=[source], **FAST)
     session = shared_installation.session()
     reconcile_tenants(session.catalog, session.settings)
     yield Tree(session.catalog, session.catalog.tenants.get(tenant).ref)

@@ -74,6 +74,18 @@ def test_subject_and_groups_are_the_principals() -> None:
 
 
 @pytest.mark.parametrize(
+    ("role", "also"),
+    [("admin", "members"), ("member", "members"), ("orchestrator", "members"), ("guest", "guests")],
+)
+def test_the_role_adds_a_principal(role: str, also: str) -> None:
+    # A group may be called so: it asks as group:members.
+    token = jwt.encode(claims(role=role, groups=["members", "guests"]), SECRET)
+    caller = verifier().identity(token).caller
+    assert caller.principals == ("ada", "group:members", "group:guests", also)
+    assert caller.model_copy().principals == caller.principals
+
+
+@pytest.mark.parametrize(
     ("claim", "organization"),
     [("acme", "acme"), (None, None), ("", None), (["acme"], None), ({"id": 1}, None), (7, None)],
 )
@@ -106,6 +118,8 @@ BAD = {
     "empty subject": claims(sub=""),
     "subject is a number": claims(sub=7),
     "subject would be a group": claims(sub="group:board"),
+    "subject would be all members": claims(sub="members"),
+    "subject would be all guests": claims(sub="guests", role="guest"),
     "control character": claims(sub="ada\x00"),
     "half a surrogate pair": claims(groups=["\ud800"]),
     "groups are an object": claims(groups={"board": True}),
