@@ -1,7 +1,7 @@
 """Random trees, moves, grants, revocations and guests, against an oracle, through every interface.
 
-What is asked for are the marks of some documents: those come back that the asker reads by now, whether
-or not entries have followed what was moved, and nothing else does that the asker does not read.
+What is asked for are the marks of some documents: those come back that the asker reads by now,
+whether or not entries have followed what was moved, and nothing that the asker does not read.
 """
 
 from __future__ import annotations
