@@ -95,6 +95,15 @@ class Identity:
         self.require_admin()
         return self.organization
 
+    def require_member(self) -> None:
+        """Require that it is no guest's, who only reads.
+
+        Raises:
+            Forbidden: the token is a guest's.
+        """
+        if self.role == "guest":
+            raise Forbidden("a guest only reads", hint="use a token whose role is member")
+
     def require_admin(self) -> None:
         """Require that it may change what it may search.
 

@@ -45,7 +45,12 @@ class AskedProject:
         return await self.backend.run(self.tenant_id, self.identity.name, work)
 
     async def write(self, work: Callable[[], _T]) -> _T:
-        """Run work that changes the tenant; see Backend.write."""
+        """Run work that changes the tenant; see Backend.write.
+
+        Raises:
+            Forbidden: the token is a guest's.
+        """
+        self.identity.require_member()
         return await self.backend.write(self.tenant_id, work)
 
 

@@ -137,7 +137,7 @@ async def _anyone(
 
 
 async def _contributor(asker: Annotated[Asker, Depends(_anyone)]) -> Asker:
-    if asker.identity.role == "member":
+    if asker.identity.role not in {"orchestrator", "admin"}:
         raise Forbidden(
             "only an orchestrator or an admin may do this",
             hint="use a token whose role is orchestrator",

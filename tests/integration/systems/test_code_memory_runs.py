@@ -294,6 +294,17 @@ def test_a_bad_question_names_the_field(door: Door, body: dict[str, Any], field:
     assert [one["field"] for one in answer.json()["errors"]] == [field]
 
 
+def test_a_guest_writes_nothing_and_reads_nothing_for_its_being_public(
+    door: Door, client: TestClient, driver: Driver
+) -> None:
+    driver.sync(TENANT)
+    guest = Door(client, TENANT, role="guest")
+    assert guest("PUT", "shop/runs/r", json=ON).status_code == 403
+    assert guest.events("r", CHANGE).status_code == 403
+    assert door("GET", "shop/symbols", params={"name": "InvoiceController"}).json()["symbols"]
+    assert not guest("GET", "shop/symbols", params={"name": "InvoiceController"}).json()["symbols"]
+
+
 def test_what_is_not_there_is_told(door: Door, client: TestClient) -> None:
     assert door.retrieve("x", "nobody").status_code == 404
     assert door.retrieve("x", "nobody").json()["type"].endswith("unknown-run")

@@ -34,7 +34,7 @@ CAPTURED: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("role", ["member", "admin"])
+@pytest.mark.parametrize("role", ["member", "admin", "guest"])
 @pytest.mark.parametrize(("path", "body"), QUESTIONS)
 def test_only_an_orchestrator_asks(
     learning: Learning, role: str, path: str, body: dict[str, Any]
@@ -43,7 +43,7 @@ def test_only_an_orchestrator_asks(
     assert learning.send("POST", path, body).status_code == 200
 
 
-@pytest.mark.parametrize("role", ["member", "admin"])
+@pytest.mark.parametrize("role", ["member", "admin", "guest"])
 def test_the_tenants_entries_are_reached_by_no_other_door(learning: Learning, role: str) -> None:
     headers, client = learning.headers(role), learning.client
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -61,7 +61,7 @@ def test_the_tenants_entries_are_reached_by_no_other_door(learning: Learning, ro
 
 @pytest.mark.parametrize(("method", "path", "body"), MANAGED)
 def test_only_an_admin_manages(learning: Learning, method: str, path: str, body: Any) -> None:
-    for role in ("member", "orchestrator"):
+    for role in ("member", "orchestrator", "guest"):
         assert learning.send(method, path, body, role=role).status_code == 403
     assert learning.send(method, path, body, role="admin").status_code != 403
 
@@ -70,7 +70,8 @@ def test_only_an_admin_manages(learning: Learning, method: str, path: str, body:
 def test_a_member_contributes_nothing(
     learning: Learning, method: str, path: str, body: Any
 ) -> None:
-    assert learning.send(method, path, body, role="member").status_code == 403
+    for role in ("member", "guest"):
+        assert learning.send(method, path, body, role=role).status_code == 403
     for role in ("orchestrator", "admin"):
         assert learning.send(method, path, body, role=role).status_code != 403
 
