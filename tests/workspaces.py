@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
-from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -17,14 +18,10 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
-from rag_assets.ingest.parsing.media_types import MARKDOWN
-from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.records import PushedRecord
 from rag_assets.systems.registry import installed_systems
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -66,14 +63,25 @@ class Workspace:
         return self.driver.session.catalog
 
     def send(
-        self, method: str, path: str, body: Any = None, *, by: Person, **parameters: Any
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        by: Person,
+        lines: Sequence[Any] = (),
+        **parameters: Any,
     ) -> Any:
         """What a request is answered with."""
         claims: dict[str, Any] = {"sub": by.name, "groups": list(by.groups), "role": by.role}
         claims |= {"tenants": [self.id], "exp": int(time.time()) + 3_000}
         headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}", **ACCEPT}
+        given: dict[str, Any] = {"json": body}
+        if lines:
+            headers["Content-Type"] = "application/x-ndjson"
+            given = {"content": "\n".join(json.dumps(line) for line in lines).encode()}
         return self.client.request(
-            method, path, json=body, headers=headers, params=parameters or None
+            method, path, headers=headers, params=parameters or None, **given
         )
 
     def put(self, uuid: str, **said: Any) -> dict[str, Any]:
@@ -83,28 +91,20 @@ class Workspace:
         done: dict[str, Any] = answer.json()
         return done
 
-    def push(self, texts: Mapping[str, str], *, kind: str = "page", on: str | None = None) -> None:
-        """Push a record of each id, on the page of its id or on another one; nothing is indexed."""
-        ref = self.catalog.tenants.get(self.id).ref
-        for source_id, content in texts.items():
-            page = source_id if on is None else on
-            metadata = SourceMetadata(title=content, metadata={"page": page} if page else {})
-            record = PushedRecord("pushed", kind, source_id, content, MARKDOWN, metadata)
-            self.catalog.records.put(ref, record, scope="public")
+    def push(self, texts: Mapping[str, str], *, kind: str = "page", on: str = "") -> None:
+        """Push a record of each id with a text; all but pages and templates hang on a page."""
+        lines = [
+            {"op": "put", "type": kind, "id": source_id, **_body(kind, content, on)}
+            for source_id, content in texts.items()
+        ]
+        answer = self.send("POST", "/rag/records", by=ADMIN, lines=lines)
+        assert answer.status_code == 200, answer.text
+        outcomes = {one["outcome"] for one in answer.json()["lines"]}
+        assert outcomes <= {"queued", "unchanged"}, answer.text
 
-    def sync(self) -> None:
-        """Index what was pushed, and let entries follow moved pages."""
-        with self.driver.locked(self.id) as ctx:
-            list_documents(ctx, self.driver.scanner)
-        statement = """
-            UPDATE rag_catalog.documents d SET page_uuid = metadata ->> 'page', access_scope =
-              coalesce((SELECT scope FROM rag_catalog.pages p
-                        WHERE p.tenant = d.tenant AND p.uuid = d.metadata ->> 'page'),
-                       'tree:nobody')
-            WHERE tenant = :tenant AND page_uuid IS NULL AND metadata ->> 'page' IS NOT NULL"""
-        with self.catalog.database.begin() as connection:
-            connection.execute(text(statement), {"tenant": self.id})
-        self.driver.sync(self.id)
+    def sync(self) -> Counter[str]:
+        """Index what was pushed, and let entries follow moved pages; returns what was done."""
+        return self.driver.sync(self.id)
 
     def ask(self, by: Person, query: str, **body: Any) -> list[dict[str, Any]]:
         """The hits of a question by words."""
@@ -135,6 +135,17 @@ def workspace_of(
     routers = [*installed_systems().load("routers").values()]
     with TestClient(build_app(backend, routers=routers)) as client:
         yield Workspace(tenant, client, driver)
+
+
+def _body(kind: str, content: str, on: str) -> dict[str, Any]:
+    if kind == "page":
+        block = {"block_id": "b1", "type": "paragraph", "text": content}
+        return {"title": content, "blocks": [block]}
+    if kind == "comment":
+        return {"page_uuid": on, "text": content}
+    if kind == "db_row":
+        return {"database_uuid": on, "values": [{"name": "text", "value_text": content}]}
+    return {"name": content}
 
 
 def marks_in(hits: Sequence[Mapping[str, Any]]) -> set[str]:

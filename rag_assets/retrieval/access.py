@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from rag_assets.retrieval.model import Caller
+from rag_assets.storage.index.model import NONE_MOVED, MovedPages
 
 
 class ScopedDocument(Protocol):
@@ -58,3 +60,17 @@ class FlatScopes:
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:  # noqa: D102
         # The statement that read the document checked its scope by the grants of that moment.
         return True
+
+
+MANY_SCOPES = 1_000
+"""Scopes that searches of the index are filtered by at most, at first: see Verify."""
+
+
+def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
+    """Which of the pages that have just been moved may be read, by the scope that each has now."""
+    if not scopes:
+        return NONE_MOVED
+    return MovedPages(
+        tuple(uuid for uuid, scope in scopes.items() if scope in readable),
+        tuple(uuid for uuid, scope in scopes.items() if scope not in readable),
+    )

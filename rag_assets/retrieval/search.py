@@ -22,7 +22,7 @@ from rag_assets.common.errors import (
     UnknownTenant,
 )
 from rag_assets.privacy.masker import Masker, masker_of
-from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.access import MANY_SCOPES, AccessPolicy, FlatScopes, moved_pages
 from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.journal import SearchJournal
@@ -52,7 +52,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.relation_state import RelationMoment
 from rag_assets.storage.catalog.search_state import SearchState, SearchStateReader
-from rag_assets.storage.index.model import NONE_MOVED, MovedPages, Owner
+from rag_assets.storage.index.model import NONE_MOVED, Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
@@ -219,7 +219,7 @@ class AsyncRetriever:
             return not answer.hits
         reader, principals = self._services.reader, self.policy.principals(caller)
         try:
-            tenant = await reader.search_state(ref.id, principals)
+            tenant = await reader.search_state(ref.id, principals, most=0)
         except UnknownTenant:
             return False
         if tenant.ref != ref or tenant.state != "ACTIVE":
@@ -260,7 +260,9 @@ class AsyncRetriever:
     ) -> SearchState:
         reader = self._services.reader
         if generation is None:
-            return await reader.search_state(tenant_id, principals)
+            # A policy of its own narrows the scopes, of which it then has to know all.
+            most = MANY_SCOPES if type(self.policy) is FlatScopes else None
+            return await reader.search_state(tenant_id, principals, most=most)
         return await reader.state_of_build(tenant_id, principals, generation)
 
     async def _pages(
@@ -317,7 +319,7 @@ class AsyncRetriever:
         timings: Timings,
     ) -> SearchProgress:
         ref, caller = tenant.ref, search.request.caller
-        scopes = self.policy.scopes(caller, tenant.scopes)
+        scopes = None if tenant.are_some else self.policy.scopes(caller, tenant.scopes)
         return SearchProgress(
             search=search,
             ref=ref,
@@ -329,7 +331,7 @@ class AsyncRetriever:
             caller=caller,
             principals=principals,
             scopes=scopes,
-            moved=_moved(tenant.moved, scopes),
+            moved=NONE_MOVED if scopes is None else moved_pages(tenant.moved, scopes),
             moment=RelationMoment(tenant.relations, tenant.scopes),
             timings=timings,
         )
@@ -378,16 +380,6 @@ def _answer_of(progress: SearchProgress) -> SearchAnswer:
             degraded=degraded,
             paths=progress.walked.paths[:_SHOWN_PATHS] if progress.walked else (),
         ),
-    )
-
-
-def _moved(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Which of the pages that have just been moved may be read, by the scope that each has now."""
-    if not scopes:
-        return NONE_MOVED
-    return MovedPages(
-        tuple(uuid for uuid, scope in scopes.items() if scope in readable),
-        tuple(uuid for uuid, scope in scopes.items() if scope not in readable),
     )
 
 

@@ -105,7 +105,8 @@ class SearchProgress:
         owner: whose entries in the index are searched.
         caller: who makes the request.
         principals: whose grants count for the caller.
-        scopes: that searches of the index are filtered by.
+        scopes: that searches of the index are filtered by; None: they are not, since the caller
+            reads too many, and verification alone decides.
         moved: pages for which the scopes of entries do not count by now.
         pages: that the request is narrowed to, of those that the caller may read; None: any.
         moment: what the caller could read of relations when the search began.
@@ -139,7 +140,7 @@ class SearchProgress:
     owner: Owner
     caller: Caller
     principals: tuple[str, ...]
-    scopes: frozenset[str]
+    scopes: frozenset[str] | None
     moved: MovedPages
     moment: RelationMoment
     timings: Timings

@@ -240,7 +240,6 @@ def world(
             read = rng.sample(NAMES, rng.choice([0, 0, 0, 1, 2]))
             inherit = rng.random() < 0.85
             made.put(uuid, parent=parents[uuid], read=read, inherit=inherit)
-        workspace.sync()
         made.sync()
         yield made
 

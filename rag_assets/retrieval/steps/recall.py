@@ -22,6 +22,7 @@ from rag_assets.storage.index.model import Candidate, EntryFilter, RankingReques
 _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
+_UNFILTERED = 4
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 
@@ -34,6 +35,15 @@ def candidate_count(limit: int) -> int:
     return 2 * limit + _OVERFETCH
 
 
+def recall_limit(progress: SearchProgress) -> int:
+    """Candidates that each ranking is asked for.
+
+    Where the index does not filter by scopes, verification leaves out what may not be read.
+    """
+    wanted = candidate_count(progress.search.depth)
+    return wanted if progress.scopes is not None else _UNFILTERED * wanted
+
+
 def first_count(progress: SearchProgress) -> int | None:
     """Candidates that are enough if hardly any is left out; None if the whole ranking is needed.
 
@@ -42,7 +52,8 @@ def first_count(progress: SearchProgress) -> int | None:
     """
     search = progress.search
     in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
-    if progress.whole or not in_order or search.request.must_include_paths:
+    all_count = progress.whole or progress.scopes is None
+    if all_count or not in_order or search.request.must_include_paths:
         return None
     if search.tenant.reads_code:  # relations of the later ones are followed, too
         return None
@@ -86,7 +97,7 @@ class Recall:
     async def _recalled(self, progress: SearchProgress) -> SearchProgress:
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
-            limit, first = candidate_count(progress.search.depth), first_count(progress)
+            limit, first = recall_limit(progress), first_count(progress)
             symbols = progress.search.tenant.reads_code
             searches = [
                 (kind, RankingRequest(query, limit, entry_filter, first, symbols=symbols))

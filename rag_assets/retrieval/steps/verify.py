@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
+from rag_assets.retrieval.access import moved_pages
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Verified
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.steps.recall import recall_limit
 from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.index.model import Candidate
 
@@ -35,6 +37,8 @@ class Verify:
         """
         with progress.timings.part("search"):
             verified = await self._confirmed(progress, progress.rankings)
+        if progress.scopes is None and _is_short(progress, verified):
+            return await self._filtered(progress)
         replaced = frozenset(_replaced(progress.rankings, verified))
         recalls = progress.recalls + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
@@ -49,6 +53,14 @@ class Verify:
             replaced=replaced,
             recalls=recalls,
         )
+
+    async def _filtered(self, progress: SearchProgress) -> SearchProgress:
+        """The search begun again, filtered by all scopes that the caller reads."""
+        with progress.timings.part("catalog"):
+            state = await self._reader.search_state(progress.ref.id, progress.principals)
+        scopes = self._policy.scopes(progress.caller, state.scopes)
+        moved = moved_pages(state.moved, scopes)
+        return replace(progress, scopes=scopes, moved=moved, repeat=True)
 
     async def again(self, progress: SearchProgress) -> SearchProgress:
         """The progress without what the catalog no longer confirms."""
@@ -86,6 +98,18 @@ class Verify:
         )
         permits = self._policy.permits
         return {id_: v for id_, v in readable.items() if permits(progress.caller, v)}
+
+
+def _is_short(progress: SearchProgress, verified: Verified) -> bool:
+    """Whether hits may be missing since the index was not filtered by scopes.
+
+    Of rankings that ended before their limit, nothing is missing.
+    """
+    limit = recall_limit(progress)
+    if all(len(ranking.candidates) < limit for ranking in progress.rankings):
+        return False
+    texts = {candidate.text_key for candidate in verified.by_id.values()}
+    return len(texts) < progress.search.depth
 
 
 def _current(

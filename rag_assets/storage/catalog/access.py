@@ -127,10 +127,17 @@ def is_readable(
     return or_(public, granted, inherited)
 
 
-def readable_scopes(tenant: ColumnElement[str], principals: Texts) -> Select[Any]:
-    """All scopes of a tenant that one of these principals may read, as one array.
+def readable_scopes(
+    tenant: ColumnElement[str], principals: Texts, most: ColumnElement[int]
+) -> Select[Any]:
+    """Scopes of a tenant that one of these principals may read, as one array.
 
-    The public one is not among them.
+    The public one is not among them; one may be there twice.
+
+    Args:
+        tenant: its id.
+        principals: the caller's.
+        most: how many are read; null: all.
     """
     direct = select(access_scopes.c.scope).where(
         access_scopes.c.tenant == tenant, among(access_scopes.c.principal, principals)
@@ -147,7 +154,7 @@ def readable_scopes(tenant: ColumnElement[str], principals: Texts) -> Select[Any
         )
         .where(access_scopes.c.tenant == tenant, among(access_scopes.c.principal, principals))
     )
-    found = direct.union(inherited).subquery()
+    found = direct.union_all(inherited).limit(most).subquery()
     return select(func.array_agg(found.c.scope))
 
 

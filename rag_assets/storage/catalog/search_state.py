@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, Text, bindparam, cast, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    func,
+    select,
+)
 
 from rag_assets.common.errors import UnknownGeneration
 from rag_assets.storage.catalog.access import PUBLIC, readable_scopes, reads_public
@@ -38,7 +48,8 @@ class SearchState:
         serving: the generation that answers: the serving one, None before the first is complete;
             or the one that was named.
         scopes: all access scopes that the caller may read, the public one included unless the
-            caller is a guest.
+            caller is a guest; where only some were to be read and there are more, not all of them.
+        are_some: whether there are more.
         moved: pages whose entries may have another scope than their documents by now, each with
             that of its documents.
         relations: the state of its relations.
@@ -52,6 +63,7 @@ class SearchState:
     scopes: frozenset[str]
     relations: RelationState
     moved: Mapping[str, str] = field(default_factory=dict)
+    are_some: bool = False
     rag_guidelines: bool = False
 
 
@@ -76,14 +88,21 @@ class SearchStateReader:
         )
         self._within = Statement.of(within.limit(bindparam("limit", type_=Integer)))
 
-    async def search_state(self, tenant_id: str, principals: Collection[str]) -> SearchState:
+    async def search_state(
+        self, tenant_id: str, principals: Collection[str], *, most: int | None = None
+    ) -> SearchState:
         """A tenant, its serving generation and the readable scopes, all at one moment.
+
+        Args:
+            tenant_id: the tenant.
+            principals: the caller's.
+            most: scopes that are read if there are more; None: all.
 
         Raises:
             UnknownTenant: no tenant has that id.
             ServiceUnavailable: Postgres does not answer.
         """
-        return await self._state(self._search_state, tenant_id, principals)
+        return await self._state(self._search_state, tenant_id, principals, most)
 
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
@@ -96,7 +115,7 @@ class SearchStateReader:
             ServiceUnavailable: Postgres does not answer.
         """
         state = await self._state(
-            self._named_state, tenant_id, principals, {"generation": generation}
+            self._named_state, tenant_id, principals, None, {"generation": generation}
         )
         if state.serving is None or state.serving.state == "REMOVING":
             raise UnknownGeneration(
@@ -110,11 +129,12 @@ class SearchStateReader:
         statement: Statement,
         tenant_id: str,
         principals: Collection[str],
+        most: int | None,
         more: Mapping[str, object] = MappingProxyType({}),
     ) -> SearchState:
-        rows = await self._statements.rows(
-            statement, {"tenant": tenant_id, "principals": [*principals], **more}
-        )
+        limit = None if most is None else most + 1
+        given = {"tenant": tenant_id, "principals": [*principals], "most": limit}
+        rows = await self._statements.rows(statement, {**given, **more})
         if not rows:
             raise unknown_tenant(tenant_id)
         row = rows[0]
@@ -126,6 +146,7 @@ class SearchStateReader:
             frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
             RelationState(row.changes, row.row_changes),
             dict(row.moved or ()),
+            limit is not None and len(row.scopes or ()) == limit,
             bool(row.rag_guidelines),
         )
 
@@ -177,7 +198,8 @@ class SearchStateReader:
 
 def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
     tenant = tenants_table.c
-    scopes = readable_scopes(tenant.id, texts_parameter("principals")).scalar_subquery()
+    most = bindparam("most", type_=BigInteger)
+    scopes = readable_scopes(tenant.id, texts_parameter("principals"), most).scalar_subquery()
     moved = (
         select(func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
         .where(pages.c.tenant == tenant.id, pages.c.moved.is_not(None))

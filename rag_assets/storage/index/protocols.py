@@ -194,7 +194,7 @@ class EntrySearcher(Protocol):
         index_name: str,
         owner: Owner,
         ids: Sequence[str],
-        scopes: Collection[str],
+        scopes: Collection[str] | None,
         vector: npt.NDArray[np.float32] | None = None,
         *,
         moved: MovedPages = NONE_MOVED,
@@ -204,7 +204,7 @@ class EntrySearcher(Protocol):
         Args:
             index_name, owner: the index, and the owner of the entries.
             ids: of entries.
-            scopes: that may be read.
+            scopes: that may be read; None: any.
             vector: to compute cosines with; None computes none.
             moved: pages for which the scopes of entries do not count.
 

@@ -64,8 +64,10 @@ def test_a_move_holds_with_its_answer_and_entries_follow(
 def test_what_moved_away_takes_no_place_of_what_may_be_read(workspace: Workspace) -> None:
     workspace.put("many")
     workspace.put("one")
-    workspace.push({f"m{n}": f"valve valve valve n{n}" for n in range(150)}, on="many")
-    workspace.push({"one": "one valve among many words that are of no use here marka"})
+    many = {f"m{n}": f"valve valve valve n{n}" for n in range(150)}
+    workspace.push(many, kind="comment", on="many")
+    few = {"one": "one valve among many words that are of no use here marka"}
+    workspace.push(few, kind="comment", on="one")
     workspace.sync()
     assert not marks_in(workspace.ask(ADA, "valve", top_k=5))
     workspace.put("many", inherit=False, read=["bob"])
@@ -78,7 +80,7 @@ def test_guests_read_only_what_names_them(workspace: Workspace) -> None:
     workspace.put("b", read=["group:partners"])
     workspace.put("c", read=["gil"], inherit=False)
     workspace.push({"a": "alpha marka", "b": "beta markb", "c": "gamma markc"})
-    workspace.push({"t": "template markd"}, kind="template", on="")
+    workspace.push({"t": "template markd"}, kind="template")
     workspace.sync()
     assert found(workspace, ADA) == {"marka", "markb", "markd"}
     assert found(workspace, ADMIN) == {"marka", "markb", "markd"}
@@ -115,7 +117,7 @@ def test_numbers_and_events_tell_of_what_is_read_alone(workspace: Workspace) -> 
 
 
 def test_what_is_out_leaves_the_index_and_comes_back_without_an_embedding(
-    workspace: Workspace, shared_installation: Installation, driver: Driver
+    workspace: Workspace, shared_installation: Installation
 ) -> None:
     workspace.put("db", kind="database")
     workspace.push({"r1": "row marka", "r2": "row markb"}, kind="db_row", on="db")
@@ -125,12 +127,16 @@ def test_what_is_out_leaves_the_index_and_comes_back_without_an_embedding(
         assert found(workspace, ADA) == set()
         workspace.sync()
         assert entry_scopes(workspace, shared_installation) == {}
+        # What is pushed meanwhile waits, and is not sent to anybody.
+        workspace.push({"r2": "row markb anew"}, kind="db_row", on="db")
+        assert workspace.sync()["embedded"] == 0
         status = workspace.send("GET", "/rag/status", by=ADMIN).json()
         assert (status["chunks"], status["queue_depth"]) == (0, 0)
+        workspace.push({"r2": "row markb"}, kind="db_row", on="db")
+        assert workspace.sync()["embedded"] == 0
         workspace.put("db", kind="database")
-        done = driver.sync(workspace.id)
+        assert workspace.sync()["embedded"] == 0
         assert found(workspace, ADA) == {"marka", "markb"}
-        assert done["embedded"] == 0
 
 
 def test_within_is_these_pages_and_all_below(workspace: Workspace) -> None:

@@ -82,14 +82,15 @@ class ElasticsearchSearcher:
         index_name: str,
         owner: Owner,
         ids: Sequence[str],
-        scopes: Collection[str],
+        scopes: Collection[str] | None,
         vector: npt.NDArray[np.float32] | None = None,
         *,
         moved: MovedPages = NONE_MOVED,
     ) -> dict[str, StoredEntry]:
         if not ids:
             return {}
-        readable = queries.filter_clauses(EntryFilter(frozenset(scopes), moved))
+        wanted = EntryFilter(None if scopes is None else frozenset(scopes), moved)
+        readable = queries.filter_clauses(wanted)
         clauses = [queries.id_clause(ids), *readable]
         if vector is None:
             body = {"query": queries.entries(owner, clauses), "size": len(ids)}

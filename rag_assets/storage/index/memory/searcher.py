@@ -46,7 +46,7 @@ class MemorySearcher:
         index_name: str,
         owner: Owner,
         ids: Sequence[str],
-        scopes: Collection[str],
+        scopes: Collection[str] | None,
         vector: npt.NDArray[np.float32] | None = None,
         *,
         moved: MovedPages = NONE_MOVED,
@@ -57,7 +57,7 @@ class MemorySearcher:
                 owner, row.id, row.fields, None if vector is None else cosine(row, vector)
             )
             for row in self._rows(index_name, owner)
-            if row.id in wanted and is_readable(row.fields, scopes, moved)
+            if row.id in wanted and (scopes is None or is_readable(row.fields, scopes, moved))
         }
 
     async def vectors(
