@@ -240,10 +240,12 @@ def test_a_search_finds_equal_texts_and_words(work: Work) -> None:
         work.manager.search("x", "   ")
 
 
-def test_credentials_are_found_by_the_rules_of_the_project(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["file", "sqlite"])
+def test_credentials_are_found_by_the_rules_of_the_project(kind: str, tmp_path: Path) -> None:
     key = "AKIA" + "Z3MGN5UXOJ7RBQKD"
     (tmp_path / "a.md").write_text(f"# Keys\n\naws_access_key_id = {key}\n\n" + "Other. " * 200)
-    store = FileStore(tmp_path / "rag")
+    rag = tmp_path / "rag"
+    store = FileStore(rag) if kind == "file" else SqliteStore(rag / "rag.db")
     manager = RagIndexManager(Counting(), store, Chunking(200, 0))
     report = manager.ensure_index("x", ["*.md"], tmp_path)
     assert report.dropped == 1
