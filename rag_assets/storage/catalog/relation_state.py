@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     Connection,
+    Integer,
     Numeric,
     Text,
     bindparam,
@@ -82,7 +83,9 @@ STATE = select(*state_columns(_TENANT))
 MOMENT = Statement.of(
     select(
         *state_columns(_TENANT),
-        readable_scopes(_TENANT, texts_parameter("principals")).scalar_subquery(),
+        readable_scopes(
+            _TENANT, texts_parameter("principals"), literal(None, Integer)
+        ).scalar_subquery(),
     )
 )
 """The state, and the scopes that principals may read."""

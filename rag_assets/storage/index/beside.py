@@ -138,7 +138,7 @@ class SearcherBeside:
         index_name: str,
         owner: Owner,
         ids: Sequence[str],
-        scopes: Collection[str],
+        scopes: Collection[str] | None,
         vector: npt.NDArray[np.float32] | None = None,
         *,
         moved: MovedPages = NONE_MOVED,
