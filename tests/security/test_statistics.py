@@ -108,6 +108,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "document_kinds": ("tenant", "document_id"),
     "edges": ("tenant", "chunk_set_key", "kind", "how"),
     "derivations": ("tenant", "source", "fingerprint"),
+    "moved_documents": ("tenant", "document_id", "successor"),
     "symbols": ("tenant", "chunk_set_key", "role", "content_hash"),
     "embedder_probes": ("tenant", "embedder_id", "probes_key", "vectors", "distances"),
     "embedding_batches": (
