@@ -14,6 +14,7 @@ import dagster as dg
 import pytest
 from sqlalchemy import delete, func, select
 
+from rag_assets.common.errors import UnknownTenant
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.code_tables import edges
@@ -50,7 +51,10 @@ class Followed:
     def heirs(self, tenant: str) -> set[str]:
         """The classes that extend Base, as relations tell."""
         walker = Walker(self.daemon.catalog)
-        walk = walker.relations(tenant, Caller(), "shop.base.Base", direction="in")
+        try:
+            walk = walker.relations(tenant, Caller(), "shop.base.Base", direction="in")
+        except UnknownTenant:
+            return set()  # The daemon has not read tenants.yaml yet.
         return {one.source for one in walk.relations if one.kind == "extends"}
 
     def wait(self, trigger: str, condition: Callable[[], bool]) -> None:
