@@ -166,9 +166,7 @@ def _removals(tenant_ids: Sequence[str]) -> Select[Any]:
     moved = select(pages.c.tenant).where(
         among(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
-    elsewhere = select(moved_documents.c.tenant).where(
-        among(moved_documents.c.tenant, tenant_ids)
-    )
+    elsewhere = select(moved_documents.c.tenant).where(among(moved_documents.c.tenant, tenant_ids))
     every = held.union_all(begun, moved, elsewhere).subquery()
     return select(every.c.tenant, func.count().label("documents")).group_by(every.c.tenant)
 
