@@ -1,7 +1,7 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
 # make test-unit runs the fast half of the unit tests, in less than a minute
-# make test-kills kills runs, moves of builds, erasures and experience twenty times each (KILLS=…)
+# make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
 # make fuzz   parses thousands of damaged documents of every format, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
@@ -55,7 +55,8 @@ test-security: setup
 test-kills: setup
 	@RAG_ASSETS_TEST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -n 2 --dist loadfile \
 		-o timeout=7200 tests/e2e/test_kill.py tests/e2e/test_kill_builds.py \
-		tests/e2e/test_kill_moves.py tests/e2e/test_kill_erasures.py tests/e2e/test_kill_experience.py
+		tests/e2e/test_kill_moves.py tests/e2e/test_kill_erasures.py tests/e2e/test_kill_experience.py \
+		tests/e2e/test_kill_code.py
 
 fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \

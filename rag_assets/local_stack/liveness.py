@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import signal
@@ -19,7 +20,16 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 def adopt(child: subprocess.Popen[bytes]) -> None:
     """Keep a child process that is meant to outlive this one."""
+    if not _children:
+        atexit.register(_leave)
     _children[child.pid] = child
+
+
+def _leave() -> None:
+    """Let children go that outlive this process: the end of the interpreter would warn of each."""
+    for child in _children.values():
+        if child.poll() is None:
+            child.returncode = 0
 
 
 def wait_for(condition: Callable[[], bool], timeout: float) -> bool:

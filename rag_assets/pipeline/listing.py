@@ -14,7 +14,7 @@ from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
 from rag_assets.pipeline.masked_rows import change_of, settings_changed
-from rag_assets.pipeline.source_listing import SourceListing
+from rag_assets.pipeline.source_listing import SourceListing, successors
 from rag_assets.pipeline.source_plans import (
     Deletions,
     SourcePlan,
@@ -106,15 +106,18 @@ def _record(
 ) -> ListingReport:
     config, deletions = plan.config, plan.deletions
     ctx.guard()
+    scope = config.scope or ctx.tenant.access.scope
     if deletions.removed:
-        ctx.catalog.documents.mark_deleted(ctx.ref, deletions.removed)
+        moved = successors(listing, known, deletions.removed, scope)
+        ctx.catalog.moves.record(ctx.ref, moved)
+        gone = [id_ for id_ in deletions.removed if id_ not in moved]
+        ctx.catalog.documents.mark_deleted(ctx.ref, gone)
         uris = {row.document_id: row.uri for row in known}
         events = [{"uri": uris[document_id]} for document_id in deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
     if deletions.held:
         payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
-    scope = config.scope or ctx.tenant.access.scope
     _write_changes(ctx, listing, names, scope)
     _rescope(ctx, listing, known, scope)
     ctx.catalog.syncs.record_listing(

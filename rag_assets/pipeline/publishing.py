@@ -101,6 +101,9 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     if mark is not None:
         keep_mark(ctx, mark)
     upserted, replaced = _publish(work.context, work, due)
+    if ctx.catalog.moves.end(ctx.ref):
+        gone, former = remove_deleted(ctx)
+        removed, deleted = removed + gone, deleted + former
     follow_moved_pages(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_code else _MANY_DOCUMENTS):
         ctx.catalog.index.refresh_statistics()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from rag_assets.billing.key_file import existing_key_file
@@ -177,6 +177,34 @@ def compare_source(
         left_out=source.left_out if isinstance(source, LeavesOut) else {},
         withheld=frozenset(withheld),
     )
+
+
+def successors(
+    listing: SourceListing, known: Iterable[CatalogDocument], removed: Collection[str], scope: str
+) -> dict[str, str]:
+    """The documents that have the content of removed ones now, and the same readers, by those.
+
+    One that was not indexed at its former place need not be found there.
+
+    Args:
+        listing: in which they are new.
+        known: the source's documents in the catalog.
+        removed: ids of those that are gone.
+        scope: of documents that have none of their own.
+    """
+    fresh: dict[tuple[str | None, str], Change] = {
+        (change.content_sha256, change.document.source_metadata.access_scope or scope): change
+        for change in listing.changes
+        if change.kind == "added" and change.content_sha256 is not None
+    }
+    gone = frozenset(removed)
+    return {
+        row.document_id: found.document.document_id
+        for row in known
+        if row.document_id in gone
+        and row.status == "READY"
+        and (found := fresh.get((row.content_sha256, row.access_scope))) is not None
+    }
 
 
 def without_pruned(ctx: TenantContext, listing: SourceListing) -> SourceListing:

@@ -38,6 +38,8 @@ from tests.newer_rules import (
 )
 
 _WRITING_SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
+_WITHIN = ("rag_catalog.edges", "rag_catalog.derivations")
+"""Tables of which a write is a boundary although its transaction goes on."""
 _READING_PATHS = ("_search", "_count", "_pit", "_mget", "_mapping", "_settings")
 
 
@@ -86,6 +88,8 @@ class Boundaries:
                 self.reach(f"catalog {table}")
             else:
                 connection.info["writes"] = table
+                if table in _WITHIN:
+                    self.reach(f"within {table}")
 
         def committing(connection: Any) -> None:
             table = connection.info.pop("writes", None)

@@ -90,15 +90,25 @@ def previewed(ctx: TenantContext) -> Counter[str] | str:
     return counts + Counter(found.unlisted)
 
 
+def present(ctx: TenantContext) -> set[str]:
+    """The documents that sources had at their place when they were listed last."""
+    tables = ctx.catalog.documents
+    return {
+        row.document_id
+        for source in tables.sources(ctx.ref.id)
+        for row in tables.known(ctx.ref.id, source)
+        if row.status != "DELETED"
+    }
+
+
 def listed(ctx: TenantContext, scanner: SecretScanner) -> Counter[str] | str:
-    """What the listing does, by its report and by the rows that it leaves deleted."""
-    before = ctx.catalog.documents.all(ctx.ref.id)
+    """What the listing does, by its report and by the rows that it leaves deleted or moved."""
+    before = present(ctx)
     try:
         report = list_documents(ctx, scanner)
     except ListingFailed as error:
         return error.message
-    after = {document.document_id for document in ctx.catalog.documents.all(ctx.ref.id)}
-    gone = sum(document.document_id not in after for document in before)
+    gone = len(before - present(ctx))
     assert gone == report.removed
     counts = Counter(added=report.added, changed=report.changed, removed=gone, held=report.held)
     return counts + Counter(report.unlisted)

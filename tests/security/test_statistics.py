@@ -112,6 +112,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "derivations": ("tenant", "source", "fingerprint"),
     "relation_changes": ("tenant",),
     "relation_change_totals": ("tenant",),
+    "moved_documents": ("tenant", "document_id", "successor"),
     "symbols": ("tenant", "chunk_set_key", "role", "content_hash"),
     "embedder_probes": ("tenant", "embedder_id", "probes_key", "vectors", "distances"),
     "embedding_batches": (

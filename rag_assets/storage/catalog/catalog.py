@@ -23,6 +23,7 @@ from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock
 from rag_assets.storage.catalog.marks import MarkTable
 from rag_assets.storage.catalog.migrate import migrate
+from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
 from rag_assets.storage.catalog.pace import PaceTable
@@ -68,6 +69,7 @@ class Catalog:
         self.workspace_settings = WorkspaceSettingsTable(database)
         self.access, self.pages = AccessTable(database), PageTable(database)
         self.documents = DocumentTable(database)
+        self.moves = MovedDocuments(database)
         self.kinds = KindTable(database)
         self.relations = RelationTable(database)
         self.relation_counts, self.relation_drift = (

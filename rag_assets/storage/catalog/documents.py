@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, exists, or_, select, update
 from sqlalchemy.sql import func
 
 from rag_assets.common.batches import batched
@@ -20,6 +20,7 @@ from rag_assets.storage.catalog.document_rows import (
     row_of,
 )
 from rag_assets.storage.catalog.holds import is_held
+from rag_assets.storage.catalog.moved_documents import forget_moves, is_moved
 from rag_assets.storage.catalog.page_rows import with_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
 from rag_assets.storage.catalog.tables import document_index, documents, tombstones
@@ -34,7 +35,7 @@ class DocumentTable:
         self._database = database
 
     def known(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
-        """Stream every document of one source, including deleted ones."""
+        """Stream every document of one source, with deleted ones; moved ones count as deleted."""
         table = documents.c
         query = select(
             *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
@@ -43,7 +44,7 @@ class DocumentTable:
                 table.content_sha256,
                 table.modified_at,
                 table.access_scope,
-                table.status,
+                case((is_moved(), "DELETED"), else_=table.status),
                 table.error_message,
                 table.page_uuid,
             ),
@@ -71,6 +72,7 @@ class DocumentTable:
                 rows = [row_of(ref, c, lane) for c in with_scopes(connection, ref, current)]
                 if rows:
                     connection.execute(statement, rows)
+                    forget_moves(connection, ref, [row["document_id"] for row in rows])
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Mark documents that their source no longer has as deleted; searches omit them at once."""

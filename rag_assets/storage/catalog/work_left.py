@@ -34,6 +34,7 @@ from rag_assets.storage.catalog.index_rows import (
     is_pending_beside,
     same_document,
 )
+from rag_assets.storage.catalog.moved_documents import moved_documents
 from rag_assets.storage.catalog.retention import age_counts_from
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.tree_tables import pages
@@ -63,7 +64,8 @@ class WorkLeft:
         pending: documents whose entries are not the desired ones and may be tried now, counted
             in each build.
         removals: deleted and excluded documents that a generation may still hold, counted in each,
-            erasures that are not ended, and pages whose entries have to follow their documents.
+            moved ones that still answer at their former place, erasures that are not ended, and
+            pages whose entries have to follow their documents.
         partly_replaced: documents that may have entries of several versions, likewise.
         read_again: documents that must be read again, by source.
         oldest: by source and source type, from when the age of the oldest document counts that is
@@ -164,7 +166,8 @@ def _removals(tenant_ids: Sequence[str]) -> Select[Any]:
     moved = select(pages.c.tenant).where(
         among(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
-    every = held.union_all(begun, moved).subquery()
+    elsewhere = select(moved_documents.c.tenant).where(among(moved_documents.c.tenant, tenant_ids))
+    every = held.union_all(begun, moved, elsewhere).subquery()
     return select(every.c.tenant, func.count().label("documents")).group_by(every.c.tenant)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -187,3 +188,18 @@ with server.lock():
     )
 print(record.pid)
 """
+
+
+def test_whoever_leaves_a_server_behind_is_not_warned() -> None:
+    program = (
+        "import subprocess, sys\n"
+        "from rag_assets.local_stack.liveness import adopt\n"
+        "child = subprocess.Popen(['sleep', '30'], stdout=-3, stderr=-3)\n"
+        "adopt(child)\n"
+        "print(child.pid)\n"
+    )
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    os.kill(int(done.stdout), 0)  # It goes on.
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert done.stderr == ""

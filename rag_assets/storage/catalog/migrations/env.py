@@ -7,6 +7,7 @@ from rag_assets.storage.catalog import (  # noqa: F401
     account_tables,
     code_tables,
     judgement_tables,
+    moved_documents,
     rag_setting_tables,
     tables,
     tree_tables,

@@ -31,10 +31,12 @@ def block_of(tenant: str, told: str) -> str:
         tenant: its id.
         told: path of the file that it makes.
     """
-    # `true` is no special builtin: where the file cannot be made, the script goes on.
+    place = shlex.quote(told)
+    # `true` is no special builtin: where the file cannot be made, the script goes on. A pipe that
+    # stands there would hold it up.
     return (
         f"# >>> rag-assets {tenant}\n"
-        f"true 2>/dev/null >|{shlex.quote(told)} || true\n"
+        f"test -p {place} || true 2>/dev/null >|{place} || true\n"
         f"# <<< rag-assets {tenant}\n"
     )
 

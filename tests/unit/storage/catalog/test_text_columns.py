@@ -13,6 +13,7 @@ from rag_assets.storage.catalog import (
     erasure_tables,
     experience_tables,
     judgement_tables,
+    moved_documents,
     panel_tables,
     rag_setting_tables,
     tables,
@@ -26,6 +27,7 @@ _MODULES = (
     erasure_tables,
     experience_tables,
     judgement_tables,
+    moved_documents,
     panel_tables,
     rag_setting_tables,
     tables,
@@ -45,6 +47,7 @@ KEYS = {
     *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
     *("outcome", "way", "use", "patterns", "bounds", "how", "version", "content_hash"),
     *("vector_backend", "vectors_beside"),
+    "successor",
     *(
         "entry_type",
         "by",

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,8 @@ from rag_assets.systems.code_memory.hooks.installing import (
     install_hooks,
     remove_hooks,
 )
-from rag_assets.systems.code_memory.hooks.script import NAMES
-from rag_assets.watch.hooked import HookedTenants
+from rag_assets.systems.code_memory.hooks.script import NAMES, block_of, new_hook
+from rag_assets.watch.hooked import HookedTenants, hooked_folder
 
 SHELLS = [name for name in ("dash", "bash", "zsh", "ksh", "busybox") if shutil.which(name)]
 GIT = shutil.which("git")
@@ -174,6 +174,47 @@ def test_a_hook_never_fails_for_what_it_cannot_tell(
             [*command, *strict, str(hook)], capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def _is_file(place: Path) -> None:
+    place.parent.rmdir()
+    place.parent.write_text("")
+
+
+def _is_folder(place: Path) -> None:
+    place.mkdir()
+
+
+def _is_pipe(place: Path) -> None:
+    os.mkfifo(place)
+
+
+def _is_gone(place: Path) -> None:
+    shutil.rmtree(place.parents[1])
+
+
+@pytest.mark.parametrize("damage", [_is_file, _is_folder, _is_pipe, _is_gone])
+def test_a_hook_neither_waits_nor_fails_whatever_stands_where_it_tells(
+    local: Path, repository: Path, damage: Callable[[Path], None]
+) -> None:
+    install_hooks(local, "shop", repository)
+    damage(hooked_folder(local) / "shop")
+    hook = repository / ".git" / "hooks" / "post-commit"
+    began = time.perf_counter()
+    done = subprocess.run([str(hook)], capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert time.perf_counter() - began < 10
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_hook_says_nothing_of_a_file_system_that_cannot_be_written(
+    repository: Path, shell: str
+) -> None:
+    hook = repository / "hook"
+    put(hook, new_hook(block_of("shop", "/proc/sys/no such place/shop"), None))
+    command = [shell, "sh"] if shell == "busybox" else [shell]
+    done = subprocess.run([*command, "-e", str(hook)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_hook_takes_a_few_milliseconds(local: Path, repository: Path) -> None:

@@ -1,0 +1,129 @@
+"""How soon what an agent's run tells is searchable, with the daemon and the watcher.
+
+    python -m benchmarks.told_to_searchable [--trials N] [--hook]
+
+A file of the example application is edited and committed; then an event of a run names it, or with
+`--hook` the hook of Git runs alone. It counts as searchable when a search finds the edit's own word
+and, of an event, also the event's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pygit2
+
+from benchmarks.code_memory import TENANT, committed
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.saved_to_searchable import Probe, latencies, running, wait_for
+from benchmarks.servers import benchmark_servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.common.settings import Settings
+from rag_assets.systems.code_memory.hooks.installing import install_hooks
+from rag_assets.systems.code_memory.run_events import RunEvent
+from rag_assets.systems.code_memory.runs import Run, Runs
+from rag_assets.tenants.model import Tenant
+
+WORK = PROJECT / ".local" / "benchmark-told"
+RUN = "benchmark"
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--hook", action="store_true", help="the hook of Git tells, and no event")
+    parser.add_argument("--repository", type=Path, default=PROJECT / "examples" / "laravel")
+    options = parser.parse_args()
+    before = machine()
+    home = WORK / "home"
+    root = prepare(home, options.repository)
+    with benchmark_servers(WORK) as servers:
+        os.environ |= {
+            "RAG_ASSETS_HOME": str(home),
+            "DATABASE_URL": servers.database("told"),
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        }
+        with running():
+            found = trials(root, options.trials, hook=options.hook)
+    result = {
+        "benchmark": "told to searchable",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "told by": "a hook" if options.hook else "an event",
+        **found,
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(json.dumps(result, indent=1))
+    print(save("told-to-searchable" + ("-hook" if options.hook else ""), result))
+
+
+def prepare(home: Path, repository: Path) -> Path:
+    """Make an installation with one tenant, which reads a branch; returns its repository."""
+    shutil.rmtree(home, ignore_errors=True)
+    root = home / "repository"
+    shutil.copytree(repository, root)
+    pygit2.init_repository(str(root), initial_head="main")
+    committed(root)
+    tenant = {
+        "id": TENANT,
+        "profile": "code-memory",
+        "organization": "benchmark",
+        "project": TENANT,
+        "embedder": {"provider": "local"},
+        "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    return root
+
+
+def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
+    """Edits one after the other, each told of and awaited."""
+    probe = Probe()
+    wait_for(probe.idle)
+    if hook:
+        install_hooks(Settings.from_environment().local, TENANT, root)
+    edited = next(iter(sorted(root.glob("app/**/*.php"))))
+    text = edited.read_text()
+    seconds = []
+    with Session() as session:
+        record = session.catalog.tenants.get(TENANT)
+        runs = Runs(session.catalog.database)
+        runs.put(record.ref, Run(RUN), by="a benchmark")
+        tenant = Tenant.from_config(record.config)
+        for number in range(count):
+            word, said = f"zanzibar{number}x", f"mombasa{number}x"
+            edited.write_text(f"{text}\n// {word}\n")
+            committed(root)
+            told = time.monotonic()
+            if hook:
+                subprocess.run([str(root / ".git" / "hooks" / "post-commit")], check=True)
+                words = [word]
+            else:
+                event = RunEvent.model_validate(
+                    {
+                        "id": f"e{number}",
+                        "kind": "file_updated",
+                        "path": str(edited.relative_to(root)),
+                        "action": "edit",
+                        "summary": f"The word is {said}.",
+                    }
+                )
+                runs.receive(record.ref, tenant, RUN, [event])
+                words = [word, said]
+            wait_for(lambda words=words: all(probe.finds(TENANT, one) for one in words), pause=0.1)
+            seconds.append(time.monotonic() - told)
+            print(f"{seconds[-1]:6.2f} s", flush=True)
+            time.sleep(2)
+    return {"trials": count, **latencies(seconds)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Documents whose content lies elsewhere in their source now: they answer until it is found there.
+
+A document is its place: what is moved is deleted and added. Until its new place is indexed,
+searches return the former one; so a folder that is renamed is found at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    ForeignKeyConstraint,
+    Table,
+    Text,
+    and_,
+    delete,
+    exists,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.columns import metadata
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.tables import documents
+
+_BATCH = 2_000
+
+moved_documents = Table(
+    "moved_documents",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("document_id", Text, primary_key=True),
+    # The document at its new place, which a listing records right afterwards.
+    Column("successor", Text, nullable=False),
+    ForeignKeyConstraint(
+        ["tenant", "document_id"],
+        ["documents.tenant", "documents.document_id"],
+        ondelete="CASCADE",
+    ),
+)
+
+
+class MovedDocuments:
+    """Queries on `moved_documents`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
+        """Record documents that their source no longer has at their place, but at another one.
+
+        Args:
+            ref: the tenant.
+            successors: the document at the new place, by the one at the former.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        moved = moved_documents.c
+        new = upsert(moved_documents)
+        statement = new.on_conflict_do_update(
+            index_elements=["tenant", "document_id"], set_={"successor": new.excluded.successor}
+        )
+        for batch in batched(sorted(successors), _BATCH):
+            with self._database.begin_for(ref) as connection:
+                rows = [
+                    {"tenant": ref.id, "document_id": id_, "successor": successors[id_]}
+                    for id_ in batch
+                ]
+                connection.execute(statement, rows)
+                for id_ in _awaited(connection, ref, batch):
+                    # What was to be found there is moved on.
+                    there = and_(moved.tenant == ref.id, moved.successor == id_)
+                    connection.execute(
+                        update(moved_documents).where(there).values(successor=successors[id_])
+                    )
+
+    def end(self, ref: TenantRef) -> int:
+        """Mark documents deleted that wait for none at their new place; returns how many.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        moved = moved_documents.c
+        waits = exists().where(
+            documents.c.tenant == moved.tenant,
+            documents.c.document_id == moved.successor,
+            documents.c.status == "PROCESSING",
+        )
+        query = select(moved.document_id).where(moved.tenant == ref.id, ~waits)
+        with self._database.begin() as connection:
+            ended = sorted(connection.scalars(query))
+        for batch in batched(ended, _BATCH):
+            ids = list(batch)
+            with self._database.begin_for(ref) as connection:
+                connection.execute(mark_deleted_statement(ref, ids))
+                forget_moves(connection, ref, ids)
+        return len(ended)
+
+
+def is_moved() -> ColumnElement[bool]:
+    """Whether the content of a document lies at another place now."""
+    moved = moved_documents.c
+    return exists().where(
+        moved.tenant == documents.c.tenant, moved.document_id == documents.c.document_id
+    )
+
+
+def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Forget that documents were moved: they are gone, or there again."""
+    moved = moved_documents.c
+    wanted = moved.tenant == ref.id, among(moved.document_id, [*document_ids])
+    connection.execute(delete(moved_documents).where(*wanted))
+
+
+def _awaited(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> list[str]:
+    moved = moved_documents.c
+    wanted = moved.tenant == ref.id, among(moved.successor, [*document_ids])
+    return [*connection.scalars(select(moved.successor).where(*wanted).distinct())]
