@@ -34,5 +34,5 @@ def _shown(name: str, of: Mapping[str, Any]) -> str:
 
 def _row(name: str, of: Mapping[str, Any]) -> list[str]:
     if "failed" in of:
-        return [name, "cannot be run", *[""] * (len(_KINDS) * len(_HALVES) - 1)]
+        return [name, "not measured", *[""] * (len(_KINDS) * len(_HALVES) - 1)]
     return [name, *(f"{of[half][kind]:.2f}" for kind in _KINDS for half in _HALVES)]
