@@ -61,6 +61,7 @@ def main() -> None:
     result = {
         "benchmark": "code-questions",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
         "application": {"repository": repository, "commit": commit},
         "depth": DEPTH,
         "variants": measured,

@@ -46,6 +46,7 @@ def main() -> None:
     result = {
         "benchmark": "code-rivals",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
         "application": {"repository": repository, "commit": commit},
         "depth": DEPTH,
         "programs": programs,
