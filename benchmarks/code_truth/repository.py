@@ -42,5 +42,13 @@ def checkout(root: Path) -> Checkout:
             content = source.read(listed.path, max_bytes=source.max_bytes)
             read = read_code(content.decode("utf-8", "replace"), listed.media_type)
             files.append(FileFacts(listed.path, read.language, read.facts))
-    commit = str(pygit2.Repository(str(root)).head.target)
-    return Checkout(root, commit, tuple(files))
+    return Checkout(root, commit_of(root), tuple(files))
+
+
+def commit_of(root: Path) -> str:
+    """The commit that is checked out.
+
+    Args:
+        root: of the worktree.
+    """
+    return str(pygit2.Repository(str(root)).head.target)

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
-from rag_assets.code.languages.php.classes import Property
+from rag_assets.code.languages.php.classes import ClassLike, Method, Property
 from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.php.types import types_of
 from rag_assets.code.languages.tree import descendants
 from rag_assets.code.model import Fact
 
@@ -40,6 +42,9 @@ _KERNEL = {
     "middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases", "middlewarePriority",
 }  # fmt: skip
 _BINDINGS = frozenset({"bindings", "singletons"})
+_VARIABLE = "variable"
+"""What of a fact is the name of a variable until its class is known."""
+
 _CALLS = CALLS - {"object_creation_expression"}
 _Values = Mapping[str, Any]
 
@@ -50,12 +55,21 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
         for held in one.properties:
             for kind, values in _of_property(source, held):
                 yield _fact(source, kind, held.node, one.name, values)
-    names = _Symbols(source)
+    names, types = _Symbols(source), _Types(source)
     for chain in _chains(source):
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                yield _fact(source, kind, call.node, symbol, values)
+                settled = _settled(values, types.of(symbol)) if _VARIABLE in values else values
+                if settled is not None:
+                    yield _fact(source, kind, call.node, symbol, settled)
+
+
+def _settled(values: _Values, types: Mapping[str, str]) -> _Values | None:
+    """What is asked about the object that a variable holds; None where nothing is told."""
+    model = values["model"] or types.get(values[_VARIABLE], "")
+    told = {"ability": values["ability"], "model": model}
+    return told if any(told.values()) else None
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
@@ -220,12 +234,18 @@ def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def _asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    ability = source.value(call.argument(0))
+    """What is asked about: a class, or the variable that holds one; alone it tells the ability."""
+    first, second = call.argument(0), call.argument(1)
+    alone = second is None and first is not None and first.type == "variable_name"
+    subject = first if alone else second
+    ability = "" if alone else source.value(first)
     if not isinstance(ability, str):
         return
-    about = source.value(call.argument(1))
-    subject = about[0] if isinstance(about, list) and about else about
-    yield "authorizes", {"ability": ability, "model": subject if isinstance(subject, str) else ""}
+    about = source.value(subject)
+    model = about[0] if isinstance(about, list) and about else about
+    values = {"ability": ability, "model": model if isinstance(model, str) else ""}
+    variable = source.tree.of(subject) if subject is not None else ""
+    yield "authorizes", {**values, _VARIABLE: variable} if variable.startswith("$") else values
 
 
 def _configured(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -247,6 +267,30 @@ def _listed(value: object) -> list[Any]:
 def _class_of(name: str) -> str:
     """Without the method or the parameters after a class: `Listener@handle`, `Throttle:60`."""
     return re.split(r"[@:]", name, maxsplit=1)[0]
+
+
+class _Types:
+    """The classes of variables, by the method that they stand in."""
+
+    def __init__(self, source: PhpSource) -> None:
+        self._source = source
+        self._known: dict[str, Mapping[str, str]] = {}
+
+    @cached_property
+    def _methods(self) -> dict[str, tuple[ClassLike, Method]]:
+        return {
+            f"{one.name}::{method.name}": (one, method)
+            for one in self._source.classes
+            for method in one.methods
+        }
+
+    def of(self, symbol: str) -> Mapping[str, str]:
+        """Those of a method, by how variables are written."""
+        if symbol not in self._known:
+            found = self._methods.get(symbol)
+            known = {} if found is None else types_of(self._source, found[1], found[0])
+            self._known[symbol] = known
+        return self._known[symbol]
 
 
 class _Symbols:

@@ -27,10 +27,12 @@ def read_tsx(text: str) -> CodeText:
 def read_any_typescript(text: str) -> CodeText:
     """Units and facts of a file of TypeScript, with or without JSX.
 
-    The two exclude each other: `<T>x` is a cast in one and opens an element in the other.
+    The two exclude each other: `<T>x` is a cast in one and opens an element in the other. Of a text
+    that is whole in neither, what tells more is taken.
     """
     plain = read_typescript(text)
     if not plain.notes:
         return plain
     with_elements = read_tsx(text)
-    return plain if with_elements.notes else with_elements
+    more = len(with_elements.facts) > len(plain.facts)
+    return with_elements if more or not with_elements.notes else plain

@@ -15,17 +15,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.code.languages.php.calls import CALLS, CLOSURES, MEMBER_CALLS
-from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
-from rag_assets.code.languages.php.names import NO_CLASSES
+from rag_assets.code.languages.php.calls import CALLS, MEMBER_CALLS
+from rag_assets.code.languages.php.classes import ClassLike, Method
 from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.php.types import NAMED, class_of_creation, class_of_value, types_of
 from rag_assets.code.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_ASSIGNING = CLOSURES | {"assignment_expression"}
-_NAMED = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
+_OWN = frozenset({"$this", "self", "static"})
 
 
 def facts_of(source: PhpSource) -> Iterator[Fact]:
@@ -73,8 +72,8 @@ def _of_body(
     source: PhpSource, method: Method, symbol: str, around: ClassLike | None
 ) -> Iterator[Fact]:
     if method.body is not None:
-        types = _types(source, method, around)
-        yield from _calls(source, _Body(method.body, symbol, types))
+        types = types_of(source, method, around)
+        yield from _calls(source, _Body(method.body, symbol, types, around))
 
 
 def _of_top_level(source: PhpSource) -> Iterator[Fact]:
@@ -88,47 +87,18 @@ def _of_top_level(source: PhpSource) -> Iterator[Fact]:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body, the name of what it belongs to, and the classes of the expressions in it."""
+    """A body, the name and class that it belongs to, and the classes of the expressions in it."""
 
     node: Node
     symbol: str
     types: Mapping[str, str]
+    around: ClassLike | None = None
 
-
-def _types(source: PhpSource, method: Method, around: ClassLike | None) -> dict[str, str]:
-    """The classes of variables and properties, by how they are written."""
-    types = {f"${p.name}": p.type for p in method.parameters}
-    if around is not None:
-        types |= {f"$this->{p.name}": p.type for p in around.properties}
-        types["$this"] = around.name
-    if method.body is None:
-        return types
-    assigned: dict[str, set[str]] = {}
-    for node in source.tree.nodes(_ASSIGNING, method.body):
-        if node.type in CLOSURES:
-            for parameter in parameters_of(source.tree, node, source.scope_at(node)):
-                assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
-        else:
-            name = source.tree.of(node.child_by_field_name("left"))
-            assigned.setdefault(name, set()).add(_created(source, node))
-    # A name that stands for several things stands for none that is known.
-    for name, found in assigned.items():
-        known = found | ({types[name]} if name in types else set())
-        types[name] = known.pop() if len(known) == 1 else ""
-    return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
-
-
-def _created(source: PhpSource, assignment: Node) -> str:
-    value = assignment.child_by_field_name("right")
-    if value is None or value.type != "object_creation_expression":
-        return ""
-    return _class_of_creation(source, value)
-
-
-def _class_of_creation(source: PhpSource, node: Node) -> str:
-    named = next((n for n in node.named_children if n.type in _NAMED), None)
-    written = source.tree.of(named)
-    return source.class_name(written, node) if written else ""
+    def inherited(self, method: str) -> tuple[str, ...]:
+        """The traits and parents that a method of the class is from; () where it is its own."""
+        if self.around is None or any(one.name == method for one in self.around.methods):
+            return ()
+        return (*self.around.traits, *self.around.parents)
 
 
 def _calls(
@@ -141,21 +111,33 @@ def _calls(
             continue
         if node.type in into:
             inner_end = node.end_byte
-        stated = _called(source, node, body.types)
-        if stated is not None and stated not in seen:
-            seen.add(stated)
-            kind, name = stated
-            yield _fact(source, kind, node, body.symbol, {"name": name})
+        for kind, name in _stated(source, node, body):
+            if (kind, name) not in seen:
+                seen.add((kind, name))
+                yield _fact(source, kind, node, body.symbol, {"name": name})
+
+
+def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
+    """What a call states: of a method that the class inherits, whatever it may be from."""
+    called = _called(source, node, body.types)
+    if called is None:
+        return []
+    receiver = source.tree.of(
+        node.child_by_field_name("object") or node.child_by_field_name("scope")
+    )
+    method = called[1].rpartition("::")[2]
+    above = body.inherited(method) if receiver in _OWN else ()
+    return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
 def _called(source: PhpSource, node: Node, types: Mapping[str, str]) -> tuple[str, str] | None:
     tree = source.tree
     if node.type == "object_creation_expression":
-        created = _class_of_creation(source, node)
+        created = class_of_creation(source, node)
         return ("creates_object", created) if created else None
     if node.type == "function_call_expression":
         function = node.child_by_field_name("function")
-        if function is None or function.type not in _NAMED:
+        if function is None or function.type not in NAMED:
             return None
         return "calls", source.scope_at(node).function_name(tree.of(function))
     name = node.child_by_field_name("name")
@@ -164,10 +146,11 @@ def _called(source: PhpSource, node: Node, types: Mapping[str, str]) -> tuple[st
     owner = ""
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
-        if scope is not None and scope.type in _NAMED:
+        if scope is not None and scope.type in NAMED:
             owner = source.class_name(tree.of(scope), node)
     elif node.type in MEMBER_CALLS:
-        owner = types.get(tree.of(node.child_by_field_name("object")), "")
+        receiver = node.child_by_field_name("object")
+        owner = types.get(tree.of(receiver), "") or class_of_value(source, receiver)
     return ("calls", f"{owner}::{tree.of(name)}") if owner else None
 
 

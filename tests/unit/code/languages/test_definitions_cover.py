@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_assets.code.languages.javascript import read_any_typescript
 from tests.unit.code.languages.readers import READERS, assert_covers
 from tests.unit.code.languages.samples import SAMPLES
 
@@ -75,6 +76,13 @@ def test_text_that_is_of_no_language_is_cut_at_blank_lines_and_says_so() -> None
 def test_what_is_whole_stays_a_unit_beside_an_error() -> None:
     code = READERS["go"]("package p\n\nfunc A() {}\n\nfunc B( {\n\nfunc C() {}\n" + "// x\n" * 40)
     assert "p.A" in {unit.symbol for unit in code.units}
+    assert code.notes
+
+
+def test_elements_with_an_error_among_them_are_read_as_elements() -> None:
+    text = "import a from 'b';\nexport default () => <p title={<b>c</b>}>files & folders</p>;\n"
+    code = read_any_typescript(text)
+    assert [fact.values["name"] for fact in code.facts if fact.kind == "exports"] == ["default"]
     assert code.notes
 
 

@@ -100,6 +100,21 @@ STATEMENTS = {
         "authorizes",
         [{"ability": "create", "model": "Invoice"}],
     ),
+    "authorize of a parameter": (
+        "class A { function f(Invoice $a) { $this->authorize('view', $a); } }",
+        "authorizes",
+        [{"ability": "view", "model": "Invoice"}],
+    ),
+    "authorize of what was looked up": (
+        "class A { function f() { if ($a = Invoice::find(1)) { $this->authorize($a); } } }",
+        "authorizes",
+        [{"ability": "", "model": "Invoice"}],
+    ),
+    "authorize of what is not known": (
+        "class A { function f($a) { $this->authorize($a); $this->authorize('view', $a); } }",
+        "authorizes",
+        [{"ability": "view", "model": ""}],
+    ),
     "gate": (
         "use Illuminate\\Support\\Facades\\Gate; Gate::allows('see');",
         "authorizes",

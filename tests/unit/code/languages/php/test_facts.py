@@ -63,12 +63,47 @@ def test_calls_are_told_only_where_the_receiver_is_known() -> None:
         "App\\Models\\Invoice::save",
         "other",
         "App\\Jobs\\Send::log",
+        "App\\Jobs\\Queueable::log",
+        "App\\Jobs\\Job::log",
         "App\\Jobs\\Job::boot",
         "Log::info",
         "App\\helpers\\money",
         "App\\Models\\Invoice::find",
     ]
     assert stated("creates_object") == ["App\\Models\\Invoice"]
+
+
+def calls(body: str, *, head: str = "") -> set[str]:
+    text = f"<?php\nuse App\\Bill; class A extends B {{ {head} function f(Bill $b) {{ {body} }} }}"
+    found = [fact for fact in read(text).facts if fact.kind == "calls" and fact.symbol == "A::f"]
+    return {fact.values["name"] for fact in found}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("new Bill()", "(new Bill)", "Bill::find(1)", "Bill::where('a', 1)->first()"),
+        *("Bill::query()->with('c')->findOrFail($id)", "Bill::create([])"),
+    ],
+)
+def test_what_is_looked_up_by_a_class_is_of_that_class(value: str) -> None:
+    assert "App\\Bill::lines" in calls(f"if ($x = {value}) {{ $x->lines()->get(); }}")
+
+
+@pytest.mark.parametrize(
+    "value", ["Bill::all()", "Bill::count()", "Bill::find(1)->more()->first()", "other()->first()"]
+)
+def test_what_else_a_class_gives_is_not_known(value: str) -> None:
+    assert "App\\Bill::lines" not in calls(f"$x = {value}; $x->lines();")
+
+
+def test_a_method_of_an_object_that_was_just_made_is_called_on_its_class() -> None:
+    assert "App\\Bill::send" in calls("(new Bill($b))->send();")
+
+
+def test_a_method_that_a_class_inherits_may_be_any_parents_or_traits() -> None:
+    found = calls("$this->a(); $this->own(); $b->a();", head="use C; function own() {}")
+    assert found == {"A::a", "C::a", "B::a", "A::own", "App\\Bill::a"}
 
 
 def test_declarations_tell_types_and_visibility() -> None:

@@ -1,0 +1,164 @@
+"""Exports of TypeScript beside its compiler's, and definitions of Swift beside a judge's.
+
+    python -m benchmarks.code_definitions [--typescript CHECKOUT...] [--swift CHECKOUT]
+
+TypeScript is installed by npm into .local, once. CHECKOUT of Swift is the project that swift.yaml
+names. Nothing of a checkout is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+
+from benchmarks.code_truth.compare import Comparison, compare
+from benchmarks.code_truth.repository import commit_of
+from benchmarks.measure import PROJECT, save
+from rag_assets.code.reading import read_code
+from rag_assets.ingest.sources.git import GitConfig, GitSource
+
+WORK = PROJECT / ".local" / "benchmark-code-definitions"
+COMPILER: Final = "typescript@5.9.3"
+_SCRIPTS: Final = frozenset({"text/x-typescript", "text/x-javascript"})
+_SWIFT_ROLES: Final = frozenset({"class", "type", "method", "function"})
+
+
+def main() -> None:
+    """Compare, and write the result."""
+    options = _options()
+    result = {
+        "benchmark": options.name,
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "typescript": {root.resolve().name: exports(root.resolve()) for root in options.typescript},
+        "swift": {root.resolve().name: swift(root.resolve()) for root in options.swift},
+    }
+    print(json.dumps(result, indent=1))
+    print(save(options.name, result))
+
+
+def exports(root: Path) -> dict[str, Any]:
+    """The names that the ES modules of a repository export.
+
+    Args:
+        root: of the worktree.
+    """
+    texts = dict(_texts(root, _SCRIPTS))
+    true = exported_by_compiler(root, list(texts))
+    found = {path: exported(texts[path], "text/x-typescript") for path in true}
+    return {
+        "commit": commit_of(root),
+        "modules": len(true),
+        **_told(compare(_named(true), _named(found))),
+    }
+
+
+def exported(text: str, media_type: str) -> list[str]:
+    """The names that a module exports, as they are read here.
+
+    Args:
+        text: of the file.
+        media_type: of it.
+    """
+    facts = read_code(text, media_type).facts
+    names = {
+        str(fact.values["name"])
+        for fact in facts
+        if fact.kind == "exports" and fact.values["name"] != "export="
+    }
+    return sorted(names)
+
+
+def exported_by_compiler(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
+    """The names that TypeScript's compiler says modules export.
+
+    Args:
+        root: that paths are below.
+        paths: of the files.
+    """
+    WORK.mkdir(parents=True, exist_ok=True)
+    if not (WORK / "node_modules" / "typescript").exists():
+        install = ["npm", "install", "--no-save", "--ignore-scripts", "--silent", COMPILER]
+        subprocess.run(install, cwd=WORK, check=True)
+    with TemporaryDirectory() as folder:
+        given = Path(folder) / "given.json"
+        given.write_text(json.dumps([str(root / path) for path in paths]), encoding="utf-8")
+        script = Path(__file__).with_name("exports.mjs")
+        command = ["node", str(script), str(given)]
+        done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return {path: found[str(root / path)] for path in paths if str(root / path) in found}
+
+
+def swift(root: Path) -> dict[str, Any]:
+    """The types and functions of a project of Swift.
+
+    Args:
+        root: of the worktree.
+    """
+    judged = YAML(typ="safe").load(Path(__file__).with_name("swift.yaml"))[root.name]
+    texts = dict(_texts(root, frozenset({"text/x-swift"})))
+    found = {path: defined(texts[path]) for path in judged["files"]}
+    return {
+        "commit": judged["commit"],
+        "files": len(found),
+        **_told(compare(_named(judged["files"]), _named(found))),
+    }
+
+
+def defined(text: str) -> list[str]:
+    """The types and functions that a file of Swift defines or extends, each once.
+
+    Args:
+        text: of the file.
+    """
+    facts = read_code(text, "text/x-swift").facts
+    kept = (
+        fact
+        for fact in facts
+        if fact.kind == "declares"
+        and fact.values["role"] in _SWIFT_ROLES
+        and fact.values["what"] != "property"
+    )
+    return sorted({fact.symbol.partition("(")[0] for fact in kept})
+
+
+def _texts(root: Path, types: frozenset[str]) -> Iterator[tuple[str, str]]:
+    source = GitSource(GitConfig(name="repo", root=root))
+    for listed in source.list():
+        if listed.media_type in types:
+            content = source.read(listed.path, max_bytes=source.max_bytes)
+            yield listed.path, content.decode("utf-8", "replace")
+
+
+def _named(found: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{path}: {name}" for path, names in found.items() for name in names]
+
+
+def _told(found: Comparison) -> dict[str, Any]:
+    return {
+        "true": found.true,
+        "recall": round(found.recall, 4),
+        "precision": round(found.precision, 4),
+        "missed": list(found.missed),
+        "wrong": list(found.wrong),
+    }
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--typescript", nargs="*", type=Path, default=[], metavar="CHECKOUT")
+    parser.add_argument("--swift", nargs="*", type=Path, default=[], metavar="CHECKOUT")
+    parser.add_argument("--name", default="code-definitions")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""What the walk tells of routes of real applications, beside what was judged by reading them.
+
+    python -m benchmarks.code_routes CHECKOUT... [--name NAME]
+
+A CHECKOUT is named as in code_routes.yaml: snipe-it, invoiceninja. Each becomes a tenant with real
+servers; from each judged route the relations are followed that say what it does: to its action, to
+methods of the action's own class, parents and traits, and from these to models, requests, events,
+jobs and policies, and on to tables. Nothing of a checkout is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+
+from benchmarks.measure import PROJECT, save
+from benchmarks.servers import benchmark_servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.code.nodes import TABLE
+from rag_assets.retrieval.code_nodes import Relation
+from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.walk import Walker
+
+WORK = PROJECT / ".local" / "benchmark-code-routes"
+KINDS: Final = ("models", "tables", "requests", "events", "jobs", "policies")
+INCLUDED: Final = (
+    *("app/**/*.php", "routes/**/*.php", "config/*.php", "bootstrap/*.php"),
+    *("database/migrations/*.php", "composer.json"),
+)
+"""What routes and tables follow from; translations and documents would only be embedded."""
+
+_TOLD: Final = {
+    "uses_model": "models",
+    "relates_to": "models",
+    "validates_with": "requests",
+    "fires": "events",
+    "dispatches": "jobs",
+    "queries_table": "tables",
+}
+"""What relations of an action lead to."""
+
+Found = dict[str, set[str]]
+
+
+def main() -> None:
+    """Walk from the judged routes, and write the result."""
+    options = _options()
+    judged = YAML(typ="safe").load(Path(__file__).with_name("code_routes.yaml"))
+    roots = {root.resolve().name: root.resolve() for root in options.checkouts}
+    with benchmark_servers(WORK) as servers:
+        os.environ["DATABASE_URL"] = servers.database("code_routes")
+        os.environ["ELASTICSEARCH_URL"] = servers.elasticsearch_url
+        prepare(WORK / "home", roots)
+        with Session() as session:
+            applications = {
+                name: of_application(Walker(session.catalog), name, judged[name]["routes"])
+                for name in roots
+            }
+    result = {
+        "benchmark": options.name,
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commits": {name: judged[name]["commit"] for name in roots},
+        "applications": applications,
+        "all": summed(applications.values()),
+    }
+    print(json.dumps(result, indent=1))
+    print(save(options.name, result))
+
+
+def prepare(home: Path, roots: Mapping[str, Path]) -> None:
+    """Make an installation with a tenant for each checkout, and sync them."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    tenants = [
+        {
+            "id": name,
+            "profile": "code-memory",
+            "organization": "benchmark",
+            "project": name,
+            "embedder": {"provider": "deterministic", "dimensions": 64},
+            "sources": [
+                {"name": "repo", "type": "git", "root": str(root), "include": list(INCLUDED)}
+            ],
+        }
+        for name, root in roots.items()
+    ]
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": tenants}))  # JSON is YAML
+    os.environ["RAG_ASSETS_HOME"] = str(home)
+    for name in roots:
+        command = [sys.executable, "-m", "rag_assets.cli", "sync", name]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def of_application(
+    walker: Walker, tenant: str, judged: Mapping[str, Mapping[str, Sequence[str]]]
+) -> dict[str, Any]:
+    """What is found of each judged route, and how far that is right.
+
+    Args:
+        walker: over the relations.
+        tenant: of the application.
+        judged: names by kind, by route.
+    """
+    counts = {kind: {"judged": 0, "found": 0, "right": 0} for kind in KINDS}
+    missed: list[str] = []
+    wrong: list[str] = []
+    for route, told in judged.items():
+        found = of_route(walker, tenant, route)
+        for kind in KINDS:
+            true = set(told.get(kind, ()))
+            counts[kind]["judged"] += len(true)
+            counts[kind]["found"] += len(found[kind])
+            counts[kind]["right"] += len(true & found[kind])
+            missed += [f"{route}: {kind} {name}" for name in sorted(true - found[kind])]
+            wrong += [f"{route}: {kind} {name}" for name in sorted(found[kind] - true)]
+    return {"kinds": counts, **_shares(counts.values()), "missed": missed, "wrong": wrong}
+
+
+def of_route(walker: Walker, tenant: str, route: str) -> Found:
+    """The models, tables, requests, events, jobs and policies that the walk leads to.
+
+    Args:
+        walker, tenant: whose relations.
+        route: method and path.
+    """
+    found: Found = {kind: set() for kind in KINDS}
+    models: set[str] = set()
+    for action in _targets(_stated(walker, tenant, f"route:{route}"), "routes_to"):
+        for method in (action, *_own_methods(walker, tenant, action)):
+            for relation in _of_method(walker, tenant, method):
+                kind = _TOLD.get(relation.kind)
+                target = relation.target
+                if relation.kind == "authorizes":
+                    found["policies"] |= _policies(walker, tenant, target)
+                elif target.startswith(TABLE):
+                    found["tables"].add(target.removeprefix(TABLE))
+                elif kind is not None:
+                    found[kind].add(_short(target))
+                    models |= {target} if kind == "models" else set()
+    for model in models:
+        for table in _targets(_stated(walker, tenant, model), "maps_to"):
+            found["tables"].add(table.removeprefix(TABLE))
+    return found
+
+
+def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
+    """The policies of a model that an action asks about."""
+    walk = walker.relations(tenant, Caller(), target, kinds=["authorizes"], direction="in")
+    types = {node.name: node.source_type for node in walk.nodes}
+    return {_short(one.source) for one in walk.relations if types[one.source] == "policy"}
+
+
+def _of_method(walker: Walker, tenant: str, method: str) -> Iterator[Relation]:
+    """What a method states, and what relations of models state that it calls."""
+    for relation in _stated(walker, tenant, method):
+        yield relation
+        if relation.kind == "calls":
+            called = _stated(walker, tenant, relation.target)
+            yield from (one for one in called if one.kind == "relates_to")
+
+
+def _own_methods(walker: Walker, tenant: str, action: str) -> list[str]:
+    """The methods of its own class, parents and traits that an action calls."""
+    owner = action.rpartition("::")[0]
+    above, todo = {owner}, [owner]
+    while todo:
+        stated = _stated(walker, tenant, todo.pop())
+        new = {*_targets(stated, "extends"), *_targets(stated, "uses_trait")} - above
+        above |= new
+        todo += new
+    called = _targets(_stated(walker, tenant, action), "calls")
+    return [one for one in called if one.rpartition("::")[0] in above]
+
+
+def _short(name: str) -> str:
+    return name.rpartition("\\")[2]
+
+
+def _stated(walker: Walker, tenant: str, name: str) -> tuple[Relation, ...]:
+    walk = walker.relations(tenant, Caller(), name, direction="out", depth=1)
+    return tuple(one for one in walk.relations if one.source in walk.begun)
+
+
+def _targets(relations: Sequence[Relation], kind: str) -> list[str]:
+    return [one.target for one in relations if one.kind == kind]
+
+
+def summed(applications: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Precision and recall of all applications together.
+
+    Args:
+        applications: as of_application tells them.
+    """
+    return _shares(one for found in applications for one in found["kinds"].values())
+
+
+def _shares(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
+    listed = list(counts)
+    right, found, judged = (sum(one[key] for one in listed) for key in ("right", "found", "judged"))
+    return {
+        "precision": round(right / found, 3) if found else 1.0,
+        "recall": round(right / judged, 3) if judged else 1.0,
+    }
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkouts", nargs="+", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--name", default="code-routes")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The classes of variables and properties, where the text of a method tells one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.code.languages.php.calls import CLOSURES, chain_of
+from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
+from rag_assets.code.languages.php.names import NO_CLASSES
+from rag_assets.code.languages.php.source import PhpSource
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
+_ASSIGNING: Final = CLOSURES | {"assignment_expression"}
+_GIVE_ONE: Final = frozenset(
+    {
+        *("create", "find", "findorfail", "findornew", "first", "firstor", "firstorcreate"),
+        *("firstorfail", "firstornew", "forcecreate", "make", "sole", "updateorcreate"),
+    }
+)
+"""Methods of records, in lower case, that give one of the class that a chain of calls begins at."""
+
+
+def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Mapping[str, str]:
+    """The classes of variables and properties, by how they are written.
+
+    Args:
+        source: of the file.
+        method: whose body it is.
+        around: the class that it belongs to.
+    """
+    types = {f"${p.name}": p.type for p in method.parameters}
+    if around is not None:
+        types |= {f"$this->{p.name}": p.type for p in around.properties}
+        types["$this"] = around.name
+    if method.body is None:
+        return types
+    assigned: dict[str, set[str]] = {}
+    for node in source.tree.nodes(_ASSIGNING, method.body):
+        if node.type in CLOSURES:
+            for parameter in parameters_of(source.tree, node, source.scope_at(node)):
+                assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
+        else:
+            name = source.tree.of(node.child_by_field_name("left"))
+            value = node.child_by_field_name("right")
+            assigned.setdefault(name, set()).add(class_of_value(source, value))
+    # A name that stands for several things stands for none that is known.
+    for name, found in assigned.items():
+        known = found | ({types[name]} if name in types else set())
+        types[name] = known.pop() if len(known) == 1 else ""
+    return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
+
+
+def class_of_value(source: PhpSource, value: Node | None) -> str:
+    """The class of an object that is made or looked up by name of its class; "" for others."""
+    if value is not None and value.type == "parenthesized_expression":
+        return class_of_value(source, next(iter(value.named_children), None))
+    if value is None:
+        return ""
+    if value.type == "object_creation_expression":
+        return class_of_creation(source, value)
+    chain = chain_of(source.tree, value)
+    if chain is None or not chain.static or not chain.root:
+        return ""
+    *before, last = (call.name.lower() for call in chain.calls)
+    alone = last in _GIVE_ONE and _GIVE_ONE.isdisjoint(before)
+    return source.class_name(chain.root, value) if alone else ""
+
+
+def class_of_creation(source: PhpSource, node: Node) -> str:
+    """The class that `new` makes an object of; "" if it is computed."""
+    named = next((n for n in node.named_children if n.type in NAMED), None)
+    written = source.tree.of(named)
+    return source.class_name(written, node) if written else ""

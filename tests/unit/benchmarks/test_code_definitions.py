@@ -1,0 +1,48 @@
+"""What of a text counts as exported or defined where it is compared, and what judgements hold."""
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from benchmarks import code_routes
+from benchmarks.code_definitions import __main__ as comparing
+
+BENCHMARKS = Path(code_routes.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("export const a = 1, b = 2; const c = 3;", ["a", "b"]),
+        ("export default class A {}", ["default"]),
+        ("export * from './x'; export { a as b } from './y';", ["*", "b"]),
+        ("module.exports = { a, b: 1 };", ["a", "b"]),
+    ],
+)
+def test_exports_are_the_names_that_others_import(text: str, names: list[str]) -> None:
+    assert comparing.exported(text, "text/x-typescript") == names
+
+
+def test_types_and_functions_of_swift_are_named_once() -> None:
+    text = """
+struct A: B { var x: Int { 1 }; func f(a: Int) {}; func f(b: Int) {}; init() {}; enum C { case d } }
+extension String { func g() {} }
+func top() {}
+"""
+    assert comparing.defined(text) == ["A", "A.C", "A.f", "A.init", "String", "String.g", "top"]
+
+
+def test_sixty_routes_are_judged_by_names_alone() -> None:
+    judged = YAML(typ="safe").load(BENCHMARKS / "code_routes.yaml")
+    routes = [told for one in judged.values() for told in one["routes"].values()]
+    assert len(routes) == 60
+    assert {kind for told in routes for kind in told} <= set(code_routes.KINDS)
+    names = [name for told in routes for names in told.values() for name in names]
+    assert all(name.replace("_", "").isalnum() for name in names)
+
+
+def test_shares_are_of_all_names_together() -> None:
+    one = {"kinds": {"models": {"judged": 4, "found": 2, "right": 2}}}
+    other = {"kinds": {"tables": {"judged": 0, "found": 2, "right": 0}}}
+    assert code_routes.summed([one, other]) == {"precision": 0.5, "recall": 0.5}
