@@ -27,6 +27,45 @@ def code_truth_table(result: _Result) -> str:
     return f"{as_table(columns, rows)}\n{causes}\nTaken {result['taken']}.\n"
 
 
+def code_routes_table(result: _Result) -> str:
+    """What the walk tells of judged routes, by kind of name."""
+    rows = [
+        [
+            f"{name} at {result['commits'][name][:_SHOWN]}: {kind}",
+            *(str(counts[key]) for key in ("judged", "found", "right")),
+        ]
+        for name, found in result["applications"].items()
+        for kind, counts in found["kinds"].items()
+        if counts["judged"] or counts["found"]
+    ]
+    whole = result["all"]
+    told = f"Together: precision {whole['precision']:.3f}, recall {whole['recall']:.3f}."
+    table = as_table(["names", "judged", "found", "right"], rows)
+    return f"{table}\n{told} Taken {result['taken']}.\n"
+
+
+def code_definitions_table(result: _Result) -> str:
+    """Exports and definitions beside those of a compiler or a judge."""
+    rows = [
+        [
+            f"{name} at {found['commit'][:_SHOWN]}, {about}",
+            f"{found['true']:,}",
+            f"{found['recall']:.3f}",
+            f"{found['precision']:.3f}",
+        ]
+        for language, about in _LANGUAGES.items()
+        for name, found in result[language].items()
+    ]
+    table = as_table(["repository", "names", "recall", "precision"], rows)
+    return f"{table}\nTaken {result['taken']}.\n"
+
+
+_LANGUAGES = {
+    "typescript": "exports by TypeScript's compiler",
+    "swift": "types and functions by hand",
+}
+
+
 def _shares(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['true']:,}"
     yield f"{found['recall']:.3f}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.tools.agents import agent_quality_table
-from docs.tools.code import code_truth_table
+from docs.tools.code import code_definitions_table, code_routes_table, code_truth_table
 from docs.tools.code_questions import code_questions_table
 from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
@@ -32,7 +32,9 @@ _CHOSEN = {
     "separating": "the one that separates best",
 }
 
-_OF_THEIR_OWN = frozenset({"merging", "code-truth", "code-questions", "agents-quality"})
+_OF_THEIR_OWN = frozenset(
+    {"merging", "agents-quality", "code-truth", "code-questions", "code-routes", "code-definitions"}
+)
 """Tables that have a result of their own name."""
 
 _Result = Mapping[str, Any]
@@ -147,4 +149,6 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "code-truth": code_truth_table,
     "agents-quality": agent_quality_table,
     "code-questions": code_questions_table,
+    "code-routes": code_routes_table,
+    "code-definitions": code_definitions_table,
 }
