@@ -105,8 +105,6 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
     ("makes", "job"): "dispatches",
     ("makes", "event"): "fires",
     ("returns", "resource"): "responds_with",
-    ("makes", "job"): "dispatches",
-    ("makes", "event"): "fires",
     ("dispatches", "event"): "fires",
     ("fires", "job"): "dispatches",
 }
