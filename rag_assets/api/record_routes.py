@@ -36,6 +36,9 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.secrets.masking import mask
+from rag_assets.privacy.secrets.spans import merged
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
@@ -337,7 +340,9 @@ def _file(backend: Backend, target: RecordTarget) -> tuple[TenantRecord, str, st
     if record is None:
         raise UnknownDocument("there is no such file", hint="push the file before its content")
     takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
-    return known, document_id, str(json.loads(record.text)["name"]), takes
+    name = str(json.loads(record.text)["name"])
+    # The name is shown in more places than the record, which is kept as it was sent.
+    return known, document_id, mask(name, merged(described_spans(name))), takes
 
 
 def _drafting(

@@ -151,6 +151,7 @@ class RecordTable:
                 row.document_id == record.document_id,
                 row.status == "READY",
                 row.revision == record.revision,
+                record.modified_at.is_not(None),
                 func.date_trunc("milliseconds", clamped) != row.modified_at,
             )
             .values(revision=record_revisions.next_value())

@@ -362,7 +362,13 @@ def test_hits_are_twenty_at_most_whatever_is_asked_for(site: Site) -> None:
 def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
     site.send("PUT", "/rag/tree/kept", {})
     lines = [
-        {"op": "put", "type": "comment", "id": f"r{n}", "page_uuid": "kept", "text": f"Okapi {n}."}
+        {
+            "op": "put",
+            "type": "comment",
+            "id": f"okapi{n}",
+            "page_uuid": "kept",
+            "text": f"Okapi {n}.",
+        }
         for n in range(90)
     ]
     lines[0]["updated_at"] = "2026-01-02T03:04:05Z"
@@ -370,9 +376,9 @@ def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
     others = reconciled(site, [], allow_deletes=False)
     stored_now = others["extra"]
     assert stored_now >= 90
-    names = [one for one in others["records"] if not one["id"].startswith("r")]
+    names = [one for one in others["records"] if not one["id"].startswith("okapi")]
     manifest = [{"type": one["type"], "id": one["id"]} for one in names]
-    manifest += [{"type": "comment", "id": f"r{n}"} for n in range(90)]
+    manifest += [{"type": "comment", "id": f"okapi{n}"} for n in range(90)]
     manifest[-90]["updated_at"] = "2026-01-02T03:04:05.000Z"
     assert counts(reconciled(site, manifest)) == (0, 0, 0)
     manifest[-90]["updated_at"] = "2026-02-02T03:04:05Z"
@@ -381,7 +387,7 @@ def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
     assert counts(reconciled(site, manifest)) == (1, 2, 0)
     site.lines([{**lines[0], "updated_at": "2026-02-02T03:04:05Z"}])
     assert counts(reconciled(site, manifest)) == (1, 1, 0), "a time alone is noted"
-    fewer = [one for one in manifest if not one["id"].startswith("r")]
+    fewer = [one for one in manifest if not one["id"].startswith("okapi")]
     held = site.client.post(
         "/rag/reconcile?apply=true", content=ndjson(fewer), headers=site.headers()
     )
