@@ -55,6 +55,6 @@ def test_the_same_is_found_with_and_without_a_filter(
         {f"s{number}" for number in range({"all": 12, "four": 4}.get(principal, 0))}
     )
     assert len(unfiltered) == len(filtered)
-    if principal == "one":
+    if principal == "one" and mode != "hybrid":
         # Too little was left: the index was asked once more, by scopes.
         assert unfiltered == filtered
