@@ -80,6 +80,9 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "slices": ("unlisted",),
     "source_records": ("source_type", "source_id", "text", "said", "page_uuid"),
     "record_texts": ("text",),
+    "rag_settings": (
+        *("operator_config", "embedding_model", "base_url", "embedder", "updated_by"),
+    ),
     "syncs": ("last_error",),
     "tenants": ("config", "scanned"),
     "uploads": ("file_name", "uploaded_by"),
@@ -122,6 +125,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "events": ("tenant", "kind"),
     "generations": (
         *("tenant", "generation_key", "index_name", "index_uuid", "embedder_id", "state"),
+        "vectors_beside",
     ),
     "guideline_texts": ("tenant",),
     "pages": ("tenant", "uuid", "kind", "parent", "scope"),
@@ -153,6 +157,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("tenant", "source", "document_id", "record_key", "media_type", "content_sha256"),
     ),
     "syncs": ("tenant", "source", "listing_digest", "config_key"),
+    "rag_settings": ("tenant", "provider", "vector_backend"),
     "tenant_locks": ("tenant", "holder"),
     "tenants": ("id", "state", "origin", "profile", "organization", "project"),
     "tombstones": ("tenant", "document_id", "content_sha256"),

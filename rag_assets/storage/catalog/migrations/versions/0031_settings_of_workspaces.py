@@ -13,6 +13,7 @@ depends_on: str | Sequence[str] | None = None
 
 SCHEMA = "rag_catalog"
 TABLE = "rag_settings"
+UNSAMPLED = ("operator_config", "embedding_model", "base_url", "embedder", "updated_by")
 
 
 def upgrade() -> None:
@@ -55,6 +56,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant", name=op.f(f"pk_{TABLE}")),
         schema=SCHEMA,
     )
+    for column in UNSAMPLED:
+        op.execute(f"ALTER TABLE {SCHEMA}.{TABLE} ALTER COLUMN {column} SET STATISTICS 0")
 
 
 def downgrade() -> None:
