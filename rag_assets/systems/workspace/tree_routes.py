@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field, StringConstraints
 
-from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.problems import documented
 from rag_assets.api.workspace_responses import PageAccess, TreeChange
+from rag_assets.systems.workspace.administration import (
+    REFUSED,
+    Administered,
+    AdministeredDependency,
+)
 from rag_assets.systems.workspace.tree import PAGE_UUID, PageDraft, PageUuid, TreeService
 
-_REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
-
-router = APIRouter(prefix="/rag", tags=["workspace"], responses=_REFUSED, route_class=Guarded)
+router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
 
 _Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=128)]
 _Principal = Annotated[
     str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000)
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Administered:
-    """The workspace that an admin addresses."""
-
-    tenant: str
-    by: str
-    backend: Backend
-
-    @property
-    def service(self) -> TreeService:
-        return TreeService(self.backend.catalog, self.backend.retriever.masker)
 
 
 class AccessQuery(TenantQuery):
@@ -51,19 +38,6 @@ class AccessQuery(TenantQuery):
     principal: Annotated[list[_Principal], Field(min_length=1, max_length=100)]
 
 
-async def _administered(
-    request: Request,
-    parameters: Annotated[TenantQuery, Query()],
-    identity: IdentityDependency,
-    backend: BackendDependency,
-) -> _Administered:
-    tenant = request.state.tenant = identity.administered(parameters.tenant)
-    return _Administered(tenant, identity.name, backend)
-
-
-AdministeredDependency = Annotated[_Administered, Depends(_administered)]
-
-
 @router.put("/tree/{uuid}")
 async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency) -> TreeChange:
     """Put a page or a database into the tree, or what it is now. For admins.
@@ -73,7 +47,7 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency)
     page `root` is above all others; its readers are all members, unless it is put.
     """
     return await asked.backend.write(
-        asked.tenant, lambda: asked.service.put(asked.tenant, uuid, draft)
+        asked.tenant, lambda: _service(asked).put(asked.tenant, uuid, draft)
     )
 
 
@@ -81,7 +55,7 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency)
 async def delete_page(uuid: _Uuid, asked: AdministeredDependency) -> TreeChange:
     """Delete a page, those below it, and all records that hang on them. For admins."""
     return await asked.backend.write(
-        asked.tenant, lambda: asked.service.remove(asked.tenant, uuid, asked.by)
+        asked.tenant, lambda: _service(asked).remove(asked.tenant, uuid, asked.by)
     )
 
 
@@ -99,3 +73,7 @@ async def access(
     return await backend.run(
         tenant, identity.name, lambda: service.access(tenant, asked_for.page_uuid, principals)
     )
+
+
+def _service(asked: Administered) -> TreeService:
+    return TreeService(asked.backend.catalog, asked.backend.retriever.masker)

@@ -135,14 +135,14 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
         "SWEBASH_AGENTS_CONFIG": "/ü/😀",
         "KEY": "secret",
     }
-    around = Surroundings(variables, Path("/work/é"), Path("/home"))
+    around = Surroundings(variables, Path("/srv/é"), Path("/home"))
     agents = ["a", "b c", "b/c", "..", "ü"]
     text = configuration_text(host, '/opt/my "own"/rag-assets', agents, around)
     read = tomllib.loads(text) if host.is_toml else json.loads(text)
     servers = read[host.key]
     assert list(servers) == ["rag-a", "rag-b-c", "rag-b-c-2", "rag-agent", "rag-agent-2"]
     assert servers["rag-b-c"]["command"] == '/opt/my "own"/rag-assets'
-    assert servers["rag-b-c"]["args"] == ["agent", "mcp", "@b c", "--folder", "/work/é"]
+    assert servers["rag-b-c"]["args"] == ["agent", "mcp", "@b c", "--folder", "/srv/é"]
     del variables["KEY"]
     assert servers["rag-a"]["env"] == variables
     plain = configuration_text(host, "/x", ["a"], Surroundings({}, Path("/w"), Path("/home")))

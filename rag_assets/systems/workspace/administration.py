@@ -1,0 +1,45 @@
+"""What endpoints for the admins of a workspace have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.model import TenantQuery
+from rag_assets.api.problems import documented
+
+REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+"""How requests to these endpoints are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Administered:
+    """The workspace that an admin addresses.
+
+    Attributes:
+        tenant: its id.
+        by: the admin's name.
+        backend: what answers.
+    """
+
+    tenant: str
+    by: str
+    backend: Backend
+
+
+async def administered(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Administered:
+    """The workspace that a request addresses; refuses all but its admins."""
+    tenant = request.state.tenant = identity.administered(parameters.tenant)
+    return Administered(tenant, identity.name, backend)
+
+
+AdministeredDependency = Annotated[Administered, Depends(administered)]
