@@ -12,6 +12,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── UnknownExperience         no such entry, pattern, question or checkpoint
     ├── NoExperience              the tenant keeps no experience of projects
     ├── NoCodeMemory              the project has no code memory
+    ├── DeletionsHeld             a manifest would take away more than is taken without a word
     ├── DamagedIndex              an index of an agent's documentation is not what was written
     ├── NoWorkspace               the tenant is no workspace
     ├── NoVectorBackend           the installation cannot answer from it
