@@ -49,6 +49,8 @@ def document(name: str, version: int) -> str:
 def states() -> list[Folder]:
     """What the folder holds, round by round: each state follows from the one before."""
     folder = {f"d{n}.md": document(f"d{n}", 0) for n in range(8)}
+    # So that every round takes one away that is nowhere else.
+    folder |= {f"new/n{n}.md": document(f"n{n}", n) for n in range(-2, 1)}
     made = [folder]
     for turn in range(1, STATES):
         folder = dict(folder)

@@ -101,7 +101,7 @@ def test_only_what_the_caller_reads_is_found(agent: Installation) -> None:
 def test_the_tool_is_described_and_takes_no_tenant(agent: Installation) -> None:
     [tool] = call(agent, lambda client: client.list_tools()).tools
     assert tool.name == "rag_search"
-    assert set(tool.input_schema["properties"]) == {"query", "top_k"}
+    assert set(tool.input_schema["properties"]) == {"query", "top_k", "within"}
 
 
 def test_an_invalid_question_is_an_error_of_the_tool(agent: Installation) -> None:

@@ -46,7 +46,7 @@ def test_an_agent_searches_lists_and_reads(api: Api, address: str, mode: str) ->
     async def run() -> None:
         async with agent(address, api.token(), mode=mode) as client:
             [tool] = (await client.list_tools()).tools
-            assert set(tool.input_schema["properties"]) == {"query", "top_k"}
+            assert set(tool.input_schema["properties"]) == {"query", "top_k", "within"}
             found = await search(client)
             assert found.startswith("--- Result 1 (score: ")
             assert "source: public/acme.md) ---\n# Valves" in found
