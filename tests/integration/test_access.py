@@ -96,9 +96,10 @@ def test_stale_scopes_in_the_index_open_nothing(
     true = SearchStateReader.search_state
 
     async def everything(
-        self: SearchStateReader, tenant_id: str, principals: list[str]
+        self: SearchStateReader, tenant_id: str, principals: list[str], *, most: int | None = None
     ) -> SearchState:
-        return replace(await true(self, tenant_id, principals), scopes=frozenset(SCOPES))
+        state = await true(self, tenant_id, principals, most=most)
+        return replace(state, scopes=frozenset(SCOPES))
 
     # As if the filter inside the search were missing: the catalog's look at each hit remains.
     monkeypatch.setattr(SearchStateReader, "search_state", everything)

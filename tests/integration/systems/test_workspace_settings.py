@@ -15,10 +15,14 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
+from rag_assets.common.errors import NoVectorBackend
+from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.pipeline.tenancy import reconcile_tenants
+from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
+from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -197,9 +201,16 @@ def test_settings_that_do_not_fit_change_nothing(
 def test_only_admins_of_a_workspace_see_settings(workspace: Workspace) -> None:
     assert workspace.send("GET", "/rag/settings", role="member").status_code == 403
     assert workspace.send("PATCH", "/rag/settings", {}, role="member").status_code == 403
-    missing = workspace.send("PATCH", "/rag/settings", {"vector_backend": "pgvector"})
-    assert missing.status_code == 409
-    assert missing.json()["type"].endswith(":no-vector-backend")
+
+
+def test_a_back_end_that_is_not_there_changes_nothing(workspace: Workspace) -> None:
+    masker = Masker(lambda: workspace.driver.scanner)
+    service = SettingsService(workspace.catalog, PrivateEndpoints(), masker, None)
+    before = service.get(workspace.id)
+    with pytest.raises(NoVectorBackend):
+        service.change(workspace.id, SettingsDraft(vector_backend="pgvector"), "ann")
+    assert service.get(workspace.id) == before
+    assert workspace.patch(vector_backend="pgvector")["vector_backend"] == "pgvector"
 
 
 def test_other_tenants_have_no_settings(
