@@ -204,7 +204,7 @@ def test_only_admins_of_a_workspace_see_settings(workspace: Workspace) -> None:
 
 
 def test_a_back_end_that_is_not_there_changes_nothing(workspace: Workspace) -> None:
-    masker = Masker(lambda: workspace.driver.scanner)
+    masker = Masker(workspace.driver.scanner)
     service = SettingsService(workspace.catalog, PrivateEndpoints(), masker, None)
     before = service.get(workspace.id)
     with pytest.raises(NoVectorBackend):
