@@ -19,6 +19,7 @@ from rag_assets.code.languages.php.calls import CALLS, MEMBER_CALLS
 from rag_assets.code.languages.php.classes import ClassLike, Method
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import NAMED, class_of_creation, class_of_value, types_of
+from rag_assets.code.languages.tree import SyntaxTree
 from rag_assets.code.model import Fact
 
 if TYPE_CHECKING:
@@ -122,8 +123,8 @@ def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]
     called = _called(source, node, body.types)
     if called is None:
         return []
-    receiver = source.tree.of(
-        node.child_by_field_name("object") or node.child_by_field_name("scope")
+    receiver = _written(
+        source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
     above = body.inherited(method) if receiver in _OWN else ()
@@ -150,8 +151,13 @@ def _called(source: PhpSource, node: Node, types: Mapping[str, str]) -> tuple[st
             owner = source.class_name(tree.of(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
-        owner = types.get(tree.of(receiver), "") or class_of_value(source, receiver)
+        owner = types.get(_written(tree, receiver), "") or class_of_value(source, receiver)
     return ("calls", f"{owner}::{tree.of(name)}") if owner else None
+
+
+def _written(tree: SyntaxTree, receiver: Node | None) -> str:
+    """What a method is called on, unless it is a call itself: the calls of a chain hold another."""
+    return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
 
 
 def _fact(source: PhpSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]) -> Fact:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from rag_assets.code.languages.php.calls import CLOSURES, chain_of
+from rag_assets.code.languages.php.calls import CLOSURES, MEMBER_CALLS
 from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
 from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.tree import SyntaxTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
+_CALLS_WITH_NAMES: Final = MEMBER_CALLS | {"scoped_call_expression"}
 _ASSIGNING: Final = CLOSURES | {"assignment_expression"}
 _GIVE_ONE: Final = frozenset(
     {
@@ -62,12 +64,27 @@ def class_of_value(source: PhpSource, value: Node | None) -> str:
         return ""
     if value.type == "object_creation_expression":
         return class_of_creation(source, value)
-    chain = chain_of(source.tree, value)
-    if chain is None or not chain.static or not chain.root:
+    begun = _begun_by(source.tree, value)
+    if begun is None:
         return ""
-    *before, last = (call.name.lower() for call in chain.calls)
-    alone = last in _GIVE_ONE and _GIVE_ONE.isdisjoint(before)
-    return source.class_name(chain.root, value) if alone else ""
+    scope = source.tree.of(begun.child_by_field_name("scope"))
+    return source.class_name(scope, value) if scope else ""
+
+
+def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
+    """The static call that a chain of calls begins with, if only its last call gives one object.
+
+    It stops at the first call that rules that out, since every call of a chain is asked for.
+    """
+    at: Node | None = value
+    while at is not None and at.type in _CALLS_WITH_NAMES:
+        name = tree.of(at.child_by_field_name("name")).lower()
+        if (name in _GIVE_ONE) != (at is value):
+            return None
+        if at.type not in MEMBER_CALLS:
+            return at
+        at = at.child_by_field_name("object")
+    return None
 
 
 def class_of_creation(source: PhpSource, node: Node) -> str:
