@@ -355,8 +355,8 @@ def test_a_search_of_a_build_that_is_discarded_meanwhile_is_answered_by_its_succ
 
     at_first, moves = SearchStateReader.search_state, [overtake]
 
-    async def overtaken(reader: SearchStateReader, *asked: Any) -> SearchState:
-        state = await at_first(reader, *asked)
+    async def overtaken(reader: SearchStateReader, *asked: Any, **said: Any) -> SearchState:
+        state = await at_first(reader, *asked, **said)
         if moves:
             await to_thread.run_sync(moves.pop())
         return state

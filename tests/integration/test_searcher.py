@@ -168,11 +168,13 @@ def test_what_is_replaced_between_both_requests_is_found_as_it_is_now(
     read: Entries = ElasticsearchSearcher.entries
     asked: list[int] = []
 
-    async def replacing(self: ElasticsearchSearcher, *given: object) -> dict[str, object]:
+    async def replacing(
+        self: ElasticsearchSearcher, *given: object, **said: object
+    ) -> dict[str, object]:
         if not asked:
             (folder / "a.md").write_text("The valve is green by now.\n")
             await to_thread.run_sync(driver.sync, "replaced")
-        found = await read(self, *given)
+        found = await read(self, *given, **said)
         asked.append(len(found))
         return found
 
@@ -196,8 +198,10 @@ def test_what_is_deleted_while_texts_are_read_slowly_is_not_shown(
         with driver.locked("slow") as ctx:
             list_documents(ctx, shared_scanner())
 
-    async def slowly(self: ElasticsearchSearcher, *given: object) -> dict[str, object]:
-        found = await read(self, *given)
+    async def slowly(
+        self: ElasticsearchSearcher, *given: object, **said: object
+    ) -> dict[str, object]:
+        found = await read(self, *given, **said)
         assert len(found) == 2
         await to_thread.run_sync(delete)
         return found
