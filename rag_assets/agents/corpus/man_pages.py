@@ -93,7 +93,9 @@ def pages_of_man(commands: Sequence[str], variables: Mapping[str, str], *, calls
                     form = "mdoc" if _MDOC.search(source) else "man"
                     renderer = renderers[form]
                     name = title.replace("-", " ")
-                    page = renderer and renderer.page(caller, name, version, Path(home) / "page")
+                    page = None
+                    if renderer is not None:
+                        page = renderer.page(caller, name, version, Path(home) / "page")
                     if page is None:
                         warnings.append(f"{name}: {_why(form, renderer)}")
                     else:
