@@ -91,7 +91,7 @@ async def reindex(visit: Visit) -> Response:
         )
     if scope == "workspace" and not visit.field("confirmed"):
         found = await room.read(lambda: _status(room))
-        if found["status"].pending_model is not None:
+        if found["told"].pending_model is not None:
             return visit.html("new_model.html", **found)
     catalog = visit.backend.catalog
     try:
@@ -121,9 +121,9 @@ def _status(room: Room) -> dict[str, Any]:
     found: WorkspaceStatus = workspace_status(catalog, record, readers=None)
     settings: Settings = settings_service(room.visit.backend).shown(record)
     build = _replacement(catalog, record)
-    filling = found.backfilled is False and found.last_indexed_at is not None
+    filling = found.backfilled is False and not found.disabled
     return {
-        "status": found,
+        "told": found,
         "settings": settings,
         "build": build,
         "filling": filling,

@@ -18,6 +18,7 @@ from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, 
 from rag_assets.systems.workspace.panel.room import PAGE, Room, given, room_of
 from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.bodies import BODIES
+from rag_assets.workspace.tree import NOBODY
 
 _PLACE: Final = ("source", "type", "id")
 
@@ -51,11 +52,11 @@ async def record(visit: Visit) -> Response:
     """One record; 404 as well for whoever may not read it."""
     room = await room_of(visit)
     source, source_type, source_id = (given(visit, name) for name in _PLACE)
-    document_id = record_document_id(source, source_type, source_id)
+    pushed = _source(room, source)
+    scope, document_id = pushed[1], record_document_id(pushed[0], source_type, source_id)
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
         backend, tenant_id = visit.backend, room.record.id
-        scope = _scope(room, source)
         found = whereabouts(
             backend.reader,
             tenant_id,
@@ -80,19 +81,29 @@ def _page(room: Room, chosen: RecordFilter) -> list[RecordState]:
         room.record.id,
         backend.reader.policy.principals(room.caller),
         chosen,
-        scope=_scope(room, None),
+        scope=_default_scope(room),
         limit=PAGE + 1,
     )
 
 
-def _scope(room: Room, source: str | None) -> str:
-    """The access scope of records that hang on no page."""
+def _default_scope(room: Room) -> str:
+    """The access scope of records that were never listed, and hang on no page."""
     tenant = Tenant.from_config(room.record.config)
-    named = {one.name: one.scope for one in tenant.sources if tenant.source_kind(one).pushed}
-    if source is not None and source not in named:
-        raise UnknownDocument("there is no such record", hint="see the list of records")
-    own = named.get(source) if source is not None else records_source(tenant, None).scope
-    return own or tenant.access.scope
+    pushed = [source for source in tenant.sources if tenant.source_kind(source).pushed]
+    scopes = {source.scope or tenant.access.scope for source in pushed}
+    # Of several sources, nobody is told of them before it is known whose they are.
+    return scopes.pop() if len(scopes) == 1 else NOBODY
+
+
+def _source(room: Room, name: str) -> tuple[str, str]:
+    """A source of records, or the only one, and the access scope of those that hang on no page.
+
+    Raises:
+        NoRecordsSource: there is none of that name, or it is not clear which is meant.
+    """
+    tenant = Tenant.from_config(room.record.config)
+    source = records_source(tenant, name or None)
+    return source.name, source.scope or tenant.access.scope
 
 
 def _place_after(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
