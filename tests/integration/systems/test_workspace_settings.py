@@ -123,6 +123,9 @@ def test_a_workspace_that_is_off_neither_answers_nor_indexes(workspace: Workspac
     assert workspace.patch(enabled=False)["enabled"] is False
     found = workspace.ask()
     assert (found["disabled"], found["hits"]) == (True, [])
+    told = workspace.send("POST", "/rag/answer", {"query": "valve"}).json()
+    assert (told["disabled"], told["answer"]) == (True, "")
+    assert "admins to switch it on" in told["notice"]
     workspace.reconcile()
     assert workspace.ask()["disabled"], "the sensor of tenants.yaml has switched it on"
     record = workspace.catalog.tenants.get(workspace.id)
