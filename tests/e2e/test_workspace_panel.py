@@ -398,6 +398,16 @@ def test_whatever_is_asked_for_is_shown_as_text(wiki: Wiki, browser: Browser, pa
         assert page.locator("main script").count() == 0
 
 
+def test_an_application_opens_it_for_its_user(wiki: Wiki, browser: Browser) -> None:
+    url = wiki.send("POST", "/panel/links", {}).json()["url"]
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(url)
+        assert TENANT in page.content()
+        page.get_by_role("button", name="Continue").click()
+        page.wait_for_url("**/panel/workspace")
+
+
 def test_forms_need_the_token_of_their_session_and_members_get_no_panel(
     wiki: Wiki, browser: Browser
 ) -> None:

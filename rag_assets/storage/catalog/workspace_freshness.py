@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, or_, select
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.storage.catalog.access import is_readable
@@ -28,7 +28,6 @@ from rag_assets.storage.catalog.record_writes import expires_at
 from rag_assets.storage.catalog.records import is_found
 from rag_assets.storage.catalog.tables import documents, generations, serving, source_records
 from rag_assets.storage.catalog.tree_tables import pages
-from rag_assets.storage.catalog.upload_rows import is_pushed_again
 from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import NOBODY
 
@@ -62,7 +61,8 @@ class WorkspaceFreshnessQuery:
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
     ) -> WorkspaceFreshness:
         """The freshness of a workspace, in one query; see FreshnessQuery.of()."""
-        waits = [*_waiting()]
+        record = _records(tenant_id)
+        waits = _waiting(record)
         first: ColumnElement[Any] = func.min(case(*waits))
         depth: ColumnElement[Any] = document_count().filter(or_(*(one for one, _ in waits)))
         if readers is None:
@@ -74,8 +74,9 @@ class WorkspaceFreshnessQuery:
                 for rows in unlisted_rows(tenant_id, sources)
             ]
             first = func.least(first, *came)
-        stays = and_(documents.c.status != "DELETED", ~_is_left_out())
-        settled = and_(stays, documents.c.status == "FAILED", ~is_excluded(), ~is_pushed_again())
+        stays = and_(documents.c.status != "DELETED", ~_is_left_out(record))
+        kept = and_(stays, ~is_excluded(), ~_is_pushed_again(record))
+        settled = and_(kept, documents.c.status == "FAILED")
         no_fault = documents.c.error_kind.in_(LEFT_OUT)
         query = documents_with_entries(
             tenant_id,
@@ -87,7 +88,7 @@ class WorkspaceFreshnessQuery:
             _records_left_out(tenant_id, readers),
             document_count().filter(settled, func.coalesce(~no_fault, True)),
             _vectors_beside(tenant_id),
-        )
+        ).outerjoin(record, record.c.document_id == documents.c.document_id)
         with self._database.begin() as connection:
             row = connection.execute(query).one()
         chunks, stale, last, depth_now, waited, out, records_out, failed, vectors = row
@@ -100,51 +101,64 @@ class WorkspaceFreshnessQuery:
         )
 
 
-def _waiting() -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
-    """The conditions that a document waits, each with since when."""
-    row, record = documents.c, source_records.c
-    of_document = (record.tenant == row.tenant, record.document_id == row.document_id)
-    pushed_at = func.coalesce(
-        _value(select(record.changed_at).where(*of_document)),
-        _value(
-            select(uploads.c.updated_at).where(
-                uploads.c.tenant == row.tenant, uploads.c.document_id == row.document_id
-            )
-        ),
+def _records(tenant_id: str) -> FromClause:
+    """The records of a workspace, each with whether it is listed, and until when."""
+    record = source_records.c
+    return (
+        select(
+            *(record.document_id, record.revision, record.changed_at),
+            is_found().label("is_found"),
+            expires_at().label("expires_at"),
+        )
+        .where(record.tenant == tenant_id)
+        .subquery("record")
     )
-    expired_at = _value(select(func.greatest(record.changed_at, expires_at())).where(*of_document))
+
+
+def _waiting(record: FromClause) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
+    """The conditions that a document waits, each with since when."""
+    row, own = documents.c, record.c
+    uploaded_at = _value(select(uploads.c.updated_at).where(*_its_upload()))
+    pushed_at = func.coalesce(own.changed_at, uploaded_at)
     taken_out_at = _value(
         select(func.max(pages.c.updated_at)).where(
             pages.c.tenant == row.tenant, or_(pages.c.archived, ~pages.c.ai)
         )
     )
     set_at = _value(select(rag_settings.c.updated_at).where(rag_settings.c.tenant == row.tenant))
-    is_back = and_(row.status == "DELETED", _has_record(is_found()))
+    is_back = and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
+    expired_at = func.greatest(own.changed_at, own.expires_at)
     return [
         # What was asked for again is unchanged since, but not since then.
         (is_processing(), case((row.edition > 0, row.updated_at), else_=row.changed_at)),
-        (
-            leaves_index(),
-            case((row.status == "DELETED", row.updated_at), else_=taken_out_at),
-        ),
-        (and_(_is_left_out(), row.status != "DELETED"), expired_at),
-        (and_(is_pushed_again(), ~_is_left_out()), pushed_at),
+        (leaves_index(), case((row.status == "DELETED", row.updated_at), else_=taken_out_at)),
+        (and_(_is_left_out(record), row.status != "DELETED"), expired_at),
+        (and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
         (is_back, func.greatest(pushed_at, set_at)),
     ]
 
 
-def _is_left_out() -> ColumnElement[bool]:
+def _is_left_out(record: FromClause) -> ColumnElement[bool]:
     """The condition that a document is of a record which is kept, and not listed."""
-    return _has_record(~is_found())
+    return and_(record.c.document_id.is_not(None), ~record.c.is_found)
 
 
-def _has_record(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    record = source_records.c
-    return exists().where(
-        record.tenant == documents.c.tenant,
-        record.document_id == documents.c.document_id,
-        condition,
+def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
+    """The condition that a document's record or upload changed since it was listed."""
+    own, revision = record.c, documents.c.revision
+    changed = exists().where(
+        *_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
     )
+    return or_(
+        and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
+        # The content of a record that is a file has the record's revision.
+        and_(own.document_id.is_(None), changed),
+    )
+
+
+def _its_upload() -> tuple[ColumnElement[bool], ...]:
+    own = uploads.c
+    return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
 
 
 def _records_left_out(tenant_id: str, readers: Collection[str] | None) -> ColumnElement[Any]:

@@ -150,6 +150,12 @@ def test_what_the_operator_has_disabled_stays_off(workspace: Workspace) -> None:
     workspace._installation.configure(workspace.id, enabled=True)
     workspace.reconcile()
     assert workspace.ask()["disabled"], "its application has switched it off"
+    said = workspace._installation.command("tenants", "enable", workspace.id)
+    assert said.code == 0
+    assert "stays off: its application has switched it off" in said.out
+    assert f"rag-assets panel {workspace.id}" in said.out
+    refused = workspace._installation.command("sync", workspace.id)
+    assert "was switched off by its application" in refused.err
     workspace.patch(enabled=True)
     assert not workspace.ask()["disabled"]
 
