@@ -206,7 +206,7 @@ async def record_state(
 
     def read() -> RecordWhereabouts:
         tenant = Tenant.from_config(backend.catalog.tenants.get(target.tenant_id).config)
-        source = records_source(tenant, target.source)
+        source = records_source(tenant, target.source, pulled=True)
         return whereabouts(
             backend.reader,
             target.tenant_id,
@@ -334,7 +334,7 @@ def _file(backend: Backend, target: RecordTarget) -> tuple[TenantRecord, str, st
     tenant = Tenant.from_config(known.config)
     if not profile_of(tenant.profile).typed_records:
         raise invalid("source_type", "records of this tenant have no content but their text")
-    source = records_source(tenant, target.source).name
+    source = records_source(tenant, target.source, pulled=True).name
     document_id = record_document_id(source, FILE, target.source_id)
     record = backend.catalog.records.find(target.tenant_id, document_id)
     if record is None:
