@@ -33,7 +33,7 @@ from rag_assets.api.write_model import (
     records_source,
 )
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN
+from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PICTURES, PLAIN
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
@@ -60,6 +60,7 @@ _CONTENT = "/records/file/{source_id:path}/content"
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 _NDJSON = "application/x-ndjson"
 _FILE_TYPES = (PDF, MARKDOWN, PLAIN)
+_WITH_OCR = (*_FILE_TYPES, *PICTURES)
 
 
 def _as_sent(values: Any, _: Any) -> Any:
@@ -288,7 +289,8 @@ async def put_content(
 ) -> Written:
     """Put the content of a file that was pushed: PDF, Markdown or plain text. For admins.
 
-    What it is, its bytes tell; its name tells formats that are text apart. At most 50 MiB.
+    Where OCR is on, also a PNG, JPEG, TIFF or WebP picture. What it is, its bytes tell; its name
+    tells formats that are text apart. At most 50 MiB.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     backend.written.take(identity.name)
@@ -339,7 +341,8 @@ def _file(backend: Backend, target: RecordTarget) -> tuple[TenantRecord, str, st
     record = backend.catalog.records.find(target.tenant_id, document_id)
     if record is None:
         raise UnknownDocument("there is no such file", hint="push the file before its content")
-    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
+    media_types = _WITH_OCR if tenant.parser.ocr else _FILE_TYPES
+    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=media_types)
     name = str(json.loads(record.text)["name"])
     # The name is shown in more places than the record, which is kept as it was sent.
     return known, document_id, mask(name, merged(described_spans(name))), takes

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from rag_assets.pipeline.tenancy import reconcile_tenants
 from tests import driving
 from tests.installation import Installation
 from tests.integration.systems.workspace_site import Site, workspace
+from tests.unit.ingest.parsing.pictures import bomb, drawn, saved
 
 PAGE = {
     "title": "Rollbacks",
@@ -430,3 +432,39 @@ def ndjson(lines: list[dict[str, Any]]) -> str:
 
 def counts(found: dict[str, Any]) -> tuple[int, int, int]:
     return found["missing"], found["stale"], found["extra"]
+
+
+def test_a_picture_is_read_where_ocr_is_on_and_refused_where_it_is_off(
+    shared_installation: Installation,
+) -> None:
+    picture = saved(drawn("Pangolins sleep in the boiler room"), "PNG")
+    with workspace(shared_installation, "scans") as site:
+        site.grant("p-1")
+        site.put("file", "scan", {"page_uuid": "p-1", "name": "scan.png"})
+        answer = site.put_content("scan", picture)
+        assert answer.status_code == 415
+        assert "PNG picture" in answer.text
+        assert "parser.ocr" in answer.text
+        shared_installation.configure("scans", parser={"ocr": True})
+        reconcile_tenants(site.catalog, site.driver.session.settings)
+        assert site.put_content("scan", picture).json()["outcome"] == "queued"
+        site.put("file", "gif", {"page_uuid": "p-1", "name": "moving.gif"})
+        assert site.put_content("gif", saved(drawn(), "GIF")).status_code == 415
+        site.put("file", "bomb", {"page_uuid": "p-1", "name": "bomb.png"})
+        assert site.put_content("bomb", bomb(60_000, 60_000)).status_code == 202
+        site.put("file", "cut", {"page_uuid": "p-1", "name": "cut.png"})
+        assert site.put_content("cut", picture[: len(picture) // 2]).status_code == 202
+        site.sync()
+        [hit] = site.hits("where do pangolins sleep")
+        assert (hit["source_type"], hit["source_id"]) == ("file", "scan")
+        states = {
+            name: site.send("GET", f"/rag/records/file/{name}").json()
+            for name in ("scan", "bomb", "cut")
+        }
+        assert states["scan"]["status"] == "indexed"
+        assert (states["bomb"]["status"], states["cut"]["status"]) == ("excluded", "failed")
+        shared_installation.configure("scans", parser=None)
+        reconcile_tenants(site.catalog, site.driver.session.settings)
+        site.sync()
+        off = site.send("GET", "/rag/records/file/scan").json()
+        assert (off["status"], off["chunks"]) != ("failed", [])

@@ -94,7 +94,12 @@ class ForeignDatabase:
         """
         with self._explained(source_type):
             result = self._execute(self._selected("id, updated_at", source_type), {})
-            yield from result.tuples()
+            try:
+                for row in result:
+                    source_id, updated_at = row
+                    yield source_id, updated_at
+            finally:
+                result.close()
 
     @property
     def is_ordered_by_time(self) -> bool:

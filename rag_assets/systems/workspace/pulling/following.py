@@ -33,6 +33,8 @@ _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
 _URGENT = 100
 """Changes of one pull that go before others, as a person waits for them."""
+_LATELY = timedelta(hours=1)
+"""So long ago is what is not lately changed, and waits with what is read for the first time."""
 _TRIES = 6
 _KEPT_OUT = "it is marked as secret: nothing of it is kept"
 
@@ -140,7 +142,7 @@ class Follower:
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
     ) -> _Batch:
         """Store a batch, and record that it was followed; returns the next one, which is empty."""
-        bad = [*batch.bad, *self._write(batch.taken, first=former is None)]
+        bad = [*batch.bad, *self._write(batch.taken, self._lane(batch, former))]
         failed = {row_key(source_type, one.source_id) for one in bad}
         good = {row_key(source_type, row.source_id) for row, _ in batch.taken} - failed
         mended = good & self.aside.keys()
@@ -165,7 +167,12 @@ class Follower:
             )
         return _Batch(mark=batch.mark)
 
-    def _write(self, taken: Sequence[tuple[PulledRow, Draft]], *, first: bool) -> list[SetAside]:
+    def _lane(self, batch: _Batch, former: datetime | None) -> int:
+        """Whether somebody waits for a batch: the first reading of all rows goes after changes."""
+        lately = batch.mark is not None and batch.mark > self._latest - _LATELY
+        return URGENT if former and lately and self.report.stored < _URGENT else BULK
+
+    def _write(self, taken: Sequence[tuple[PulledRow, Draft]], lane: int) -> list[SetAside]:
         """Store records that are not stored so; returns rows that are none after all."""
         known = self.puller.catalog.records.keys(
             self.puller.ref.id, [draft.document_id for _, draft in taken]
@@ -178,7 +185,6 @@ class Follower:
         changed = [(row, draft) for row, draft in taken if not _is_stored(draft, known)]
         if not changed:
             return bad
-        lane = BULK if first or self.report.stored >= _URGENT else URGENT
         outcomes = self._write_patiently([draft for _, draft in changed], lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):
             if isinstance(outcome, RequestValidationError):

@@ -66,8 +66,13 @@ def test_values_of_databases_become_those_of_bodies() -> None:
 def test_columns_of_a_row_of_a_database_are_its_values() -> None:
     found = body(
         "db_row",
-        **{"database_uuid": "crm", "name": "Ada", "since": date(2026, 1, 2), "won": True},
-        **{"amount": Decimal("12.50"), "empty": None, "tags": ["a", "b"]},
+        database_uuid="crm",
+        name="Ada",
+        since=date(2026, 1, 2),
+        won=True,
+        amount=Decimal("12.50"),
+        empty=None,
+        tags=["a", "b"],
     )
     assert found == {
         "database_uuid": "crm",
@@ -86,7 +91,7 @@ def test_columns_of_a_row_of_a_database_are_its_values() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (datetime(2026, 7, 1, 12), datetime(2026, 7, 1, 10, tzinfo=UTC)),
+        (datetime.fromisoformat("2026-07-01T12:00:00"), datetime(2026, 7, 1, 10, tzinfo=UTC)),
         (date(2026, 1, 1), datetime(2025, 12, 31, 23, tzinfo=UTC)),
         ("2026-01-01 12:00:00", datetime(2026, 1, 1, 11, tzinfo=UTC)),
         ("2026-01-01T12:00:00Z", datetime(2026, 1, 1, 12, tzinfo=UTC)),
