@@ -23,7 +23,10 @@ SYSTEM = System(
     source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
     tables=("pulled_sources", "pulled_queries", "pulled_rows"),
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
-    texts=("pulled_rows.shown", "pulled_sources.error"),
+    texts=(
+        *("pulled_rows.shown", "pulled_rows.field", "pulled_rows.problem"),
+        "pulled_sources.error",
+    ),
     jobs={"pull_sources": f"{_HERE}.definitions:pull_job"},
     sensors={"sql_sources": f"{_HERE}.definitions:sql_sources_sensor"},
     schedules={"nightly_keys": f"{_HERE}.definitions:nightly_keys"},

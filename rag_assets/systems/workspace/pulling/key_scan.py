@@ -18,6 +18,7 @@ from rag_assets.systems.workspace.pulling.source import TYPES, RecordType
 from rag_assets.systems.workspace.pulling.states import row_key
 
 _BATCH = 2_000
+_PART = "block"
 
 
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
@@ -36,7 +37,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     gone = set(follower.aside)
     # The tenant's writers wait while keys are compared: by then all of them lie here.
     with tempfile.TemporaryFile() as spool:
-        for source_type in _of_rows(follower):
+        for source_type in follower.config.queries:
             _spool(follower, source_type, spool, gone)
         report.read_again = _differing(follower, _compare(follower, spool))
         for source_type in report.read_again:
@@ -58,7 +59,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
 def _of_rows(follower: Follower) -> list[RecordType]:
     """Types whose records are rows: a block is a part of its page."""
-    return [one for one in TYPES if one in follower.config.queries and one != "block"]
+    return [one for one in TYPES if one in follower.config.queries and one != _PART]
 
 
 def _spool(follower: Follower, source_type: RecordType, spool: IO[bytes], gone: set[str]) -> None:
@@ -69,7 +70,7 @@ def _spool(follower: Follower, source_type: RecordType, spool: IO[bytes], gone: 
         # What was set aside is stored as it was before, if at all.
         changed = None if key in follower.aside else time_of_row(at, follower.zone)
         said = None if changed is None else changed.isoformat()
-        if "\x00" not in source_id:
+        if source_type != _PART and "\x00" not in source_id:
             line = json.dumps([source_type, source_id, said], ensure_ascii=True)
             spool.write(line.encode() + b"\n")
 
