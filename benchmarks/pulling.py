@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,10 +26,10 @@ import psycopg
 from ruamel.yaml import YAML
 
 from benchmarks.measure import PROJECT, load, machine, save
-from rag_assets.local_stack.postgres import EmbeddedPostgres
+from benchmarks.servers import Servers, benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-pulling"
-_EDITS = 1_000
+_EDITS = "UPDATE pages SET title = title || '!', updated_at = now() WHERE id <= 1000"
 _PAGES = """
 CREATE TABLE pages (id int PRIMARY KEY, title text, updated_at timestamptz);
 CREATE TABLE blocks (id int PRIMARY KEY, page int, body text);
@@ -55,15 +56,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
     arguments = parser.parse_args()
     before = machine()
-    shutil.rmtree(arguments.work, ignore_errors=True)
     home = arguments.work / "home"
+    shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    postgres = EmbeddedPostgres(arguments.work / "postgres")
-    url = postgres.start()
-    try:
-        steps = measured(url, home, arguments.rows)
-    finally:
-        postgres.stop()
+    with benchmark_servers(arguments.work) as servers:
+        steps = measured(servers, home, arguments.rows)
     result = {
         "benchmark": "pulled records",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -75,13 +72,9 @@ def main() -> None:
     print(save(arguments.name, result))
 
 
-def measured(url: str, home: Path, rows: int) -> dict[str, dict[str, Any]]:
+def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
     """Pull all, nothing, edits and what is gone; returns what each took."""
-    base = url.rpartition("/")[0]
-    for name in ("catalog", "application"):
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
-    application = f"{base}/application"
+    application = servers.database("application")
     _do(application, _PAGES.format(rows=rows))
     source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}
     tenant = {"id": "wiki", "profile": "workspace", "sources": [source]}
@@ -89,14 +82,14 @@ def measured(url: str, home: Path, rows: int) -> dict[str, dict[str, Any]]:
         YAML().dump({"tenants": [tenant]}, stream)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": f"{base}/catalog",
+        "DATABASE_URL": servers.database("catalog"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
         "APPLICATION": application,
     }
-    edit = f"UPDATE pages SET title = title || '!', updated_at = now() WHERE id <= {_EDITS}"
     steps: dict[str, Callable[[], dict[str, Any]]] = {
         "all": _pull,
         "nothing": _pull,
-        f"{_EDITS} edits": lambda: (_do(application, edit), _pull())[1],
+        "1,000 edits": lambda: (_do(application, _EDITS), _pull())[1],
         "all keys": lambda: _pull("--keys"),
         "a tenth is gone": lambda: (
             _do(application, "DELETE FROM pages WHERE id % 10 = 0"),
@@ -114,13 +107,14 @@ def _do(url: str, statements: str) -> None:
 def _pull(*options: str) -> dict[str, Any]:
     command = (sys.executable, "-m", "rag_assets.cli", "workspace", "pull", "wiki", "--json")
     began = time.perf_counter()
-    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, cwd=PROJECT)
-    assert process.stdout is not None
-    said = process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen([*command, *options], stdout=out, cwd=PROJECT)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        said = out.read()
     if process.returncode:
-        sys.exit(f"the pull failed with {process.returncode}")
+        sys.exit(f"the pull failed with {process.returncode}: {said.decode()}")
     [report] = json.loads(said)["sources"]
     return {
         "seconds": round(time.perf_counter() - began, 2),

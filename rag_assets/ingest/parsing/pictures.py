@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _MOST_DECODED = 64_000_000
 """Pixels of a page: 8,000 by 8,000, or A1 at 200 dots per inch."""
 _SMALL = 4_000_000
-"""Pixels up to which a page is doubled: letters on screens are smaller than in print."""
+"""Pixels up to which a page is enlarged: letters on screens are smaller than in print."""
+_MOST_ENLARGED = 3.0
 _DAMAGED = "it is damaged: its pixels cannot be read"
 
 
@@ -163,12 +164,19 @@ def _pixels(image: Image) -> Pixels:
         image.draft("L", (image.width // 2, image.height // 2))
     image.load()
     grey = _grey(ImageOps.exif_transpose(image))
-    pixels = grey.width * grey.height
-    scale = (MOST_PIXELS / pixels) ** 0.5 if pixels > MOST_PIXELS else 2 if pixels <= _SMALL else 1
+    scale = _scale(grey.width * grey.height)
     if scale != 1:
         size = (max(int(grey.width * scale), 1), max(int(grey.height * scale), 1))
         grey = grey.resize(size, PIL.Image.Resampling.LANCZOS)
     return Pixels(grey.tobytes(), grey.width, grey.height, grey.width)
+
+
+def _scale(pixels: int) -> float:
+    """By how much a page of so many pixels is enlarged, or made smaller."""
+    fits = (MOST_PIXELS / pixels) ** 0.5
+    if pixels > MOST_PIXELS:
+        return fits
+    return min(fits, _MOST_ENLARGED) if pixels <= _SMALL else 1.0
 
 
 def _grey(image: Image) -> Image:

@@ -15,6 +15,7 @@ from rag_assets.storage.catalog.record_writes import is_expired
 from rag_assets.storage.catalog.records import is_found
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import NOBODY
 
 
@@ -23,6 +24,7 @@ class RecordState:
     """A record, and its document.
 
     Attributes:
+        sha256: of its text, or of its content where that is put by itself.
         is_found: whether it is listed; else it is left out.
         is_expired: whether it is a comment that was resolved too long ago.
         is_listed: whether the last listing found it as it is now.
@@ -32,6 +34,7 @@ class RecordState:
     """
 
     updated_at: datetime | None
+    sha256: str
     is_found: bool
     is_expired: bool
     is_listed: bool
@@ -74,10 +77,14 @@ class RecordStateQuery:
             case((record.page_uuid.is_not(None), of_page)),
             literal(scope),
         )
+        content = select(uploads.c.content_sha256).where(
+            uploads.c.tenant == record.tenant, uploads.c.document_id == record.document_id
+        )
         placed = (
             select(
                 record.tenant,
                 record.modified_at,
+                func.coalesce(content.scalar_subquery(), record.content_sha256).label("sha256"),
                 is_found().label("is_found"),
                 is_expired().label("is_expired"),
                 (record.revision == row.revision).label("is_listed"),
@@ -101,6 +108,7 @@ class RecordStateQuery:
             return None
         return RecordState(
             updated_at=found.modified_at,
+            sha256=found.sha256,
             is_found=found.is_found,
             is_expired=bool(found.is_expired),
             is_listed=bool(found.is_listed),

@@ -1,6 +1,7 @@
-"""Times of Postgres that Python has none for, as the text that they are.
+"""Values of Postgres that the driver cannot read, as the texts that they are.
 
-The driver would fail at such a row, and with it at all rows that were fetched together.
+The driver fails at a time that Python has not, and at JSON that is nested too deeply or has too
+long a number; with such a row it would lose all rows that were fetched together.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from typing import Any
 
 from psycopg import DataError
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from psycopg.types.string import TextLoader
+
+_AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
 
 
 class _Date(DateLoader):
@@ -36,6 +40,8 @@ class _Timestamptz(TimestamptzLoader):
 
 
 def read_leniently(connection: Any) -> None:
-    """Have a connection of psycopg read such times as texts."""
+    """Have a connection of psycopg read such values as texts."""
     for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
         connection.adapters.register_loader(name, loader)
+    for name in _AS_TEXT:
+        connection.adapters.register_loader(name, TextLoader)

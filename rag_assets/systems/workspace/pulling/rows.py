@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -98,7 +99,9 @@ def _truth(value: Any, _: ZoneInfo) -> Any:
 
 
 def _whole(value: Any, _: ZoneInfo) -> Any:
-    return int(value) if isinstance(value, (float, Decimal)) and value == int(value) else value
+    if isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value):
+        return int(value)
+    return value
 
 
 def _time(value: Any, zone: ZoneInfo) -> datetime:

@@ -232,10 +232,6 @@ class PullStates:
         values = {"failures": failures + 1, "error": problem, "next_at": func.now() + pause}
         self._update(ref, config.name, values)
 
-    def hurry(self, ref: TenantRef, source: str) -> None:
-        """Have a source be due at once."""
-        self._update(ref, source, {"next_at": func.now()})
-
     def rows(self, tenant_id: str, limit: int) -> list[ShownRow]:
         """Rows of a tenant that were set aside, the latest first."""
         columns = pulled_rows.c
@@ -258,14 +254,6 @@ class PullStates:
         )
         with self._database.begin() as connection:
             return {(row[0], row[1]): row[2] for row in connection.execute(query)}
-
-    def forget_others(self, ref: TenantRef, sources: Collection[str]) -> None:
-        """Forget sources that a tenant has no more."""
-        for table in (pulled_queries, pulled_sources):
-            with self._database.begin_for(ref) as connection:
-                connection.execute(
-                    delete(table).where(table.c.tenant == ref.id, ~among(table.c.source, sources))
-                )
 
     def _update(self, ref: TenantRef, source: str, values: Mapping[str, object]) -> None:
         with self._database.begin_for(ref) as connection:
