@@ -8,15 +8,16 @@ import dagster as dg
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.workspace.pulling.pull import Puller
+from rag_assets.systems.workspace.pulling.source import SQL
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.pulling.tenants import (
     due_tenants,
-    has_pulled_source,
     is_due,
     pulled_sources,
 )
@@ -28,6 +29,8 @@ from sensors.tenants import UNFINISHED
 
 _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"
+_KEPT_DAYS = 3
+"""There is a run a minute."""
 _AT_ONCE = 50
 """Tenants that one run pulls; the next run takes further ones."""
 _SLOW_RUNS = 2
@@ -56,9 +59,11 @@ def pull_tenants(
         settings = Settings.from_environment()
         catalog = postgres.catalog()
         masker, blobs = masker_of(settings.local), open_blobs(settings)
-        named = catalog.tenants.all() if config.tenants is None else None
-        records = catalog.tenants.named(config.tenants or ()) if named is None else named
+        records = catalog.tenants.with_source(SQL.name)
         states = PullStates(catalog.database)
+        if config.keys:
+            while delete_old_runs(context.instance, [_JOB], days=_KEPT_DAYS):
+                pass
 
     def pull(record: TenantRecord) -> str:
         tenant = Tenant.from_config(record.config)
@@ -77,7 +82,9 @@ def pull_tenants(
             raise failures[0]
         return "; ".join(done) or "nothing was due"
 
-    for_each(context, [one for one in records if has_pulled_source(one)], "pulling sources", pull)
+    wanted = config.tenants
+    chosen = [one for one in records if wanted is None or one.id in wanted]
+    for_each(context, chosen, "pulling sources", pull)
 
 
 @dg.job(
@@ -122,9 +129,7 @@ def sql_sources_sensor(
     """Request runs for sources that are due."""
     with clear_failures():
         catalog = postgres.catalog()
-        records = [
-            one for one in catalog.tenants.all() if one.state == "ACTIVE" and has_pulled_source(one)
-        ]
+        records = catalog.tenants.with_source(SQL.name)
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
         states = PullStates(catalog.database).all([one.id for one in records])

@@ -449,7 +449,8 @@ def test_a_block_is_asked_about_by_its_page(site: Site) -> None:
     assert found["status"] == "indexed"
     assert [chunk["block_ids"] for chunk in found["chunks"]] == [["x1", "x2"]]
     assert site.send("GET", "/rag/records/block/none?page_uuid=p-2").json()["chunks"] == []
-    assert site.send("GET", "/rag/records/block/x2?page_uuid=p-2", role="guest").status_code == 404
+    path = "/rag/records/block/x2?page_uuid=p-2"
+    assert site.send("GET", path, role="guest", subject="eve").status_code == 404
 
 
 def test_a_page_may_have_very_many_blocks(site: Site) -> None:

@@ -253,4 +253,5 @@ def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
     named = place[0] if place else _ID
     column = {"source_id": _ID, "source_type": _ID}.get(str(named), str(named))
     within = ".".join(str(part) for part in place[1:])
-    return SetAside(row.source_id, column, f"{within}: {first['msg']}" if within else first["msg"])
+    said = str(first["msg"]).removeprefix("Value error, ")
+    return SetAside(row.source_id, column, f"{within}: {said}" if within else said)

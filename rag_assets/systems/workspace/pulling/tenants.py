@@ -8,7 +8,7 @@ from datetime import datetime
 
 from rag_assets.common.errors import ConfigurationError, UnknownSource
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
+from rag_assets.systems.workspace.pulling.source import SqlConfig
 from rag_assets.systems.workspace.pulling.states import SourceState
 from rag_assets.tenants.model import Tenant
 
@@ -26,12 +26,6 @@ class DueTenants:
 
     quick: tuple[str, ...]
     slow: tuple[str, ...]
-
-
-def has_pulled_source(record: TenantRecord) -> bool:
-    """Whether a tenant has a source that is pulled, without validating its configuration."""
-    sources = record.config.get("sources") or ()
-    return any(isinstance(one, Mapping) and one.get("type") == SQL.name for one in sources)
 
 
 def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
