@@ -6,6 +6,7 @@ A picture says how large it is before its pixels are decoded: what is too large 
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -173,7 +174,7 @@ def _pixels(image: Image) -> Pixels:
 
 def _scale(pixels: int) -> float:
     """By how much a page of so many pixels is enlarged, or made smaller."""
-    fits = (MOST_PIXELS / pixels) ** 0.5
+    fits = math.sqrt(MOST_PIXELS / pixels)
     if pixels > MOST_PIXELS:
         return fits
     return min(fits, _MOST_ENLARGED) if pixels <= _SMALL else 1.0

@@ -409,6 +409,31 @@ def test_a_pull_that_is_killed_loses_nothing(make: Make) -> None:
     assert len(app.stored()) == 20_000
 
 
+def test_json_that_cannot_be_read_is_the_fault_of_one_row(make: Make) -> None:
+    app = make()
+    app.do("INSERT INTO templates SELECT n, 'T' || n, NULL, '1' FROM generate_series(1, 5) n")
+    app.do("ALTER TABLE templates ALTER payload TYPE json")
+    for number, payload in enumerate(
+        ["[" * 3_000 + "]" * 3_000, "9" * 5_000, r'{"a": "\ud800"}', '"said"'], start=1
+    ):
+        app.do("UPDATE templates SET payload = %s WHERE id = %s", payload, number)
+    assert app.pull().stored == 2
+    assert {row: column for row, (column, _) in app.aside().items()} == dict.fromkeys(
+        ("template/1", "template/2", "template/3"), "payload"
+    )
+    assert '"payload":"said"' in app.stored()["template/4"]
+
+
+def test_rows_with_one_id_are_one_record_that_does_not_change(make: Make) -> None:
+    app = make(queries={"db_row": QUERIES["db_row"].replace("SELECT id", "SELECT id % 2 AS id")})
+    app.do("INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1 FROM generate_series(1, 9) n")
+    assert app.pull().stored == 2
+    before = app.stored()
+    assert app.pull().stored == 0
+    assert app.pull(scan=True).read_again == ()
+    assert app.stored() == before
+
+
 def test_two_pulls_of_one_source_do_not_meet(make: Make) -> None:
     app = make()
     with app.states.held(app.site.id, "app"), pytest.raises(TenantLocked, match="being pulled"):
@@ -426,11 +451,18 @@ def test_another_kind_of_database_is_read_as_well(make: Make, tmp_path: Path) ->
             "CREATE TABLE pages (id INTEGER, title TEXT, blocks TEXT, updated_at TEXT);"
             "INSERT INTO pages VALUES (1, 'One', '[]', '2026-01-02 10:00:00');"
             "INSERT INTO pages VALUES (2, 'Two', '{', '2026-01-02T11:00:00Z');"
+            "INSERT INTO pages VALUES (4, 'Four', '[]', '0001-01-01 00:00:00');"
+            "INSERT INTO pages VALUES ('a' || char(0), 'Nul', '[]', '2026-01-02 10:00:00');"
         )
     os.environ[app.variable] = f"sqlite:///file:{path}?mode=ro&uri=true"
     app.configure(queries={"page": "SELECT id, title, blocks, updated_at FROM pages"})
     assert app.pull().stored == 1
-    assert app.aside() == {"page/2": ("blocks", "it is no JSON")}
+    aside = app.aside()
+    assert {row: column for row, (column, _) in aside.items()} == {
+        "page/2": "blocks",
+        "page/4": "updated_at",
+        "page/a\N{REPLACEMENT CHARACTER}": "id",
+    }
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO pages VALUES (3, 'Three', '[]', '2026-01-02 12:00:00')")
         connection.execute("DELETE FROM pages WHERE id = 1")

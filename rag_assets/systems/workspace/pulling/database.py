@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, CursorResult, Engine, create_engine, make_url, text
@@ -27,6 +27,7 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.common.references import resolved
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 
+_Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED = 100
 """Rows that are in memory at once; a row may hold a page."""
 _CONNECT_SECONDS = 10
@@ -81,9 +82,10 @@ class ForeignDatabase:
         parameters = {} if since is None else {"since": self._comparable(since)}
         with self._explained(source_type):
             result = self._execute(statement, parameters)
-            try:
-                yield [*result.keys()], self._fetched(result, source_type)
-            finally:
+        try:
+            yield [*result.keys()], self._fetched(result, source_type)
+        finally:
+            with suppress(SQLAlchemyError):
                 result.close()
 
     def keys(self, source_type: RecordType) -> Iterator[tuple[Any, Any]]:
@@ -96,8 +98,7 @@ class ForeignDatabase:
             result = self._execute(self._selected("id, updated_at", source_type), {})
             try:
                 for row in result:
-                    source_id, updated_at = row
-                    yield source_id, updated_at
+                    yield row[0], row[1]
             finally:
                 result.close()
 
@@ -111,13 +112,11 @@ class ForeignDatabase:
         query = _PARAMETER.sub(r"\\:", self._config.queries[source_type])
         return f"SELECT {columns} FROM (\n{query}\n) pulled"  # noqa: S608 - the operator's
 
-    def _execute(self, statement: str, parameters: dict[str, Any]) -> CursorResult[Any]:
+    def _execute(self, statement: str, parameters: dict[str, Any]) -> _Rows:
         streamed = self._connection.execution_options(stream_results=True, yield_per=_FETCHED)
         return streamed.execute(text(statement), parameters)
 
-    def _fetched(
-        self, result: CursorResult[Any], source_type: RecordType
-    ) -> Iterator[Sequence[Any]]:
+    def _fetched(self, result: _Rows, source_type: RecordType) -> Iterator[Sequence[Any]]:
         with self._explained(source_type):
             yield from result
 

@@ -130,13 +130,20 @@ class Follower:
             batch.bad.append(row)
             return
         draft = drafted(self._drafting, source_type, row)
-        at = min(row.updated_at.astimezone(UTC), self._latest)
-        batch.mark = at if batch.mark is None else max(batch.mark, at)
+        batch.mark = self._later(batch.mark, row.updated_at)
         if isinstance(draft, SetAside):
             batch.bad.append(draft)
             return
         batch.taken.append((row, draft))
         batch.size += _size(draft)
+
+    def _later(self, mark: datetime | None, at: datetime) -> datetime | None:
+        """The later of two times, neither in the future."""
+        try:
+            reached = min(at.astimezone(UTC), self._latest)
+        except OverflowError:
+            return mark
+        return reached if mark is None else max(mark, reached)
 
     def _store(
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
@@ -174,6 +181,8 @@ class Follower:
 
     def _write(self, taken: Sequence[tuple[PulledRow, Draft]], lane: int) -> list[SetAside]:
         """Store records that are not stored so; returns rows that are none after all."""
+        # Of rows with one id the last counts: each in turn would be another record.
+        taken = [*{row.source_id: (row, draft) for row, draft in taken}.values()]
         known = self.puller.catalog.records.keys(
             self.puller.ref.id, [draft.document_id for _, draft in taken]
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pul
 
 _RARER = 9
 """A source is pulled for a tenth of the time at most, however much lies within its overlap."""
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST_PAUSE = timedelta(hours=1)
 
 
@@ -160,7 +162,8 @@ class PullStates:
             row_key(source_type, one.source_id): {
                 **place,
                 "row_key": row_key(source_type, one.source_id),
-                "shown": masker.text(one.source_id)[:512] or "(none)",
+                "shown": _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", masker.text(one.source_id))[:512]
+                or "(none)",
                 "field": one.column[:200],
                 "problem": one.problem[:500],
             }
