@@ -71,22 +71,26 @@ def _value_text(value: Any, zone: ZoneInfo) -> str:
 
 
 def _json(value: Any, _: ZoneInfo) -> Any:
-    if not isinstance(value, (str, bytes, memoryview)):
-        return value
     try:
-        return json.loads(value if isinstance(value, str) else bytes(value), parse_constant=_refuse)
+        return _parsed(value)
     except (ValueError, RecursionError):
         raise ValueError("it is no JSON") from None
 
 
 def _payload(value: Any, zone: ZoneInfo) -> Any:
-    """JSON, of which a driver may have read a text already."""
+    """JSON, or a text that is none."""
     try:
-        return _json(value, zone)
-    except ValueError:
-        if isinstance(value, str):
-            return value
-        raise
+        return _parsed(value)
+    except json.JSONDecodeError:
+        return _text(value, zone)
+    except (ValueError, RecursionError):
+        raise ValueError("it is JSON that cannot be read") from None
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, (str, bytes, memoryview)):
+        return value
+    return json.loads(value if isinstance(value, str) else bytes(value), parse_constant=_refuse)
 
 
 def _refuse(_: str) -> None:
