@@ -33,7 +33,7 @@ from rag_assets.api.write_model import (
     records_source,
 )
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN
+from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PICTURES, PLAIN
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
@@ -44,6 +44,7 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 from rag_assets.workspace.bodies import (
     BODIES,
+    MOST_BLOCKS,
     BlockBody,
     CommentBody,
     DbRowBody,
@@ -54,12 +55,15 @@ from rag_assets.workspace.bodies import (
 
 MOST_LINES = 1_000
 MOST_BYTES = 16 * 1024 * 1024
+MOST_VALUES = 6 * MOST_BLOCKS
+"""JSON values of a record: each block of a page has up to six."""
 _BULK_SECONDS = 60.0
 _RECORD = "/records/{source_type}/{source_id:path}"
 _CONTENT = "/records/file/{source_id:path}/content"
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 _NDJSON = "application/x-ndjson"
 _FILE_TYPES = (PDF, MARKDOWN, PLAIN)
+_WITH_OCR = (*_FILE_TYPES, *PICTURES)
 
 
 def _as_sent(values: Any, _: Any) -> Any:
@@ -73,6 +77,13 @@ AnyRecordBody = Annotated[
 ]
 
 
+class OneRecord(Guarded):
+    """A guarded route whose body is a record: a page may have very many blocks."""
+
+    # They are validated in a thread, and hold up nobody.
+    most_values: ClassVar[int] = MOST_VALUES
+
+
 class Bulk(Guarded):
     """A guarded route whose body is many lines."""
 
@@ -84,7 +95,7 @@ class Bulk(Guarded):
         return Request(request.scope, replayed(body, request.receive))
 
 
-records = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Guarded)
+records = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=OneRecord)
 record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Bulk)
 contents = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Streamed)
 
@@ -105,7 +116,7 @@ class TargetQuery(RecordQuery):
     """The source of a record.
 
     Attributes:
-        page_uuid: the page of a block that is deleted.
+        page_uuid: the page of a block.
     """
 
     page_uuid: str | None = None
@@ -185,12 +196,13 @@ async def _asked_record(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
-    parameters: Annotated[RecordQuery, Query()],
+    parameters: Annotated[TargetQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
     """The record that a caller asks about."""
     tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
-    return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
+    page, source = parameters.page_uuid, parameters.source
+    return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page)
 
 
 @records.get(_RECORD, responses=documented(409))
@@ -201,22 +213,34 @@ async def record_state(
 ) -> RecordWhereabouts:
     """What became of a record, why, and the chunks that are found of it.
 
-    404 as well for whoever may not read it.
+    Of a block, it is what became of its page. 404 as well for whoever may not read it.
     """
 
     def read() -> RecordWhereabouts:
         tenant = Tenant.from_config(backend.catalog.tenants.get(target.tenant_id).config)
-        source = records_source(tenant, target.source)
+        source = records_source(tenant, target.source, pulled=True)
+        kind, id_ = _record_asked(tenant, target)
         return whereabouts(
             backend.reader,
             target.tenant_id,
             identity.caller,
-            source_id=target.source_id,
-            document_id=record_document_id(source.name, target.source_type, target.source_id),
+            source_id=id_,
+            document_id=record_document_id(source.name, kind, id_),
             scope=source.scope or tenant.access.scope,
+            block_id=None if kind == target.source_type else target.source_id,
         )
 
     return await backend.run(target.tenant_id, identity.name, read)
+
+
+def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
+    """The type and id of the record that a question is about: of a block, its page's."""
+    typed = profile_of(tenant.profile).typed_records
+    if not typed or target.source_type != BlockBody.TYPE:
+        return target.source_type, target.source_id
+    if target.page_uuid is None:
+        raise invalid("page_uuid", "it is needed to ask about a block")
+    return PageBody.TYPE, target.page_uuid
 
 
 @record_lines.post(
@@ -288,7 +312,8 @@ async def put_content(
 ) -> Written:
     """Put the content of a file that was pushed: PDF, Markdown or plain text. For admins.
 
-    What it is, its bytes tell; its name tells formats that are text apart. At most 50 MiB.
+    Where OCR is on, also a PNG, JPEG, TIFF or WebP picture. What it is, its bytes tell; its name
+    tells formats that are text apart. At most 50 MiB.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     backend.written.take(identity.name)
@@ -334,12 +359,13 @@ def _file(backend: Backend, target: RecordTarget) -> tuple[TenantRecord, str, st
     tenant = Tenant.from_config(known.config)
     if not profile_of(tenant.profile).typed_records:
         raise invalid("source_type", "records of this tenant have no content but their text")
-    source = records_source(tenant, target.source).name
+    source = records_source(tenant, target.source, pulled=True).name
     document_id = record_document_id(source, FILE, target.source_id)
     record = backend.catalog.records.find(target.tenant_id, document_id)
     if record is None:
         raise UnknownDocument("there is no such file", hint="push the file before its content")
-    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
+    media_types = _WITH_OCR if tenant.parser.ocr else _FILE_TYPES
+    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=media_types)
     name = str(json.loads(record.text)["name"])
     # The name is shown in more places than the record, which is kept as it was sent.
     return known, document_id, mask(name, merged(described_spans(name))), takes
@@ -372,7 +398,7 @@ def _drafts(drafting: Drafting, lines: list[bytes]) -> Iterator[Draft | RequestV
 def _draft(drafting: Drafting, line: bytes) -> Draft:
     try:
         values = json.loads(line, parse_constant=_no_number)
-        require_few_values(line)
+        require_few_values(line, most=MOST_VALUES)
     except (ValueError, RecursionError):
         raise invalid("body", "it is no JSON") from None
     except Refused as error:

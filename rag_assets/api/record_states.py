@@ -22,6 +22,7 @@ def whereabouts(
     source_id: str,
     document_id: str,
     scope: str,
+    block_id: str | None = None,
 ) -> RecordWhereabouts:
     """What became of a record.
 
@@ -31,6 +32,7 @@ def whereabouts(
         caller: who asks.
         source_id, document_id: of the record.
         scope: the access scope of records that name none, and hang on no page.
+        block_id: of a block, whose page the record is: only chunks that it is in.
 
     Raises:
         UnknownDocument: there is none, or the caller may not read it.
@@ -48,8 +50,13 @@ def whereabouts(
         status=state.status,
         reason=reason(state),
         updated_at=state.updated_at,
+        sha256=state.sha256,
         dropped_chunks=state.dropped,
-        chunks=tuple(_chunk(tenant_id, source_id, entry) for entry in entries),
+        chunks=tuple(
+            chunk
+            for chunk in (_chunk(tenant_id, source_id, entry) for entry in entries)
+            if block_id is None or block_id in chunk.block_ids
+        ),
     )
 
 

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     UploadUnreadable,
 )
 from rag_assets.ingest.parsing.detection.detect import detect_file
-from rag_assets.ingest.parsing.media_types import media_type_of
+from rag_assets.ingest.parsing.media_types import media_type_of, picture_type
 from rag_assets.ingest.sources.file_names import shown_name
 from rag_assets.ingest.sources.model import StoredUpload
 from rag_assets.ingest.sources.safe_files import readable_size
@@ -33,6 +33,8 @@ from rag_assets.storage.catalog.upload_model import NewUpload, Stored
 from rag_assets.storage.catalog.uploads import TenantUploads
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
+
+_MARK_BYTES = 16
 
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
@@ -229,7 +231,11 @@ def _media_type(received: ReceivedFile, name: str, source: UploadsConfig) -> str
     """What a file is, by its content; its name decides among formats that are text."""
     try:
         with received.opened() as file:
-            media_type = detect_file(file, media_type_of(name))
+            picture = picture_type(file.read(_MARK_BYTES))
+            # Only where a source names them: that OCR is on, it knows.
+            wanted = picture if picture in source.media_types else media_type_of(name)
+            file.seek(0)
+            media_type = detect_file(file, wanted)
     except DocumentEmpty:
         raise _empty() from None
     except DocumentRejected as error:

@@ -16,6 +16,7 @@ from rag_assets.storage.catalog.record_writes import is_expired
 from rag_assets.storage.catalog.records import is_found
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import NOBODY
 
 RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
@@ -30,6 +31,7 @@ class RecordState:
         source, source_type, source_id, document_id, page_uuid: of the record.
         title: of its document; None before it was read.
         status: of its present version.
+        sha256: of its text, or of its content where that is put by itself.
         is_expired: whether it is a comment that was resolved too long ago.
         is_found: whether it is listed; else it is left out.
         error_kind: why it failed, or is left out.
@@ -45,6 +47,7 @@ class RecordState:
     page_uuid: str | None
     title: str | None
     status: RecordStatus
+    sha256: str
     is_expired: bool
     is_found: bool
     error_kind: FailureKind | None
@@ -160,6 +163,9 @@ def placed_records(tenant_id: str, scope: str) -> Select[Any]:
     waits = or_(
         row.revision.is_distinct_from(record.revision), row.status.in_(("PROCESSING", "DELETED"))
     )
+    content = select(uploads.c.content_sha256).where(
+        uploads.c.tenant == record.tenant, uploads.c.document_id == record.document_id
+    )
     state = case(
         (or_(~is_found(), is_expired()), "excluded"),
         (func.coalesce(waits, True), "queued"),
@@ -172,6 +178,7 @@ def placed_records(tenant_id: str, scope: str) -> Select[Any]:
             *(record.tenant, record.source, record.source_type, record.source_id),
             *(record.document_id, record.page_uuid, record.modified_at, record.changed_at),
             *(row.title, row.error_kind, row.dropped_count),
+            func.coalesce(content.scalar_subquery(), record.content_sha256).label("sha256"),
             is_found().label("is_found"),
             is_expired().label("is_expired"),
             state.label("state"),
@@ -194,6 +201,7 @@ def _state(row: Row[Any]) -> RecordState:
         page_uuid=row.page_uuid,
         title=row.title,
         status=row.state,
+        sha256=row.sha256,
         is_expired=bool(row.is_expired),
         is_found=row.is_found,
         error_kind=row.error_kind,

@@ -108,6 +108,13 @@ class TenantTable:
         with self._database.begin() as connection:
             return [tenant_record(row) for row in connection.execute(query)]
 
+    def with_source(self, kind: str) -> list[TenantRecord]:
+        """The active tenants with a source of a kind, by id."""
+        has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
+        query = tenant_rows().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
+        with self._database.begin() as connection:
+            return [tenant_record(row) for row in connection.execute(query)]
+
     def of_organization(self, organization: str) -> list[TenantRecord]:
         """The tenants whose configuration names an organization, by id."""
         query = tenant_rows().where(tenants.c.organization == organization)
