@@ -7,6 +7,7 @@
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
 # make docs   writes the documentation as a site into .local/site
 # make browser installs a Chromium for the tests that need one (Debian's, as root)
+# make renderers installs mandoc and pandoc for the tests of man pages (Debian's, as root)
 # make php    installs PHP and Laravel for the tests that compare with it (Debian's, as root)
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
@@ -16,7 +17,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test php browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -42,6 +43,10 @@ test: setup
 php:
 	@php -m 2> /dev/null | grep -q sqlite3 && test -d /usr/share/php/Illuminate \
 		|| { apt-get update -qq && apt-get install -y -qq php-cli php-sqlite3 php-laravel-framework > /dev/null; }
+
+renderers:
+	@{ command -v mandoc && command -v pandoc; } > /dev/null \
+		|| { apt-get update -qq && apt-get install -y -qq mandoc pandoc > /dev/null; }
 
 browser:
 	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium > /dev/null; }
