@@ -48,7 +48,7 @@ def pgvector_table(result: _Result) -> str:
     """Recall and latency of both back ends, by the share that a filter leaves."""
     rows = [
         [
-            f"{corpus}, {case}",
+            f"{_short(corpus)}, {case}",
             f"{of['recall@10']:.4f}",
             *(f"{of[p]:.1f} ms" for p in ("p50 ms", "p95 ms")),
         ]
@@ -57,12 +57,17 @@ def pgvector_table(result: _Result) -> str:
         if "recall@10" in of
     ]
     times = "; ".join(
-        f"{corpus}: "
+        f"{_short(corpus)}: "
         + ", ".join(f"{name} {s:.1f} s" for name, s in of["written in seconds"].items())
         for corpus, of in result["corpora"].items()
     )
     columns = ["vectors, back end, share that the filter leaves", "recall@10", "p50", "p95"]
     return f"{as_table(columns, rows)}\nWritten in: {times}.\n\n{origin(result)}"
+
+
+def _short(corpus: str) -> str:
+    """The name of vectors without the revision of what made them."""
+    return corpus.partition("@")[0]
 
 
 def _interval(found: Mapping[str, float]) -> str:

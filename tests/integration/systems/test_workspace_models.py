@@ -87,7 +87,7 @@ def test_a_served_model_follows_and_the_former_one_answers_until_then(
     with e5_server() as url:
         model = {"provider": "ollama", "embedding_model": "multilingual-e5-small"}
         told = settings(workspace, **model, base_url=url, dimensions=E5_DIMENSIONS)
-        assert told["pending_model"]["model"] == "multilingual-e5-small"
+        assert told["pending_model"]["embedding_model"] == "multilingual-e5-small"
         assert told["provider"] == "local"
         workspace.sync()
         assert asked(workspace) == before, "it waits, whatever else is indexed"
