@@ -31,6 +31,7 @@ from rag_assets.api.responses import (
     Uploads,
     Written,
 )
+from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.client.calls import Call, FormFile, Pages
 from rag_assets.client.errors import refusal
 from rag_assets.retrieval.answers import AnswerResult
@@ -40,6 +41,7 @@ MetadataValue: TypeAlias = bool | int | float | str | list[str]
 
 _PAGE = 100
 _ANSWER_SECONDS = 120.0
+_STATUS: Any = WorkspaceStatus | Status
 """A search, and twice what a chat model may take at most."""
 _UPLOAD_SECONDS = 120.0
 """Until a large file is written and examined."""
@@ -433,9 +435,9 @@ def all_events(
     return Pages(first, lambda found: found.events, lambda found: found.next)
 
 
-def status(*, tenant: str | None = None) -> Call[Status]:
-    """How far a tenant's index is behind its documents."""
-    return Call("GET", "/rag/status", Status, parameters={"tenant": tenant})
+def status(*, tenant: str | None = None) -> Call[WorkspaceStatus | Status]:
+    """How far a tenant's index is behind its documents; a workspace tells more."""
+    return Call("GET", "/rag/status", _STATUS, parameters={"tenant": tenant})
 
 
 def live() -> Call[Health]:

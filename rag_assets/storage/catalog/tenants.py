@@ -68,6 +68,11 @@ class TenantRecord:
         return "ACTIVE" if self.operator_enabled else "DISABLED"
 
     @property
+    def is_switched_off(self) -> bool:
+        """Whether its application has switched it off, and only that keeps it off."""
+        return self.state == "DISABLED" and self.configured_state == "ACTIVE"
+
+    @property
     def profile(self) -> str:
         """The profile that its configuration names."""
         return str(self.config.get("profile", DEFAULT_PROFILE))

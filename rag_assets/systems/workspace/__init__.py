@@ -32,6 +32,7 @@ SYSTEM = System(
     schedules={"nightly_keys": f"{_HERE}.definitions:nightly_keys"},
     commands={"workspace": f"{_HERE}.commands:app"},
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",
+    panels={"/workspace": f"{_HERE}.panel.pages:PANEL"},
     routers={
         "/rag/settings": f"{_HERE}.setting_routes:router",
         "/rag/tree": f"{_HERE}.tree_routes:router",
