@@ -33,7 +33,7 @@ from rag_assets.api.write_model import (
     records_source,
 )
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PICTURES, PLAIN
+from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
@@ -63,7 +63,6 @@ _CONTENT = "/records/file/{source_id:path}/content"
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 _NDJSON = "application/x-ndjson"
 _FILE_TYPES = (PDF, MARKDOWN, PLAIN)
-_WITH_OCR = (*_FILE_TYPES, *PICTURES)
 
 
 def _as_sent(values: Any, _: Any) -> Any:
@@ -318,37 +317,60 @@ async def put_content(
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     backend.written.take(identity.name)
     target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
-    known, document_id, name, takes = await backend.run(
-        tenant_id, identity.name, partial(_file, backend, target)
-    )
+    file = await backend.run(tenant_id, identity.name, partial(_file, backend, target))
     async with backend.receiving.file(
         request,
         RawContent(),
-        takes,
+        file.takes,
         tenant_id=tenant_id,
         caller=identity.name,
-        receive=partial(backend.uploads.receive, known.ref),
+        receive=partial(backend.uploads.receive, file.known.ref),
     ) as received:
         new = await backend.run(
             tenant_id,
             identity.name,
-            partial(backend.uploads.examine, takes, received, file_name=name, by=identity.name),
+            partial(
+                backend.uploads.examine,
+                file.takes,
+                received,
+                file_name=file.name,
+                by=identity.name,
+                pictures=file.may_be_picture,
+            ),
         )
         changed = await backend.write(
             tenant_id,
             partial(
                 backend.uploads.store_content,
-                known.ref,
+                file.known.ref,
                 new,
                 received,
-                document_id=document_id,
+                document_id=file.document_id,
                 path=f"{FILE}/{source_id}",
             ),
         )
-    return Written(document_id, "queued" if changed else "unchanged")
+    return Written(file.document_id, "queued" if changed else "unchanged")
 
 
-def _file(backend: Backend, target: RecordTarget) -> tuple[TenantRecord, str, str, UploadsConfig]:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The file whose content is put.
+
+    Attributes:
+        known: its tenant.
+        name: fit to be shown.
+        takes: what is taken of it.
+        may_be_picture: whether OCR reads pictures for its tenant.
+    """
+
+    known: TenantRecord
+    document_id: str
+    name: str
+    takes: UploadsConfig
+    may_be_picture: bool
+
+
+def _file(backend: Backend, target: RecordTarget) -> _File:
     """The file whose content is put, and what is taken of it.
 
     Raises:
@@ -364,11 +386,11 @@ def _file(backend: Backend, target: RecordTarget) -> tuple[TenantRecord, str, st
     record = backend.catalog.records.find(target.tenant_id, document_id)
     if record is None:
         raise UnknownDocument("there is no such file", hint="push the file before its content")
-    media_types = _WITH_OCR if tenant.parser.ocr else _FILE_TYPES
-    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=media_types)
+    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
     name = str(json.loads(record.text)["name"])
     # The name is shown in more places than the record, which is kept as it was sent.
-    return known, document_id, mask(name, merged(described_spans(name))), takes
+    shown = mask(name, merged(described_spans(name)))
+    return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)
 
 
 def _drafting(
