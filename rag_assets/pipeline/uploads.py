@@ -97,7 +97,13 @@ class Uploads:
         return self.store(ref, new, received, replaces=replaces)
 
     def examine(
-        self, source: UploadsConfig, received: ReceivedFile, *, file_name: str, by: str
+        self,
+        source: UploadsConfig,
+        received: ReceivedFile,
+        *,
+        file_name: str,
+        by: str,
+        pictures: bool = False,
     ) -> NewUpload:
         """See what a file is that was received as a whole, and make it durable aside.
 
@@ -106,6 +112,7 @@ class Uploads:
             received: its content.
             file_name: as it was given.
             by: name of the caller.
+            pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
             UploadRefused: it is empty, has no name, is too large or nothing that can be read.
@@ -117,7 +124,7 @@ class Uploads:
         if not received.size:
             raise _empty()
         require_size(received.size, source)
-        media_type = _media_type(received, name, source)
+        media_type = _media_type(received, name, source, pictures=pictures)
         received.stage()
         return NewUpload(
             source=source.name,
@@ -227,15 +234,14 @@ def _empty() -> UploadRefused:
     return UploadRefused("the file is empty", hint="see that the right file was chosen")
 
 
-def _media_type(received: ReceivedFile, name: str, source: UploadsConfig) -> str:
+def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool) -> str:
     """What a file is, by its content; its name decides among formats that are text."""
     try:
         with received.opened() as file:
-            picture = picture_type(file.read(_MARK_BYTES))
-            # Only where a source names them: that OCR is on, it knows.
-            wanted = picture if picture in source.media_types else media_type_of(name)
+            if pictures and (picture := picture_type(file.read(_MARK_BYTES))):
+                return picture
             file.seek(0)
-            media_type = detect_file(file, wanted)
+            media_type = detect_file(file, media_type_of(name))
     except DocumentEmpty:
         raise _empty() from None
     except DocumentRejected as error:

@@ -9,7 +9,6 @@ from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ConfigurationError, DocumentTooLarge
 from rag_assets.common.times import from_nanoseconds
-from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import (
@@ -30,7 +29,7 @@ class UploadsConfig(SourceConfig):
     Attributes:
         name: the source's given name; part of every document's identity.
         max_bytes: a larger file is not accepted.
-        media_types: what is accepted, by content; by default all that can be read without OCR.
+        media_types: what is accepted, by content; by default all that can be read.
         max_documents, max_total_bytes: what all of its files may be together, disabled ones
             included; by default any number, of any size.
         scope: the access scope of its documents, where it is not the tenant's.
@@ -46,7 +45,7 @@ class UploadsConfig(SourceConfig):
     @classmethod
     def _readable(cls, media_types: tuple[str, ...]) -> tuple[str, ...]:
         for media_type in media_types:
-            if media_type not in PARSERS and media_type not in PICTURES:
+            if media_type not in PARSERS:
                 raise ValueError(f"it must be among: {', '.join(sorted(PARSERS))}")
         return media_types
 

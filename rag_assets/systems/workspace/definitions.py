@@ -13,7 +13,6 @@ from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.workspace.pulling.pull import Puller
 from rag_assets.systems.workspace.pulling.source import SQL
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.pulling.tenants import (
@@ -55,6 +54,9 @@ def pull_tenants(
     context: dg.OpExecutionContext, config: PullConfig, postgres: PostgresResource
 ) -> None:
     """Pull the sources of tenants; one that fails stops no other."""
+    # Bodies of records bring FastAPI, which nothing else here needs.
+    from rag_assets.systems.workspace.pulling.pull import Puller
+
     with clear_failures():
         settings = Settings.from_environment()
         catalog = postgres.catalog()

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -16,9 +17,11 @@ from rag_assets.common.hashing import key_of
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.lock import lock_key
-from rag_assets.systems.workspace.pulling.rows import SetAside
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
+
+if TYPE_CHECKING:
+    from rag_assets.systems.workspace.pulling.rows import SetAside
 
 _RARER = 9
 """A source is pulled for a tenth of the time at most, however much lies within its overlap."""
