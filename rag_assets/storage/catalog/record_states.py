@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from sqlalchemy import Row, Select, and_, case, func, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, and_, case, func, literal, or_, select, tuple_
 
 from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.storage.catalog.access import is_readable
@@ -95,7 +95,8 @@ class RecordStateQuery:
             principals: the caller's.
             scope: the access scope of records that name none, and hang on no page.
         """
-        rows = placed_records(tenant_id, scope).where(source_records.c.document_id == document_id)
+        rows = placed_records(tenant_id, literal(scope))
+        rows = rows.where(source_records.c.document_id == document_id)
         placed = rows.subquery()
         query = select(placed).where(is_readable(placed, [*principals]))
         with self._database.begin() as connection:
@@ -108,7 +109,7 @@ class RecordStateQuery:
         principals: Collection[str],
         chosen: RecordFilter,
         *,
-        scope: str,
+        scopes: Mapping[str, str],
         limit: int,
     ) -> list[RecordState]:
         """A page of the records that one of the principals may read, by source, type and id.
@@ -117,11 +118,13 @@ class RecordStateQuery:
             tenant_id: the tenant.
             principals: the caller's.
             chosen: which records.
-            scope: see of().
+            scopes: of each source, that of records that name none, and hang on no page; nobody
+                reads those of other sources.
             limit: the most records to return.
         """
         columns = source_records.c
-        rows = placed_records(tenant_id, scope)
+        given = [(columns.source == source, literal(scope)) for source, scope in scopes.items()]
+        rows = placed_records(tenant_id, case(*given, else_=NOBODY) if given else literal(NOBODY))
         if chosen.source_type is not None:
             rows = rows.where(columns.source_type == chosen.source_type)
         if chosen.page_uuid is not None:
@@ -139,7 +142,7 @@ class RecordStateQuery:
             return [_state(row) for row in found]
 
 
-def placed_records(tenant_id: str, scope: str) -> Select[Any]:
+def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
     """The records of a tenant, each with its access scope and what became of it.
 
     Args:
@@ -156,7 +159,7 @@ def placed_records(tenant_id: str, scope: str) -> Select[Any]:
     unlisted = func.coalesce(
         record.said["access_scope"].astext,
         case((record.page_uuid.is_not(None), of_page)),
-        literal(scope),
+        scope,
     )
     # A deleted document does not follow the page that it hung on.
     listed = case((row.status != "DELETED", row.access_scope))

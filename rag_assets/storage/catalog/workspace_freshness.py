@@ -6,7 +6,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.storage.catalog.access import is_readable
@@ -167,7 +178,7 @@ def _records_left_out(tenant_id: str, readers: Collection[str] | None) -> Column
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
         return _value(kept)
     # They all hang on pages: only comments and files are kept so.
-    placed = placed_records(tenant_id, NOBODY).where(~is_found()).subquery()
+    placed = placed_records(tenant_id, literal(NOBODY)).where(~is_found()).subquery()
     return _value(select(func.count()).select_from(placed).where(is_readable(placed, [*readers])))
 
 

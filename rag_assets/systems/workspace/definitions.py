@@ -138,7 +138,9 @@ def sql_sources_sensor(
         due = due_tenants(records, states, datetime.now(UTC))
         under_way = _under_way(context.instance)
         busy = {id_ for ids in under_way for id_ in ids}
-    quick = [id_ for id_ in due.quick if id_ not in busy][:_AT_ONCE]
+    # One such run at a time, whatever holds it up: others need places for runs, too.
+    is_grouped = any(len(ids) > 1 for ids in under_way)
+    quick = [] if is_grouped else [id_ for id_ in due.quick if id_ not in busy][:_AT_ONCE]
     slow = [id_ for id_ in due.slow if id_ not in busy]
     free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
     groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]

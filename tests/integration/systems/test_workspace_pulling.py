@@ -24,6 +24,7 @@ from rag_assets.definitions import build_defs
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.record_states import RecordFilter
 from rag_assets.systems.workspace.pulling import following
 from rag_assets.systems.workspace.pulling.pull import Puller, PullReport
 from rag_assets.systems.workspace.pulling.states import PullStates
@@ -387,6 +388,60 @@ def test_blocks_are_changed_alone_and_one_of_an_unknown_page_is_set_aside(make: 
     app.pull(scan=True)
     assert "Second." in app.stored()["page/1"]
     assert app.aside()["block/b2"][0] == "page_uuid"
+
+
+def test_blocks_of_two_pages_may_have_one_id(make: Make) -> None:
+    blocks = (
+        "SELECT body AS id, page AS page_uuid, kind AS type, id AS text, archived,"
+        " now() AS updated_at FROM blocks"
+    )
+    pages = "SELECT id, title, '[]'::json AS blocks, updated_at FROM pages"
+    app = make(queries={"page": pages, "block": blocks})
+    app.do("INSERT INTO pages VALUES (1, 'One'), (2, 'Two')")
+    app.do(
+        "INSERT INTO blocks VALUES ('Of one.', 1, 1, 'paragraph', 'intro'),"
+        " ('Of two.', 2, 1, 'paragraph', 'intro')"
+    )
+    app.pull()
+    assert "Of one." in app.stored()["page/1"]
+    assert "Of two." in app.stored()["page/2"]
+
+
+def test_pages_without_blocks_would_take_away_those_that_are_pulled(make: Make) -> None:
+    blocks = "SELECT id, page AS page_uuid, kind AS type, now() AS updated_at FROM blocks"
+    pages = "SELECT id, title, updated_at FROM pages"
+    app = make(queries={"page": pages, "block": blocks})
+    with pytest.raises(ListingFailed, match="no column 'blocks'"):
+        app.pull()
+
+
+def test_names_in_a_row_that_are_none_of_ours_are_not_told(make: Make) -> None:
+    poisoned = r"""SELECT id, title, '[{"a\u0000AKIAIOSFODNN7EXAMPLE": 1}]'::json AS blocks,
+        updated_at FROM pages WHERE id = 1 UNION ALL
+        SELECT id, title, '[]'::json, updated_at FROM pages WHERE id > 1"""
+    poisoned = poisoned.replace("\\\\u", "\\u")
+    app = make(queries={"page": poisoned})
+    app.do("INSERT INTO pages VALUES (1, 'One'), (2, 'Two')")
+    assert app.pull().stored == 1
+    column, problem = app.aside()["page/1"]
+    assert column == "blocks"
+    assert problem.startswith("0.")
+    assert "AKIA" not in app.everything()
+
+
+def test_the_panel_shows_pulled_records_of_the_scope_of_their_source(make: Make) -> None:
+    app = make()
+    app.do("INSERT INTO templates VALUES (1, 'Letter', NULL, '1')")
+    app.pull()
+
+    def listed(**scopes: str) -> list[tuple[str, str]]:
+        states, principals = app.site.catalog.record_states, ["public", "members"]
+        found = states.page(app.site.id, principals, RecordFilter(), scopes=scopes, limit=10)
+        return [(one.source, one.source_id) for one in found]
+
+    assert listed(app=app.tenant.access.scope) == [("app", "1")]
+    assert listed(app="secret") == []
+    assert listed(other=app.tenant.access.scope) == []
 
 
 def test_a_pull_that_is_killed_loses_nothing(make: Make) -> None:

@@ -18,7 +18,6 @@ from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, 
 from rag_assets.systems.workspace.panel.room import PAGE, Room, given, room_of
 from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.bodies import BODIES
-from rag_assets.workspace.tree import NOBODY
 
 _PLACE: Final = ("source", "type", "id")
 
@@ -81,18 +80,19 @@ def _page(room: Room, chosen: RecordFilter) -> list[RecordState]:
         room.record.id,
         backend.reader.policy.principals(room.caller),
         chosen,
-        scope=_default_scope(room),
+        scopes=_default_scopes(room),
         limit=PAGE + 1,
     )
 
 
-def _default_scope(room: Room) -> str:
-    """The access scope of records that were never listed, and hang on no page."""
+def _default_scopes(room: Room) -> dict[str, str]:
+    """The access scope of records that name none, and hang on no page, by source."""
     tenant = Tenant.from_config(room.record.config)
-    pushed = [source for source in tenant.sources if tenant.source_kind(source).pushed]
-    scopes = {source.scope or tenant.access.scope for source in pushed}
-    # Of several sources, nobody is told of them before it is known whose they are.
-    return scopes.pop() if len(scopes) == 1 else NOBODY
+    return {
+        source.name: source.scope or tenant.access.scope
+        for source in tenant.sources
+        if tenant.source_kind(source).of_records
+    }
 
 
 def _source(room: Room, name: str) -> tuple[str, str]:
@@ -102,7 +102,7 @@ def _source(room: Room, name: str) -> tuple[str, str]:
         NoRecordsSource: there is none of that name, or it is not clear which is meant.
     """
     tenant = Tenant.from_config(room.record.config)
-    source = records_source(tenant, name or None)
+    source = records_source(tenant, name or None, pulled=True)
     return source.name, source.scope or tenant.access.scope
 
 

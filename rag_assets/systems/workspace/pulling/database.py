@@ -32,8 +32,9 @@ _FETCHED = 100
 """Rows that are in memory at once; a row may hold a page."""
 _CONNECT_SECONDS = 10
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
-# As SQLAlchemy finds parameters: a query has none of its own.
-_PARAMETER = re.compile(r"(?<![:\w\\]):(?=[\w$])(?!:)")
+# As SQLAlchemy finds parameters, and backslashes that it takes away: a query has neither.
+_ESCAPE = re.compile(r"\\(?=:[\w$]*(?![:\w$]))")
+_PARAMETER = re.compile(r"(?<![:\w\\]):(?=[\w$]+(?![:\w$]))")
 _OF_THE_QUERY: Final = ("42", "0A", "22023")
 """States of SQL that are about the words of a query, and not about values."""
 _REFUSALS: Final = (
@@ -109,7 +110,7 @@ class ForeignDatabase:
 
     def _selected(self, columns: str, source_type: RecordType) -> str:
         """A statement that selects from a query; a comment may end that."""
-        query = _PARAMETER.sub(r"\\:", self._config.queries[source_type])
+        query = escaped(self._config.queries[source_type])
         return f"SELECT {columns} FROM (\n{query}\n) pulled"  # noqa: S608 - the operator's
 
     def _execute(self, statement: str, parameters: dict[str, Any]) -> _Rows:
@@ -137,6 +138,11 @@ class ForeignDatabase:
                 hint="correct the query in tenants.yaml, or what the account may read; nothing was"
                 " removed",
             ) from None
+
+
+def escaped(query: str) -> str:
+    """A query that SQLAlchemy's text() sends as it is written."""
+    return _PARAMETER.sub(r"\\:", _ESCAPE.sub(r"\\\\", query))
 
 
 @contextmanager

@@ -85,6 +85,7 @@ class Follower:
         self.by = f"source {config.name}"
         self.zone = ZoneInfo(config.timezone)
         self.aside = states.set_aside(puller.ref, config.name)
+        self._pulls_blocks = "block" in config.queries
         self._drafting = Drafting(puller.tenant, config, puller.masker)
         # A time in the future would hide all changes until then.
         self._latest = datetime.now(UTC)
@@ -119,7 +120,13 @@ class Follower:
 
     def _reader(self, source_type: RecordType, names: Sequence[str]) -> RowReader:
         try:
-            return RowReader(source_type, names, self.zone)
+            return RowReader(
+                source_type,
+                names,
+                self.zone,
+                # A page without its blocks would take away those that were pulled by themselves.
+                needed=("blocks",) if source_type == "page" and self._pulls_blocks else (),
+            )
         except ListingFailed as error:
             message = f"source {self.config.name!r}: {error.message}"
             raise ListingFailed(message, hint=error.hint) from None
@@ -182,7 +189,7 @@ class Follower:
     def _write(self, taken: Sequence[tuple[PulledRow, Draft]], lane: int) -> list[SetAside]:
         """Store records that are not stored so; returns rows that are none after all."""
         # Of rows with one id the last counts: each in turn would be another record.
-        taken = [*{row.source_id: (row, draft) for row, draft in taken}.values()]
+        taken = [*{_identity(draft): (row, draft) for row, draft in taken}.values()]
         known = self.puller.catalog.records.keys(
             self.puller.ref.id, [draft.document_id for _, draft in taken]
         )
@@ -216,6 +223,11 @@ class Follower:
                     raise
                 time.sleep(0.5 * 2**attempt)
         raise AssertionError
+
+
+def _identity(draft: Draft) -> tuple[str, str]:
+    """The record of a draft; of a block, whose id only its page has once, its page too."""
+    return draft.document_id, draft.block_id if isinstance(draft, BlockChange) else ""
 
 
 def _size(draft: Draft) -> int:

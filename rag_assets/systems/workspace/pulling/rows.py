@@ -155,6 +155,8 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
 )
 """What a query may return beside `id`, and how it is read; all others of a db_row are values."""
 _OF_BLOCK = ("type", "text", "level", "archived", "metadata")
+_FIELDS: Final = frozenset({"block_id", *_OF_BLOCK, "secret", "name", "value_text"})
+"""What blocks and values have, of which a problem may tell."""
 
 
 class RowReader:
@@ -164,16 +166,24 @@ class RowReader:
         source_type: of its records.
         names: of its columns, in order.
         zone: of times that name none.
+        needed: columns that must be there, beside the id and the time of a change.
 
     Raises:
         ListingFailed: a column is missing, or is none of a record of this type.
     """
 
-    def __init__(self, source_type: RecordType, names: Sequence[str], zone: ZoneInfo) -> None:
+    def __init__(
+        self,
+        source_type: RecordType,
+        names: Sequence[str],
+        zone: ZoneInfo,
+        *,
+        needed: Sequence[str] = (),
+    ) -> None:
         self._type, self._zone = source_type, zone
         self._names = [name.lower() for name in names]
         known = COLUMNS[source_type]
-        missing = [name for name in (_ID, _CHANGED) if name not in self._names]
+        missing = [name for name in (_ID, _CHANGED, *needed) if name not in self._names]
         if missing:
             raise ListingFailed(
                 f"the query of {source_type} has no column {missing[0]!r}",
@@ -256,6 +266,11 @@ def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
         place = place[1:]
     named = place[0] if place else _ID
     column = {"source_id": _ID, "source_type": _ID}.get(str(named), str(named))
-    within = ".".join(str(part) for part in place[1:])
+    within = ".".join(_place(part) for part in place[1:])
     said = str(first["msg"]).removeprefix("Value error, ")
     return SetAside(row.source_id, column, f"{within}: {said}" if within else said)
+
+
+def _place(part: Any) -> str:
+    """A step to what is wrong; a name that is none of ours is a value, and may be a secret."""
+    return str(part) if isinstance(part, int) or part in _FIELDS else "…"

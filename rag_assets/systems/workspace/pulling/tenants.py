@@ -20,7 +20,7 @@ class DueTenants:
     """Tenants with a source that is due.
 
     Attributes:
-        quick: those whose last pulls took seconds: one run pulls all of them.
+        quick: those whose last pulls took seconds, and did not fail: one run pulls all of them.
         slow: all others: each has a run of its own, and holds up nobody.
     """
 
@@ -63,7 +63,8 @@ def due_tenants(
         found = [states.get((record.id, name)) for name in _names(record)]
         if any(is_due(one, now) for one in found):
             takes_long = any(
-                one is None or one.seconds is None or one.seconds > _SLOW_SECONDS for one in found
+                one is None or one.seconds is None or one.failures or one.seconds > _SLOW_SECONDS
+                for one in found
             )
             (slow if takes_long else quick).append(record.id)
     return DueTenants(tuple(quick), tuple(slow))

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from sqlalchemy import text
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from rag_assets.common.errors import ConfigurationError, UnknownSource
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.workspace.pulling.database import open_snapshot
+from rag_assets.systems.workspace.pulling.database import escaped, open_snapshot
 from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
 from rag_assets.systems.workspace.pulling.states import SourceState
 from rag_assets.systems.workspace.pulling.tenants import due_tenants, pulled_sources
@@ -102,20 +104,36 @@ def state(**more: Any) -> SourceState:
 
 def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own() -> None:
     source = {"type": "sql", **config().model_dump(mode="json")}
-    ids = ("new", "quick", "slow", "later", "failed")
+    ids = ("new", "quick", "slow", "later", "failed", "failing")
     records = [record(id_, source) for id_ in ids]
     states = {
         ("quick", "app"): state(),
         ("slow", "app"): state(seconds=200.0),
         ("later", "app"): state(next_at=NOW + timedelta(seconds=1)),
         ("failed", "app"): state(seconds=None, pulled_at=None, failures=3),
+        ("failing", "app"): state(failures=1),
     }
     due = due_tenants(records, states, NOW)
     assert due.quick == ("quick",)
-    assert due.slow == ("new", "slow", "failed")
+    assert due.slow == ("new", "slow", "failed", "failing")
 
 
 def test_a_source_that_is_named_and_not_there_is_told() -> None:
     tenant = Tenant.from_config(record("acme").config)
     with pytest.raises(UnknownSource, match="no source that is pulled"):
         pulled_sources(tenant)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ':draft:', 'a:b', x::text, a[1:2], '\\:z', '\\\\:z', ':9' FROM t",
+        "SELECT * FROM t WHERE at > '10:30' AND name <> ':smile:' -- :since",
+        "SELECT ':a:b', ':$x', '\\:', ':', '::', ':::', '\\::x', ':x\\:y:z'",
+    ],
+)
+def test_a_query_is_sent_as_it_is_written(query: str) -> None:
+    sent = text(escaped(query))
+    assert not sent._bindparams
+    compiled = sent.compile(dialect=SQLiteDialect(paramstyle="qmark"))
+    assert str(compiled) == query
