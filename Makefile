@@ -2,7 +2,7 @@
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
-# make fuzz   parses thousands of damaged documents of every format, others each time
+# make fuzz   parses thousands of damaged documents of every format, asks in random trees of pages, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
 # make docs   writes the documentation as a site into .local/site
@@ -66,6 +66,8 @@ test-kills: setup
 fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \
 		-o timeout=7200 tests/unit/ingest/parsing/test_fuzz.py
+	@RAG_ASSETS_TEST_TREES=$$(shuf -i 2-999999 -n $(or $(TREES),8) | paste -sd,) \
+		$(BIN)/python -m pytest -n 2 --no-cov -o timeout=7200 tests/security/test_workspace_readers.py
 
 bench: setup
 	@$(BIN)/python -m benchmarks.chain

@@ -18,6 +18,7 @@ from docs.tools.graphs import graphs_table
 from docs.tools.living import living_table
 from docs.tools.serving import serving_tables
 from docs.tools.tables import as_table, in_seconds, median_of, origin
+from docs.tools.workspace import pgvector_table
 
 PAGE = Path(__file__).resolve().parents[1] / "performance.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
@@ -363,6 +364,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "throughput": _throughput,
     "serving": serving_tables,
     "graphs": graphs_table,
+    "pgvector": pgvector_table,
     "living": living_table,
     "agents": agent_costs_table,
 }

@@ -319,7 +319,10 @@ def test_settings_are_saved_and_another_model_waits(wiki: Wiki, browser: Browser
         page.get_by_label("Server").fill("http://10.9.8.7:1/v1")
         page.get_by_label("Provider").select_option("ollama")
         page.get_by_role("button", name="Save").click()
-        assert "the operator does not allow this server" in page.get_by_role("alert").inner_text()
+        assert (
+            "Server: the operator does not allow this server"
+            in page.get_by_role("alert").inner_text()
+        )
         assert page.get_by_label("Server").input_value() == "http://10.9.8.7:1/v1"
         watched.shot("workspace-settings-refused")
         assert wiki.send("GET", "/rag/settings").json()["own"] == ["enabled"]

@@ -28,8 +28,10 @@ PRICES = {"input_per_million": 1.0, "output_per_million": 10.0}
 
 @pytest.fixture(scope="module")
 def site(shared_installation: Installation) -> Iterator[Site]:
-    with workspace(shared_installation, "way") as made:
-        yield made
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
+        with workspace(shared_installation, "way") as made:
+            yield made
 
 
 def test_a_page_that_is_placed_and_pushed_is_cited_by_its_block(site: Site, llmock: LLMock) -> None:
@@ -55,7 +57,9 @@ def test_a_page_that_is_placed_and_pushed_is_cited_by_its_block(site: Site, llmo
     KeyRing(session.catalog, session.settings).set(ref, "openai", SecretStr("sk-of-way-0123456789"))
     llmock.reply("A duty manager approves a rollback [1].")
     question = {"query": "who approves a rollback?", "mode": "text"}
-    answer = site.send("POST", "/rag/answer", question).json()
+    response = site.send("POST", "/rag/answer", question)
+    assert response.status_code == 200, response.text
+    answer = response.json()
     [citation] = answer["citations"]
     cited = re.search(r"here `(?P<url>https://\S+)`", way)
     assert cited is not None

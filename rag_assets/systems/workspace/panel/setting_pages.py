@@ -21,6 +21,14 @@ _FIELDS: Final = (
     *("vector_backend", "resolved_comment_days"),
 )
 _NUMBERS: Final = frozenset({"dimensions", "resolved_comment_days"})
+_LABELS: Final = {
+    "provider": "Provider",
+    "embedding_model": "Model",
+    "base_url": "Server",
+    "dimensions": "Dimensions",
+    "vector_backend": "Vectors",
+    "resolved_comment_days": "Days",
+}
 _DONE: Final = {"saved": "The settings are saved."}
 _NAMES: Final = {
     "openai": "OpenAI",
@@ -49,9 +57,9 @@ async def save(visit: Visit) -> Response:
         await room.write(partial(service.change, room.record.id, draft, room.by))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return await _page(room, problem=f"{problem_of(first)}.", sent=sent, status=422)
+        return await _page(room, problem=_told(problem_of(first)), sent=sent, status=422)
     except (InvalidRequest, NoVectorBackend) as error:
-        return await _page(room, problem=f"{error.advice}.", sent=sent, status=422)
+        return await _page(room, problem=_told(error.advice), sent=sent, status=422)
     return visit.redirect("/settings?done=saved")
 
 
@@ -78,6 +86,12 @@ async def _page(
         backends=get_args(VectorBackend),
         named=lambda name: _NAMES.get(name, name),
     )
+
+
+def _told(problem: str) -> str:
+    """A problem by the label of its field."""
+    field, colon, rest = problem.partition(": ")
+    return f"{_LABELS.get(field, field)}{colon}{rest}."
 
 
 def _value(name: str, text: str) -> str | int | None:
