@@ -46,7 +46,7 @@ class Expand:
 
     def __init__(self, services: SearchServices) -> None:
         self._walker = Walker(services.catalog, services.policy)
-        self._searcher = services.searcher
+        self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Replace the order of the candidates by one with what is related to the best of them."""
@@ -62,7 +62,7 @@ class Expand:
             walk = await run_sync(partial(_walked, view, best, found))
             if not walk.relevance.gained:
                 return progress
-            places = await found_places(self._searcher, progress, [*walk.gains], symbols=True)
+            places = await found_places(self._services, progress, [*walk.gains])
             rated = _rated(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
             depth = progress.search.depth
             order = arranged(rated, asked_kinds(progress.search.request.query), depth)

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.altered_entries import AlteredEntries
+from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.retrieval.question_vectors import VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.search_progress import SearchProgress
@@ -36,6 +37,7 @@ class SearchServices:
         rerankers: scores passages.
         policy: what callers may read.
         altered: reports entries that were altered in the index.
+        known: entries at places that walks reached.
     """
 
     catalog: Catalog
@@ -45,6 +47,10 @@ class SearchServices:
     rerankers: RerankerPool
     policy: AccessPolicy
     altered: AlteredEntries = field(default_factory=AlteredEntries)
+    known: KnownEntries = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", KnownEntries(self.searcher))
 
 
 StepFactory: TypeAlias = Callable[[SearchServices], Step]

@@ -39,7 +39,7 @@ class Walk:
 
     def __init__(self, services: SearchServices) -> None:
         self._walker = Walker(services.catalog, services.policy)
-        self._searcher = services.searcher
+        self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add a ranking of what is related to the names; the same progress where there is none."""
@@ -66,7 +66,7 @@ class Walk:
             view = self._walker.view(progress.build, progress.caller, progress.moment)
             found = await run_sync(partial(walked_from, view, search.tenant, asked))
             chosen = _chosen(found, asked)
-            candidates = await found_places(self._searcher, progress, related(chosen or found))
+            candidates = await found_places(self._services, progress, related(chosen or found))
         if not candidates:
             return progress
         walked = Walked(
