@@ -9,6 +9,7 @@ Known as a random walk with restart (Tong, Faloutsos and Pan, ICDM 2006), of a f
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,12 +107,18 @@ class _Passing:
             return {}
         found = self._view.edges_at(best, self._nodes, "both", without=WEAK)
         self._complete = self._complete and not found.cut
-        crowds = _crowds(found.edges, frozenset(best))
+        ends = [_ends(edge) for edge in found.edges]
+        crowds = _crowds(found.edges, ends, frozenset(best))
         self._followed |= _tempers(best, crowds)
         passed = {
             key: values[key] * (self._followed[key] if key in self._gained else 1.0) for key in best
         }
-        relevant = [edge for edge in found.edges if _most(edge, passed, crowds) >= _LEAST]
+        relevant = [
+            edge
+            for edge, (one, other) in zip(found.edges, ends, strict=True)
+            if (one in passed and _may_pass(edge, 0, passed[one], crowds[one, edge.kind, 0]))
+            or (other in passed and _may_pass(edge, 1, passed[other], crowds[other, edge.kind, 1]))
+        ]
         known = self._view.ends(relevant, self._nodes)
         gains: dict[NodeKey, float] = defaultdict(float)
         for way in _ways(relevant, known, crowds):
@@ -147,13 +154,16 @@ class _Passing:
 _Crowds = Counter[tuple[NodeKey, str, int]]
 
 
-def _crowds(edges: Sequence[FoundEdge], frontier: frozenset[NodeKey]) -> _Crowds:
+def _crowds(
+    edges: Sequence[FoundEdge], ends: Sequence[tuple[NodeKey, NodeKey]], frontier: frozenset[NodeKey]
+) -> _Crowds:
     """How many edges of a kind there are at each node in each direction."""
     found: _Crowds = Counter()
-    for edge in edges:
-        for way, key in enumerate(_ends(edge)):
-            if key in frontier:
-                found[key, edge.kind, way] += 1
+    for edge, (one, other) in zip(edges, ends, strict=True):
+        if one in frontier:
+            found[one, edge.kind, 0] += 1
+        if other in frontier:
+            found[other, edge.kind, 1] += 1
     return found
 
 
@@ -169,14 +179,16 @@ def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:
     return (edge.source, stated_of(edge)), (edge.source, edge.target)
 
 
-def _most(edge: FoundEdge, passed: Mapping[NodeKey, float], crowds: _Crowds) -> float:
-    """The most that may flow along an edge, whatever is at its other end."""
+def _may_pass(edge: FoundEdge, way: int, relevance: float, crowd: int) -> bool:
+    """Whether enough may flow along an edge, whatever is at its other end."""
     shares = _HIGHEST.get(edge.kind) or _shares(edge.kind)
-    return max(
-        _KEPT * passed.get(start, 0.0) * shares[way] * edge.confidence / (1 + math.log2(crowd))
-        for way, start in enumerate(_ends(edge))
-        if (crowd := crowds[start, edge.kind, way] or 1)
-    )
+    return _KEPT * relevance * shares[way] * edge.confidence * _part_of(crowd) >= _LEAST
+
+
+@functools.cache
+def _part_of(crowd: int) -> float:
+    """The part of a share that each of so many edges has."""
+    return 1 / (1 + math.log2(crowd))
 
 
 def _shares(kind: str) -> tuple[float, float]:
@@ -211,5 +223,5 @@ def _ways(
         shares = _shares(kind)
         for way, start in enumerate(ends):
             if crowd := crowds[start, edge.kind, way]:
-                share = _KEPT * shares[way] * edge.confidence / (1 + math.log2(crowd))
+                share = _KEPT * shares[way] * edge.confidence * _part_of(crowd)
                 yield _Way(start, ends[1 - way], share, edge)

@@ -107,7 +107,7 @@ class GraphRelations:
         found: dict[tuple[str, str, int], FoundSymbol] = {}
         rows = self._symbol_rows(spelled(local_names_of, wanted), "symbol")
         for _, _, segment, row, document in sorted(rows, key=_BY_PLACE):
-            one = _symbol(segment, row, document)
+            one = self._symbol(segment, row, document)
             if one.name in wanted:
                 found.setdefault((one.uri, one.local_name, one.line_start), one)
         return [found[key] for key in sorted(found)]
@@ -116,7 +116,7 @@ class GraphRelations:
         """See Relations."""
         rows = self._symbol_rows(dict.fromkeys(shorts), "short")
         return [
-            _symbol(segment, row, document)
+            self._symbol(segment, row, document)
             for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
         ]
 
@@ -129,7 +129,7 @@ class GraphRelations:
                 place = document.uri, segment.symbols.position[row]
                 found.append((*place, segment, row, document))
         found.sort(key=_BY_PLACE)
-        return [_symbol(segment, row, document) for _, _, segment, row, document in found]
+        return [self._symbol(segment, row, document) for _, _, segment, row, document in found]
 
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
         """See Relations."""
@@ -160,6 +160,16 @@ class GraphRelations:
             if len(met) < MOST_MET:
                 met[key] = edge
         return edge
+
+    def _symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
+        met = self._graph.symbols_met
+        key = segment.first, row, document.document_id
+        symbol = met.get(key)
+        if symbol is None:
+            symbol = _symbol(segment, row, document)
+            if len(met) < MOST_MET:
+                met[key] = symbol
+        return symbol
 
     def _edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
