@@ -105,7 +105,7 @@ class _Passing:
         best = sorted(fresh, key=lambda key: (-values[key], key))[:most]
         if not best:
             return {}
-        found = self._view.edges_at(best, self._nodes, "both", without=WEAK)
+        found = self._view.edges_around(best, self._nodes, WEAK)
         self._complete = self._complete and not found.cut
         ends = [_ends(edge) for edge in found.edges]
         crowds = _crowds(found.edges, ends, frozenset(best))
