@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -25,7 +23,6 @@ from rag_assets.retrieval.code_nodes import (
     other_node,
 )
 from rag_assets.retrieval.handed_on import HandedOn, Sought
-from rag_assets.retrieval.met_nodes import Asked, MetNodes
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.found_relations import (
     Direction,
@@ -39,23 +36,16 @@ from rag_assets.storage.catalog.relations import Relations
 MOST_EDGES = 2_000
 """Edges that are read for one step."""
 
-_BY_DOCUMENT = attrgetter("document_id", "position")
-
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundSymbol)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a caller may read of the relations of a tenant.
-
-    Attributes:
-        met: what was met before by callers who could read the same; None where nothing is kept.
-    """
+    """What a caller may read of the relations of a tenant."""
 
     relations: Relations
     policy: AccessPolicy
     caller: Caller
-    met: MetNodes | None = None
 
     def named(self, name: str) -> list[FoundSymbol]:
         """Definitions by a qualified name, or by what people call them."""
@@ -190,36 +180,15 @@ class View:
             nodes: what is known of them.
             direction, only, without: see edges.
         """
-        first = _first_of_files(keys, nodes)
+        first: dict[NodeKey, str] = {}
+        for key in keys:
+            node = nodes.get(key)
+            if node is not None and node.uri is not None:
+                first.setdefault((key[0], FILE + node.uri), key[1])
         names = dict.fromkeys(name for _, name in (*keys, *first))
         files = [name for _, name in keys]
         found = self.edges([*names], direction, files=files, only=only, without=without)
         return replace(found, edges=[_of_definition(edge, first) for edge in found.edges])
-
-    def edges_around(
-        self, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node], without: frozenset[str]
-    ) -> FoundEdges:
-        """The edges that begin or end at nodes, in an order that depends on nothing else.
-
-        Args:
-            keys, nodes, without: see edges_at.
-        """
-        if self.met is None:
-            found = self.edges_at(keys, nodes, "both", without=without)
-            edges = found.edges
-        else:
-            first = _first_of_files(keys, nodes)
-            asked = [Asked(key, True, without) for key in keys]
-            others = first.keys() - set(keys)
-            asked += [Asked(key, False, without) for key in first if key in others]
-            found = self.met.edges(asked, partial(self._edges_of, without))
-            edges = [_of_definition(edge, first) for edge in found.edges]
-        return replace(found, edges=sorted(edges, key=_BY_DOCUMENT))
-
-    def _edges_of(self, without: frozenset[str], asked: Sequence[Asked]) -> FoundEdges:
-        names = dict.fromkeys(one.key[1] for one in asked)
-        whole = [one.key[1] for one in asked if one.is_whole]
-        return self.edges([*names], "both", files=whole, without=without)
 
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
@@ -234,8 +203,7 @@ class View:
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         names = sorted({end[1] for end in ends if end[1] and end not in known})
         met = {end: known[end] for end in ends if end in known}
-        defined = self.defined(names) if self.met is None else self.met.definitions(names, self.defined)
-        met |= {(one.source, one.name): node_of(one) for one in defined}
+        met |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
@@ -264,18 +232,6 @@ class View:
 
     def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [one for one in found if self.policy.permits(self.caller, one)]
-
-
-def _first_of_files(
-    keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]
-) -> dict[NodeKey, str]:
-    """The files that define nodes, each with the first of these."""
-    first: dict[NodeKey, str] = {}
-    for key in keys:
-        node = nodes.get(key)
-        if node is not None and node.uri is not None:
-            first.setdefault((key[0], FILE + node.uri), key[1])
-    return first
 
 
 def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:

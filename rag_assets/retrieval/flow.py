@@ -168,7 +168,7 @@ class _Spread:
         best = sorted(strong, key=lambda key: -self._scores[key])[:_WIDEST]
         if not best:
             return []
-        found = self._view.edges_around(best, self._nodes, WEAK)
+        found = self._view.edges_at(best, self._nodes, "both", without=WEAK)
         self._complete = self._complete and not found.cut
         crowds = _crowds(found.edges, frozenset(best))
         relevant = self._relevant(found.edges, crowds)

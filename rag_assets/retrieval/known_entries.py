@@ -108,7 +108,9 @@ class KnownEntries:
             by_document[candidate.document_id].append(candidate)
         for document_id, entries in by_document.items():
             known.add(document_id, sorted(entries, key=lambda one: one.id))
-        while len(self._builds) > 1 and sum(one.count for one in self._builds.values()) > self._most:
+        while (
+            len(self._builds) > 1 and sum(one.count for one in self._builds.values()) > self._most
+        ):
             self._builds.popitem(last=False)
         if known.count > self._most:
             known.drop([one for one in known.documents if one not in by_document])

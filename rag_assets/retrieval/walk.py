@@ -22,7 +22,6 @@ from rag_assets.retrieval.code_nodes import (
     stated_of,
 )
 from rag_assets.retrieval.code_view import MOST_EDGES, View
-from rag_assets.retrieval.met_nodes import MetByCallers
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
@@ -66,7 +65,6 @@ class Walker:
     def __init__(self, catalog: Catalog, policy: AccessPolicy | None = None) -> None:
         self._catalog = catalog
         self._policy = policy or FlatScopes()
-        self._met = MetByCallers()
 
     def symbols(
         self, tenant_id: str, caller: Caller, *, name: str | None = None, path: str | None = None
@@ -149,13 +147,8 @@ class Walker:
             Readable(build.ref.id, build.generation, principals)
         )
         graph = self._catalog.relations.graphs.of(build, moment.state)
-        if graph is None:
-            return View(rows, self._policy, caller)
-        # A policy of its own may let two callers of equal scopes read different documents.
-        alike = type(self._policy) is FlatScopes
-        met = self._met.of(build, moment.state, moment.scopes) if alike else None
-        found = GraphRelations(graph, moment.scopes, rows)
-        return View(found, self._policy, caller, met)
+        found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
+        return View(found, self._policy, caller)
 
 
 class _Walking:

@@ -15,6 +15,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.code.places import type_of_place
 from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.access import FlatScopes
 from rag_assets.retrieval.arranging import Rated, arranged
 from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
@@ -24,7 +25,9 @@ from rag_assets.retrieval.relevance import Relevance, relevance
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, place_of
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.surroundings import KeptSurroundings, Surroundings
 from rag_assets.retrieval.walk import Walker
+from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 
 _BEGUN_AT: Final = 30
@@ -47,6 +50,7 @@ class Expand:
     def __init__(self, services: SearchServices) -> None:
         self._walker = Walker(services.catalog, services.policy)
         self._services = services
+        self._kept = KeptSurroundings()
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Replace the order of the candidates by one with what is related to the best of them."""
@@ -59,7 +63,8 @@ class Expand:
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(fused)}
             best = [by_id[id_] for id_ in [*fused][:_BEGUN_AT]]
             view = self._walker.view(progress.build, progress.caller, progress.moment)
-            walk = await run_sync(partial(_walked, view, best, found))
+            surroundings = self._surroundings(view, progress)
+            walk = await run_sync(partial(_walked, view, surroundings, best, found))
             if not walk.relevance.gained:
                 return progress
             places = await found_places(self._services, progress, [*walk.gains])
@@ -71,6 +76,15 @@ class Expand:
         # Their ranks are in the new order: they do not count once more.
         counted = [replace(one, weight=0.0) for one in progress.rankings]
         return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", order)])
+
+    def _surroundings(self, view: View, progress: SearchProgress) -> Surroundings:
+        """What is known of the surroundings of nodes."""
+        is_fixed = isinstance(view.relations, GraphRelations)
+        # A policy of its own may let two callers of equal scopes read different documents.
+        if not is_fixed or type(self._services.policy) is not FlatScopes:
+            return Surroundings()
+        moment = progress.moment
+        return self._kept.of(progress.build, moment.state, moment.scopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,12 @@ class _Walk:
     types: Mapping[tuple[str, str], str]
 
 
-def _walked(view: View, candidates: Sequence[Candidate], found: Mapping[str, float]) -> _Walk:
+def _walked(
+    view: View,
+    surroundings: Surroundings,
+    candidates: Sequence[Candidate],
+    found: Mapping[str, float],
+) -> _Walk:
     """Walk from the definitions in candidates."""
     scores: dict[tuple[str, str], float] = {}
     for one in candidates:
@@ -105,7 +124,7 @@ def _walked(view: View, candidates: Sequence[Candidate], found: Mapping[str, flo
             key = symbol.source, symbol.name
             nodes[key] = node
             seeds[key] = max(seeds.get(key, 0.0), score)
-    brought = relevance(view, seeds, nodes)
+    brought = relevance(view, surroundings, seeds, nodes)
     gains: dict[Place, float] = {}
     for reached in brought.gained:
         place = place_of(reached)
