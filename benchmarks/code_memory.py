@@ -200,10 +200,9 @@ async def questions(session: Session) -> dict[str, Any]:
     given = (session.catalog, session.store, session.embedders)
     walking = AsyncRetriever(*given, journaled=False)
     plain = AsyncRetriever(*given, steps=StepLists(), journaled=False)
-    named: list[float] = []
     try:
-        for turn in range(WARM + ROUNDS):
-            named.append(await seconds_of(walking, NAMED[turn % len(NAMED)]))
+        names = [NAMED[turn % len(NAMED)] for turn in range(WARM + ROUNDS)]
+        named = [await seconds_of(walking, name) for name in names]
         await compared(walking, plain, PLAIN[:WARM])
         return {
             "named": percentiles(named[WARM:]),

@@ -11,7 +11,7 @@ import functools
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
@@ -27,7 +27,7 @@ LEAST: Final = 0.05
 _KEPT: Final = 0.9
 """Share of relevance that a step keeps."""
 _HIGHEST_PASSED: Final = 4.0
-"""Relevance that a node passes on at most: ways with a share that is too small even then are none."""
+"""Relevance that a node has at most: what passes nothing on even then is no way."""
 
 _UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
     {
