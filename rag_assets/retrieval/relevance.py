@@ -17,11 +17,16 @@ from typing import Final
 
 from rag_assets.retrieval.code_nodes import Node, NodeKey
 from rag_assets.retrieval.code_view import View
-from rag_assets.retrieval.flow import OF_DOCUMENTS, Reached
-from rag_assets.retrieval.surroundings import LEAST, Around, Surroundings, Way, files_of
+from rag_assets.retrieval.flow import Reached
+from rag_assets.retrieval.shares import OF_DOCUMENTS
+from rag_assets.retrieval.surroundings import Around, Surroundings, Way, files_of
 
 _FOLLOWED: Final = (20, 15, 10)
 """Nodes whose relations are followed in each step, the most relevant."""
+_KEPT: Final = 0.9
+"""Share of relevance that a step keeps."""
+_LEAST: Final = 0.05
+"""Relevance below which none is passed on."""
 _CROWDED: Final = 30
 """Relations from which on a node is thought to be related to everything."""
 
@@ -93,10 +98,11 @@ class _Passing:
         gains: dict[NodeKey, float] = defaultdict(float)
         for key in best:
             self._followed[key] = _temper(around[key])
-            passed = values[key] * (self._followed[key] if key in self._gained else 1.0)
+            tempered = self._followed[key] if key in self._gained else 1.0
+            passed = _KEPT * values[key] * tempered
             for way in around[key].ways:
                 gain = passed * way.share
-                if gain < LEAST:
+                if gain < _LEAST:
                     break
                 # What is stated of a file that is followed is stated of what it defines.
                 end = files.get(way.key, way.key)

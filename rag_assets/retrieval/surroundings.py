@@ -13,31 +13,16 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.code.nodes import FILE, MEMBER
 from rag_assets.retrieval.code_nodes import Node, NodeKey, relation_of, stated_of
 from rag_assets.retrieval.code_view import View
-from rag_assets.retrieval.flow import WEAK, share_of
+from rag_assets.retrieval.shares import WEAK, shares_of
 from rag_assets.storage.catalog.found_relations import FoundEdge
 
-LEAST: Final = 0.05
-"""Relevance below which none is passed on."""
-_KEPT: Final = 0.9
-"""Share of relevance that a step keeps."""
-_HIGHEST_PASSED: Final = 4.0
-"""Relevance that a node has at most: what passes nothing on even then is no way."""
-
-_UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
-    {
-        "makes": (0.7, 0.5),
-        "takes": (0.5, 0.3),
-        "touches": (0.3, 0.2),
-        "returns": (0.4, 0.3),
-    }
-)
-"""Shares that flow along relations that are told to nobody: a service that a method is given."""
+_LEAST: Final = 0.01
+"""Share below which nothing is passed on, however relevant a node is."""
 
 _MOST_WAYS: Final = 50_000
 """Ways, and nodes, that are kept for one state and one set of scopes; about 10 MB."""
@@ -52,6 +37,7 @@ class Way:
         share: of the node's relevance that flows along.
         key, node: the other one.
         kind: of the edge.
+        is_named: whether people have a name for the relation.
         document_id: of the document that states it.
     """
 
@@ -59,6 +45,7 @@ class Way:
     key: NodeKey
     node: Node
     kind: str
+    is_named: bool
     document_id: str
 
 
@@ -180,20 +167,17 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node]) -> Around:
             continue
         relation = None if edge.kind == MEMBER else relation_of(edge, known)
         kind = edge.kind if relation is None else relation.kind
-        share = _KEPT * _shares(kind)[way] * edge.confidence * _part_of(crowds[edge.kind, way])
-        if share * _HIGHEST_PASSED >= LEAST:
-            place = edge.document_id, edge.position
-            ways.append((-share, place, Way(share, other, known[other], edge.kind, place[0])))
+        share = shares_of(kind)[way] * edge.confidence * _part_of(crowds[edge.kind, way])
+        if share >= _LEAST:
+            is_named = edge.kind == MEMBER or relation is not None
+            found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
+            ways.append((-share, (edge.document_id, edge.position), found))
     ways.sort(key=lambda one: one[:2])
     return Around([way for _, _, way in ways], len(edges))
 
 
 def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:
     return (edge.source, stated_of(edge)), (edge.source, edge.target)
-
-
-def _shares(kind: str) -> tuple[float, float]:
-    return _UNNAMED.get(kind) or share_of(kind)
 
 
 @functools.cache

@@ -15,7 +15,6 @@ from anyio.to_thread import run_sync
 
 from rag_assets.code.places import type_of_place
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.access import FlatScopes
 from rag_assets.retrieval.arranging import Rated, arranged
 from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
@@ -25,9 +24,8 @@ from rag_assets.retrieval.relevance import Relevance, relevance
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, place_of
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.surroundings import KeptSurroundings, Surroundings
-from rag_assets.retrieval.walk import Walker
-from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
+from rag_assets.retrieval.steps.views import Views
+from rag_assets.retrieval.surroundings import Surroundings
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 
 _BEGUN_AT: Final = 30
@@ -48,9 +46,8 @@ class Expand:
     """
 
     def __init__(self, services: SearchServices) -> None:
-        self._walker = Walker(services.catalog, services.policy)
+        self._views = Views(services)
         self._services = services
-        self._kept = KeptSurroundings()
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Replace the order of the candidates by one with what is related to the best of them."""
@@ -62,8 +59,7 @@ class Expand:
             fused = fuse([[c.id for c in one.candidates] for one in progress.rankings])
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(fused)}
             best = [by_id[id_] for id_ in [*fused][:_BEGUN_AT]]
-            view = self._walker.view(progress.build, progress.caller, progress.moment)
-            surroundings = self._surroundings(view, progress)
+            view, surroundings = self._views.of(progress)
             walk = await run_sync(partial(_walked, view, surroundings, best, found))
             if not walk.relevance.gained:
                 return progress
@@ -76,15 +72,6 @@ class Expand:
         # Their ranks are in the new order: they do not count once more.
         counted = [replace(one, weight=0.0) for one in progress.rankings]
         return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", order)])
-
-    def _surroundings(self, view: View, progress: SearchProgress) -> Surroundings:
-        """What is known of the surroundings of nodes."""
-        is_fixed = isinstance(view.relations, GraphRelations)
-        # A policy of its own may let two callers of equal scopes read different documents.
-        if not is_fixed or type(self._services.policy) is not FlatScopes:
-            return Surroundings()
-        moment = progress.moment
-        return self._kept.of(progress.build, moment.state, moment.scopes)
 
 
 @dataclass(frozen=True, slots=True)
