@@ -55,10 +55,12 @@ class Around(NamedTuple):
     Attributes:
         ways: those with the greatest shares first.
         size: how many relations it has, each direction counted.
+        is_cut: whether it has more than are read.
     """
 
     ways: Sequence[Way]
     size: int
+    is_cut: bool
 
 
 class _Asked(NamedTuple):
@@ -91,12 +93,11 @@ class Surroundings:
         held = self._around
         known = {one: held[one] for one in asked if one in held}
         missing = [one for one in asked if one not in known]
-        cut = False
         if missing:
-            fresh, cut = _read(view, missing, nodes)
+            fresh = _read(view, missing, nodes)
             known |= fresh
-            if not cut:
-                self._keep(fresh)
+            self._keep(fresh)
+        cut = any(around.is_cut for around in known.values())
         return {one.key: around for one, around in known.items()}, cut
 
     def _keep(self, fresh: Mapping[_Asked, Around]) -> None:
@@ -141,11 +142,14 @@ _Ended: TypeAlias = tuple[FoundEdge, int]
 
 def _read(
     view: View, asked: Sequence[_Asked], nodes: Mapping[NodeKey, Node]
-) -> tuple[dict[_Asked, Around], bool]:
+) -> dict[_Asked, Around]:
     at: dict[NodeKey, list[_Ended]] = {one.key: [] for one in asked}
     files = files_of([one.key for one in asked if one.has_file], nodes)
     names = dict.fromkeys(name for _, name in (*at, *files))
     found = view.edges([*names], "both", files=[name for _, name in at], without=WEAK)
+    if found.cut and len(asked) > 1:
+        # One that everything names leaves no room for the others.
+        return {one: around for each in asked for one, around in _read(view, [each], nodes).items()}
     for edge in found.edges:
         for way, end in enumerate(_ends(edge)):
             is_named = way == 1 or edge.stated_of  # and not what a file states of itself
@@ -154,10 +158,10 @@ def _read(
                 at[key].append((edge, way))
     ended = {(one.document_id, one.position): one for edges in at.values() for one, _ in edges}
     known = view.ends([*ended.values()], nodes)
-    return {one: _around(at[one.key], known) for one in asked}, found.cut
+    return {one: _around(at[one.key], known, is_cut=found.cut) for one in asked}
 
 
-def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node]) -> Around:
+def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: bool) -> Around:
     crowds = Counter((edge.kind, way) for edge, way in edges)
     ways = []
     for edge, way in edges:
@@ -173,7 +177,7 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node]) -> Around:
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
             ways.append((-share, (edge.document_id, edge.position), found))
     ways.sort(key=lambda one: one[:2])
-    return Around([way for _, _, way in ways], len(edges))
+    return Around([way for _, _, way in ways], len(edges), is_cut)
 
 
 def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:

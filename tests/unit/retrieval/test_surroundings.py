@@ -45,7 +45,12 @@ def around(told: Told, kept: Surroundings, *names: str) -> dict[str, Around]:
     return {key[1]: one for key, one in found.items()}
 
 
-CHAIN = (("A", "calls", "B"), ("B", "dispatches", "J"), ("C", "uses_model", "M"), ("A", "calls", "M"))
+CHAIN = (
+    ("A", "calls", "B"),
+    ("B", "dispatches", "J"),
+    ("C", "uses_model", "M"),
+    ("A", "calls", "M"),
+)
 
 
 def test_a_node_is_read_once() -> None:
@@ -85,14 +90,26 @@ def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
         assert ("r", "R") not in {way.key for way in second.ways}
 
 
-def test_what_was_cut_is_not_kept() -> None:
-    told, kept = Counted(*CHAIN, cut=True), Surroundings()
-    nodes = nodes_of("A")
-    _, cut = kept.of(view_of(told), [*nodes], nodes)
+def test_what_everything_names_leaves_room_for_the_others() -> None:
+    class Crowded(Counted):
+        """What is read together with M is cut."""
+
+        def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+            self.cut = "M" in nodes
+            found = super().edges(nodes)
+            return FoundEdges(found.edges[:1], cut=True) if self.cut else found
+
+    told, kept = Crowded(*CHAIN), Surroundings()
+    nodes = nodes_of("A", "B", "M")
+    found, cut = kept.of(view_of(told), [*nodes], nodes)
     assert cut
-    told.cut = False
-    _, cut = kept.of(view_of(told), [*nodes], nodes)
-    assert not cut
+    assert {key[1]: one.is_cut for key, one in found.items()} == {"A": False, "B": False, "M": True}
+    assert {key[1]: one.size for key, one in found.items()} == {"A": 2, "B": 2, "M": 1}
+    read = len(told.read)
+    assert kept.of(view_of(told), [*nodes], nodes) == (found, True)
+    assert len(told.read) == read
+    del nodes["r", "M"]
+    assert not kept.of(view_of(told), [*nodes], nodes)[1]
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
