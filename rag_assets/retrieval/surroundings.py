@@ -24,6 +24,8 @@ from rag_assets.storage.catalog.found_relations import FoundEdge
 _LEAST: Final = 0.01
 """Share below which nothing is passed on, however relevant a node is."""
 
+_MOST_EDGES: Final = 1_000
+"""Relations of a node in a direction; what has more is related to everything, and leads nowhere."""
 _MOST_WAYS: Final = 50_000
 """Ways, and nodes, that are kept for one state and one set of scopes; about 10 MB."""
 _MOST_STATES: Final = 4
@@ -55,7 +57,7 @@ class Around(NamedTuple):
     Attributes:
         ways: those with the greatest shares first.
         size: how many relations it has, each direction counted.
-        is_cut: whether it has more than are read.
+        is_cut: whether it has too many, and therefore no way.
     """
 
     ways: Sequence[Way]
@@ -146,9 +148,10 @@ def _read(
     at: dict[NodeKey, list[_Ended]] = {one.key: [] for one in asked}
     files = files_of([one.key for one in asked if one.has_file], nodes)
     names = dict.fromkeys(name for _, name in (*at, *files))
-    found = view.edges([*names], "both", files=[name for _, name in at], without=WEAK)
+    whole = [name for _, name in at]
+    found = view.edges([*names], "both", files=whole, without=WEAK, most=_MOST_EDGES)
     if found.cut and len(asked) > 1:
-        # One that everything names leaves no room for the others.
+        # One of them leaves no room for the others.
         return {one: around for each in asked for one, around in _read(view, [each], nodes).items()}
     for edge in found.edges:
         for way, end in enumerate(_ends(edge)):

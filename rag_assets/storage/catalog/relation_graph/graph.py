@@ -74,6 +74,8 @@ class Graph:
         holders, by_uri: they by their text and by their uri.
         bytes: what it takes.
         edges_met, symbols_met: those that walks met, by segment, row and document; see MOST_MET.
+        called_met: definitions by what people call them, for the readers of some scopes, each with
+            its place.
     """
 
     key: GraphKey
@@ -86,6 +88,9 @@ class Graph:
     bytes: int = field(init=False)
     edges_met: dict[tuple[int, int, str], FoundEdge] = field(default_factory=dict)
     symbols_met: dict[tuple[int, int, str], FoundSymbol] = field(default_factory=dict)
+    called_met: dict[tuple[frozenset[str], str], Sequence[tuple[str, int, FoundSymbol]]] = field(
+        default_factory=dict
+    )
     _firsts: Sequence[int] = field(init=False)
 
     def __post_init__(self) -> None:
