@@ -8,7 +8,7 @@
 | observes | model, observer |
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
 | binds | abstract, concrete: class names, the second "" where it is computed |
-| authorizes | ability, model: "" where it is no class name |
+| authorizes | ability, model: "" where it is no class name; method: that asks, if not around it |
 | queries_table | table |
 | configured_by | key: of the configuration |
 | reads_env | key: of the environment |
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.code.frameworks.laravel.policies import OF_RESOURCES
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
 from rag_assets.code.languages.php.classes import ClassLike, Method, Property
 from rag_assets.code.languages.php.source import PhpSource
@@ -35,7 +36,20 @@ _FACADES = "Illuminate\\Support\\Facades\\"
 _DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
 _OF_CLASS = _DISPATCHES | {"dispatchif", "dispatchunless"}
 _BINDS = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
-_ASKS = frozenset({"authorize", "authorizeforuser", "allows", "denies", "check", "can", "cannot"})
+_ASKS = frozenset(
+    {
+        "authorize",
+        "authorizeforuser",
+        "allows",
+        "denies",
+        "check",
+        "can",
+        "cannot",
+        "cant",
+        "canany",
+    }
+)
+_ASK_GATES = _ASKS | {"any", "none", "inspect"}
 _SQL = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
 _TABLES = re.compile(r"\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})", re.IGNORECASE)
 _KERNEL = {
@@ -116,9 +130,11 @@ def _of_call(
 ) -> Iterator[tuple[str, _Values]]:
     if chain.static and first:
         yield from _of_static(source, chain, call)
+    elif chain.static:
+        yield from _of_facade(source, chain, call)
     elif not chain.root and first:
         yield from _of_function(source, call)
-    elif not chain.static:
+    else:
         yield from _of_member(source, chain, call)
 
 
@@ -133,6 +149,14 @@ def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
     elif name == "observe":
         for observer in _classes(source, call.argument(0)):
             yield "observes", {"model": owner, "observer": observer}
+
+
+def _of_facade(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
+    """What is asked of whom a facade gives: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
+    owner = source.class_name(chain.root, call.node).removeprefix(_FACADES)
+    asks = {"Gate": _ASK_GATES, "Auth": _ASKS, "Request": _ASKS}.get(owner, frozenset())
+    if call.name.lower() in asks:
+        yield from _asked(source, call)
 
 
 def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -155,6 +179,8 @@ def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
         yield from _bound(source, call)
     elif name in _ASKS:
         yield from _asked(source, call)
+    elif name == "authorizeresource" and chain.root == "$this":
+        yield from _asked_of_resource(source, call)
 
 
 def _of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -177,7 +203,7 @@ def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         model, policy = source.value(call.argument(0)), source.value(call.argument(1))
         if isinstance(model, str) and isinstance(policy, str):
             yield "policy_of", {"model": model, "policy": policy}
-    elif call.name.lower() in _ASKS:
+    elif call.name.lower() in _ASK_GATES:
         yield from _asked(source, call)
 
 
@@ -235,17 +261,35 @@ def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 def _asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """What is asked about: a class, or the variable that holds one; alone it tells the ability."""
-    first, second = call.argument(0), call.argument(1)
-    alone = second is None and first is not None and first.type == "variable_name"
-    subject = first if alone else second
-    ability = "" if alone else source.value(first)
-    if not isinstance(ability, str):
-        return
+    given = [call.argument(0), call.argument(1), call.argument(2)]
+    # Of whom it is asked comes first.
+    first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
+    told = source.value(first)
+    is_subject = first is not None and first.type == "variable_name"
+    alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
+    subject, told = (first, "") if alone else (_first_of(second), told)
     about = source.value(subject)
-    model = about[0] if isinstance(about, list) and about else about
-    values = {"ability": ability, "model": model if isinstance(model, str) else ""}
+    model = about if isinstance(about, str) else ""
     variable = source.tree.of(subject) if subject is not None else ""
-    yield "authorizes", {**values, _VARIABLE: variable} if variable.startswith("$") else values
+    for ability in told if isinstance(told, list) else [told]:
+        if isinstance(ability, str):
+            values = {"ability": ability, "model": model}
+            held = {_VARIABLE: variable} if variable.startswith("$") else {}
+            yield "authorizes", {**values, **held}
+
+
+def _first_of(node: Node | None) -> Node | None:
+    """What is asked about comes first in a list, which has what else the policy is given."""
+    if node is None or node.type != "array_creation_expression":
+        return node
+    entries = [one for one in node.named_children if one.type == "array_element_initializer"]
+    return entries[0].named_children[0] if entries and entries[0].named_children else None
+
+
+def _asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    model = source.value(call.argument(0))
+    for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
+        yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
 def _configured(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
