@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeGuard
 
-from rag_assets.code.frameworks.laravel.policies import asker_of, method_of, policies_by_name
+from rag_assets.code.frameworks.laravel.policies import asker_of, method_of, usual_policies
 from rag_assets.code.model import Fact
 from rag_assets.code.names import keys_of
 from rag_assets.code.naming import CALLED
@@ -98,7 +98,7 @@ def _authorizes(fact: Fact) -> list[Triple]:
     model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
     if not model:
         return []
-    policies = policies_by_name(model) if method else ()
+    policies = usual_policies(model) if method else ()
     return [
         ("authorizes", source, model),
         *((ASKS, source, f"{policy}::{method}") for policy in policies),

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.frameworks.laravel.models import Model, models_of
-from rag_assets.code.frameworks.laravel.policies import Asked, asked_of_mapped
+from rag_assets.code.frameworks.laravel.policies import Asked, asked_elsewhere
 from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
@@ -41,7 +41,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     routes = routes_of(files)
     tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = models_of(php), middleware_of(files)
-    asked = asked_of_mapped(php)
+    asked = asked_elsewhere(php)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
@@ -211,7 +211,10 @@ def _of_models(
     yield from map(_maps, models)
     for model in models:
         for one in asked.get(model.name, ()):
-            yield statement("authorizes", one.target, one.path, one.fact, source=one.source)
+            how: How = "stated" if one.mapped else "convention"
+            yield statement(
+                "authorizes", one.target, one.path, one.fact, source=one.source, how=how
+            )
 
 
 def _maps(model: Model) -> Statement:

@@ -19,40 +19,57 @@ _GUESSED: Final[Mapping[str, str]] = {
 }
 """Abilities by the methods of a controller that ask without telling one."""
 
+_MODELS: Final = "Models"
+_POLICIES: Final = "Policies"
+
 OF_RESOURCES: Final = _GUESSED
 """What `authorizeResource` asks of the methods of a controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A place that asks a policy which the map of policies names.
+    """A place that asks a policy which its own file does not tell.
 
     Attributes:
         source: the definition that asks.
         target: the policy's method.
         path: of the file that asks.
         fact: that says so.
+        mapped: whether a map names the policy; else its place does.
     """
 
     source: str
     target: str
     path: str
     fact: Fact
+    mapped: bool
 
 
-def policies_by_name(model: str) -> Iterator[str]:
-    r"""The classes among which Laravel looks for a model's policy, those it prefers first.
+def usual_policies(model: str) -> Iterator[str]:
+    r"""The classes that are a model's policy by their place, of those among which Laravel looks.
 
     Args:
         model: qualified, `App\Models\Billing\Invoice`.
     """
+    *places, short = model.split("\\")
+    if _MODELS not in places:
+        yield from tried_policies(model)
+        return
+    at = places.index(_MODELS)
+    root, inner = places[:at], places[at + 1 :]
+    for place in dict.fromkeys((tuple(inner), ())):
+        yield "\\".join((*root, _POLICIES, *place, f"{short}Policy"))
+
+
+def tried_policies(model: str) -> Iterator[str]:
+    """The classes among which Laravel looks for a model's policy, those it prefers first."""
     namespace, _, short = model.rpartition("\\")
     parts = namespace.split("\\") if namespace else []
-    if "\\Models\\" in namespace:
-        for place in ("\\Models\\Policies\\", "\\Policies\\"):
-            yield namespace.replace("\\Models\\", place) + f"\\{short}Policy"
+    if f"\\{_MODELS}\\" in namespace:
+        for place in (f"\\{_MODELS}\\{_POLICIES}\\", f"\\{_POLICIES}\\"):
+            yield namespace.replace(f"\\{_MODELS}\\", place) + f"\\{short}Policy"
     for count in range(len(parts), 0, -1):
-        yield "\\".join([*parts[:count], "Policies", f"{short}Policy"])
+        yield "\\".join([*parts[:count], _POLICIES, f"{short}Policy"])
 
 
 def asker_of(fact: Fact) -> str:
@@ -75,27 +92,46 @@ def method_of(fact: Fact) -> str:
     return first + "".join(one[:1].upper() + one[1:] for one in others)
 
 
-def asked_of_mapped(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
-    """Who asks the policies that a map names and the names of classes do not tell, by model.
+def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
+    """Who asks the policies that each file alone does not tell, by model.
+
+    Those are the policies that a map names, and those in places that Laravel tries last.
 
     Args:
         files: of one repository.
     """
-    mapped = {
+    mapped = _mapped(files)
+    policies = _policies(files, mapped)
+    found: dict[str, list[Asked]] = {}
+    for one in files if policies else ():
+        for fact in one.facts:
+            model = str(fact.values.get("model", "")) if fact.kind == "authorizes" else ""
+            method = method_of(fact) if model in policies else ""
+            if method:
+                target = f"{policies[model]}::{method}"
+                asked = Asked(asker_of(fact), target, one.path, fact, model in mapped)
+                found.setdefault(model, []).append(asked)
+    return found
+
+
+def _mapped(files: Sequence[FileFacts]) -> dict[str, str]:
+    return {
         str(fact.values["model"]): str(fact.values["policy"])
         for one in files
         for fact in one.facts
         if fact.kind == "policy_of"
     }
-    mapped = {
-        model: policy for model, policy in mapped.items() if policy not in policies_by_name(model)
-    }
-    found: dict[str, list[Asked]] = {}
-    for one in files if mapped else ():
-        for fact in one.facts:
-            model = str(fact.values.get("model", "")) if fact.kind == "authorizes" else ""
-            method = method_of(fact) if model in mapped else ""
-            if method:
-                target = f"{mapped[model]}::{method}"
-                found.setdefault(model, []).append(Asked(asker_of(fact), target, one.path, fact))
+
+
+def _policies(files: Sequence[FileFacts], mapped: Mapping[str, str]) -> dict[str, str]:
+    """The policies of models that are none of their usual ones."""
+    facts = [fact for one in files for fact in one.facts]
+    declared = {fact.symbol for fact in facts if fact.kind == "declares"}
+    asked = {str(fact.values.get("model", "")) for fact in facts if fact.kind == "authorizes"}
+    found = {}
+    for model in sorted(asked - {""}):
+        tried = (name for name in tried_policies(model) if name in declared)
+        policy = mapped.get(model) or next(tried, "")
+        if policy and policy not in usual_policies(model):
+            found[model] = policy
     return found

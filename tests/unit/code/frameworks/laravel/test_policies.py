@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.code.derived.laravel import derive
-from rag_assets.code.frameworks.laravel.policies import policies_by_name
+from rag_assets.code.frameworks.laravel.policies import (
+    asked_elsewhere,
+    tried_policies,
+    usual_policies,
+)
 from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.model import FileFacts
 from rag_assets.code.nodes import ASKS
@@ -36,18 +40,33 @@ def asks(text: str) -> set[tuple[str, str]]:
 
 def test_a_policy_has_the_names_that_laravel_tries() -> None:
     # What Gate::guessPolicyName gives, in the order that it looks for them.
-    assert list(policies_by_name(BOOKING)) == [
+    assert list(tried_policies(BOOKING)) == [
         "App\\Models\\Policies\\Travel\\BookingPolicy",
         "App\\Policies\\Travel\\BookingPolicy",
         "App\\Models\\Travel\\Policies\\BookingPolicy",
         "App\\Models\\Policies\\BookingPolicy",
         "App\\Policies\\BookingPolicy",
     ]
-    assert list(policies_by_name("App\\Invoice")) == ["App\\Policies\\InvoicePolicy"]
-    assert list(policies_by_name("App\\Models\\Invoice")) == [
+    assert list(tried_policies("App\\Invoice")) == ["App\\Policies\\InvoicePolicy"]
+    assert list(tried_policies("App\\Models\\Invoice")) == [
         "App\\Models\\Policies\\InvoicePolicy",
         "App\\Policies\\InvoicePolicy",
     ]
+
+
+@pytest.mark.parametrize(
+    ("model", "usual"),
+    [
+        (BOOKING, ["App\\Policies\\Travel\\BookingPolicy", "App\\Policies\\BookingPolicy"]),
+        ("App\\Models\\Invoice", ["App\\Policies\\InvoicePolicy"]),
+        ("Modules\\Shop\\Models\\Order", ["Modules\\Shop\\Policies\\OrderPolicy"]),
+        ("App\\Invoice", ["App\\Policies\\InvoicePolicy"]),
+        ("Invoice", []),
+    ],
+)
+def test_the_usual_ones_are_among_them(model: str, usual: list[str]) -> None:
+    assert list(usual_policies(model)) == usual
+    assert set(usual) <= set(tried_policies(model))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +105,16 @@ MODEL = """<?php
 namespace App\\Models\\Travel;
 class Booking extends \\Illuminate\\Database\\Eloquent\\Model {}
 """
+
+
+def test_a_policy_beside_its_model_is_told_where_there_is_one() -> None:
+    policy = "<?php namespace App\\Models\\Travel\\Policies; class BookingPolicy {}"
+    for declared in (policy, "<?php class Other {}"):
+        texts = {"app/C.php": CONTROLLER, "app/M.php": MODEL, "app/P.php": declared}
+        files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+        targets = {one.target for held in asked_elsewhere(files).values() for one in held}
+        name = "App\\Models\\Travel\\Policies\\BookingPolicy::cancelLate"
+        assert (name in targets) == (declared == policy)
 
 
 @pytest.mark.parametrize("policy", ["\\App\\Rules\\Journeys", "\\App\\Policies\\BookingPolicy"])
