@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeGuard
 
-from rag_assets.code.frameworks.laravel.policies import asker_of, method_of, usual_policies
 from rag_assets.code.model import Fact
 from rag_assets.code.names import keys_of
 from rag_assets.code.naming import CALLED
@@ -27,6 +26,7 @@ from rag_assets.code.nodes import (
     endpoint_of,
     short_name,
 )
+from rag_assets.code.policy_names import asker_of, method_of, usual_policies
 from rag_assets.code.setting_names import OWN_SETTING
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}

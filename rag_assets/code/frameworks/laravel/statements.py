@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.code.frameworks.laravel.policies import OF_RESOURCES
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
 from rag_assets.code.languages.php.classes import ClassLike, Method, Property
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import types_of
 from rag_assets.code.languages.tree import descendants
 from rag_assets.code.model import Fact
+from rag_assets.code.policy_names import OF_RESOURCES
 
 if TYPE_CHECKING:
     from tree_sitter import Node

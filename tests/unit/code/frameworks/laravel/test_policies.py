@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.code.derived.laravel import derive
-from rag_assets.code.frameworks.laravel.policies import (
-    asked_elsewhere,
-    tried_policies,
-    usual_policies,
-)
+from rag_assets.code.frameworks.laravel.policies import asked_elsewhere
 from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.model import FileFacts
 from rag_assets.code.nodes import ASKS
+from rag_assets.code.policy_names import tried_policies, usual_policies
 from rag_assets.code.relations import NAMED, UNNAMED, relations_of
 
 BOOKING = "App\\Models\\Travel\\Booking"
