@@ -159,7 +159,8 @@ def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
     types = {node.name: node.source_type for node in walk.nodes}
     if types.get(target) == "policy":
         return {_short(target.partition("::")[0])}
-    return {_short(one.source) for one in walk.relations if types[one.source] == "policy"}
+    asking = [one.source for one in walk.relations if types[one.source] == "policy"]
+    return {_short(name.partition("::")[0]) for name in asking}
 
 
 def _of_method(walker: Walker, tenant: str, method: str) -> Iterator[Relation]:

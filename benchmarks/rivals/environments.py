@@ -1,4 +1,4 @@
-"""Environments of the other programs: one each, of pinned requirements, made where it is missing."""
+"""Environments of the other programs: one each, of pinned requirements, made where it misses."""
 
 from __future__ import annotations
 

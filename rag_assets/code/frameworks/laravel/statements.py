@@ -21,13 +21,20 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.code.frameworks.laravel.authorizing import (
+    ASK_GATES,
+    ASKS,
+    VARIABLE,
+    asked,
+    asked_of_resource,
+    settled,
+)
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
 from rag_assets.code.languages.php.classes import ClassLike, Method, Property
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import types_of
 from rag_assets.code.languages.tree import descendants
 from rag_assets.code.model import Fact
-from rag_assets.code.policy_names import OF_RESOURCES
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -36,29 +43,12 @@ _FACADES = "Illuminate\\Support\\Facades\\"
 _DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
 _OF_CLASS = _DISPATCHES | {"dispatchif", "dispatchunless"}
 _BINDS = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
-_ASKS = frozenset(
-    {
-        "authorize",
-        "authorizeforuser",
-        "allows",
-        "denies",
-        "check",
-        "can",
-        "cannot",
-        "cant",
-        "canany",
-    }
-)
-_ASK_GATES = _ASKS | {"any", "none", "inspect"}
 _SQL = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
 _TABLES = re.compile(r"\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})", re.IGNORECASE)
 _KERNEL = {
     "middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases", "middlewarePriority",
 }  # fmt: skip
 _BINDINGS = frozenset({"bindings", "singletons"})
-_VARIABLE = "variable"
-"""What of a fact is the name of a variable until its class is known."""
-
 _CALLS = CALLS - {"object_creation_expression"}
 _Values = Mapping[str, Any]
 
@@ -74,16 +64,9 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                settled = _settled(values, types.of(symbol)) if _VARIABLE in values else values
-                if settled is not None:
-                    yield _fact(source, kind, call.node, symbol, settled)
-
-
-def _settled(values: _Values, types: Mapping[str, str]) -> _Values | None:
-    """What is asked about the object that a variable holds; None where nothing is told."""
-    model = values["model"] or types.get(values[_VARIABLE], "")
-    told = {"ability": values["ability"], "model": model}
-    return told if any(told.values()) else None
+                told = settled(values, types.of(symbol)) if VARIABLE in values else values
+                if told is not None:
+                    yield _fact(source, kind, call.node, symbol, told)
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
@@ -154,9 +137,9 @@ def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
 def _of_facade(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
     """What is asked of whom a facade gives: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
     owner = source.class_name(chain.root, call.node).removeprefix(_FACADES)
-    asks = {"Gate": _ASK_GATES, "Auth": _ASKS, "Request": _ASKS}.get(owner, frozenset())
+    asks = {"Gate": ASK_GATES, "Auth": ASKS, "Request": ASKS}.get(owner, frozenset())
     if call.name.lower() in asks:
-        yield from _asked(source, call)
+        yield from asked(source, call)
 
 
 def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -177,10 +160,10 @@ def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
         yield from _dispatched(source, call)
     elif name in _BINDS and chain.root in {"$this->app", "$app"}:
         yield from _bound(source, call)
-    elif name in _ASKS:
-        yield from _asked(source, call)
+    elif name in ASKS:
+        yield from asked(source, call)
     elif name == "authorizeresource" and chain.root == "$this":
-        yield from _asked_of_resource(source, call)
+        yield from asked_of_resource(source, call)
 
 
 def _of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -203,8 +186,8 @@ def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         model, policy = source.value(call.argument(0)), source.value(call.argument(1))
         if isinstance(model, str) and isinstance(policy, str):
             yield "policy_of", {"model": model, "policy": policy}
-    elif call.name.lower() in _ASK_GATES:
-        yield from _asked(source, call)
+    elif call.name.lower() in ASK_GATES:
+        yield from asked(source, call)
 
 
 def _of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -257,39 +240,6 @@ def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     alone = call.argument(1) is None
     stated = abstract if alone else concrete if isinstance(concrete, str) else ""
     yield "binds", {"abstract": abstract, "concrete": stated}
-
-
-def _asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """What is asked about: a class, or the variable that holds one; alone it tells the ability."""
-    given = [call.argument(0), call.argument(1), call.argument(2)]
-    # Of whom it is asked comes first.
-    first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
-    told = source.value(first)
-    is_subject = first is not None and first.type == "variable_name"
-    alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
-    subject, told = (first, "") if alone else (_first_of(second), told)
-    about = source.value(subject)
-    model = about if isinstance(about, str) else ""
-    variable = source.tree.of(subject) if subject is not None else ""
-    for ability in told if isinstance(told, list) else [told]:
-        if isinstance(ability, str):
-            values = {"ability": ability, "model": model}
-            held = {_VARIABLE: variable} if variable.startswith("$") else {}
-            yield "authorizes", {**values, **held}
-
-
-def _first_of(node: Node | None) -> Node | None:
-    """What is asked about comes first in a list, which has what else the policy is given."""
-    if node is None or node.type != "array_creation_expression":
-        return node
-    entries = [one for one in node.named_children if one.type == "array_element_initializer"]
-    return entries[0].named_children[0] if entries and entries[0].named_children else None
-
-
-def _asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    model = source.value(call.argument(0))
-    for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
-        yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
 def _configured(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
