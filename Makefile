@@ -141,7 +141,7 @@ lock: setup
 	@$(BIN)/python -m docs.tools.dependencies.licences
 
 lock-rivals: setup
-	@for name in langchain llamaindex cocoindex cocoindex-code; do \
+	@for name in langchain llamaindex cocoindex cocoindex-code code-review-graph; do \
 		$(BIN)/uv pip compile benchmarks/rivals/requirements/$$name.in --universal \
 			--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
 			-o benchmarks/rivals/requirements/$$name.txt || exit 1; \

@@ -154,10 +154,13 @@ def of_route(walker: Walker, tenant: str, route: str) -> Found:
 
 
 def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
-    """The policies of a model that an action asks about."""
+    """The policy whose method an action asks, or those of a model that it asks about."""
     walk = walker.relations(tenant, Caller(), target, kinds=["authorizes"], direction="in")
     types = {node.name: node.source_type for node in walk.nodes}
-    return {_short(one.source) for one in walk.relations if types[one.source] == "policy"}
+    if types.get(target) == "policy":
+        return {_short(target.partition("::")[0])}
+    asking = [one.source for one in walk.relations if types[one.source] == "policy"]
+    return {_short(name.partition("::")[0]) for name in asking}
 
 
 def _of_method(walker: Walker, tenant: str, method: str) -> Iterator[Relation]:

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,10 +29,10 @@ from elasticsearch import NotFoundError
 from benchmarks import corpus
 from benchmarks.chain import PHASES, WAYS, Benchmark, clear, report
 from benchmarks.measure import WORK, CommandFailed, Meter, load, machine, save
+from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
 
-_REQUIREMENTS = Path(__file__).resolve().parent / "requirements"
 _TOLD = (
     "cocoindex",
     "langchain-core",
@@ -168,21 +166,7 @@ class _Run:
 def environment_of(rival: Rival, folder: Path) -> Path:
     """The interpreter of a framework's environment, which is made if it isn't there."""
     name = rival.name.partition("-")[0]
-    requirements = _REQUIREMENTS / f"{name}.txt"
-    python, made = folder / name / "bin" / "python", folder / name / "requirements.txt"
-    if made.exists() and made.read_text() == requirements.read_text():
-        return python
-    uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run(
-        [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder / name)],
-        check=True,
-    )
-    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--require-hashes"]
-    # NLTK, of LlamaIndex, refuses data files that are hard links into uv's cache.
-    install += ["--link-mode", "copy", "--python", str(python), "-r", str(requirements)]
-    subprocess.run(install, check=True, env={**os.environ, "PYTHONPATH": ""})
-    shutil.copyfile(requirements, made)
-    return python
+    return install_python(folder / name, REQUIREMENTS / f"{name}.txt")
 
 
 def versions_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
@@ -222,7 +206,7 @@ def main() -> None:
         "files": arguments.files,
         "rounds": arguments.rounds,
         "machine": facts,
-        "versions": versions_of(_REQUIREMENTS, names),
+        "versions": versions_of(REQUIREMENTS, names),
         "load_average_after": load(),
         "failures": contest.failures,
         "entries": chain.entries,

@@ -3,7 +3,8 @@
     python -m benchmarks.rivals.code --repository PATH [--only NAME...]
 
 PATH is a clone of the application that benchmarks/code_questions/questions.yaml names, at its
-commit. Each program works on a copy of its own; see code_programs for how it is used, and why.
+commit. Each program works on a copy of its own; see code_programs and code_graphs for how it is
+used, and why. What can't be used on this machine is told with the reason, not with a recall of 0.
 """
 
 from __future__ import annotations
@@ -21,10 +22,18 @@ from benchmarks.code_questions.__main__ import measures, report, require_commit,
 from benchmarks.code_questions.ours import Answers
 from benchmarks.code_questions.questions import DEPTH, Found, Question, application, questions
 from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.rivals.code_programs import PROGRAMS, Place, Program, version_of
+from benchmarks.rivals.code_graphs import CodeGraph, CodeReviewGraph, GitNexus
+from benchmarks.rivals.code_programs import CocoIndexCode, Place, Program, version_of
+from benchmarks.rivals.environments import NotUsableError
 from benchmarks.rivals.model_server import model_server
 
 WORK: Final = PROJECT / ".local" / "benchmark-code-rivals"
+PROGRAMS: Final[tuple[Program, ...]] = (
+    CocoIndexCode(),
+    CodeGraph(),
+    CodeReviewGraph(),
+    GitNexus(),
+)
 
 
 def main() -> None:
@@ -61,36 +70,41 @@ def taken(
 ) -> dict[str, Any]:
     """What a program answers; why it does not, where it does not."""
     environment = options.work / "environments" / program.name
+    told: dict[str, Any] = {}
     root, home = options.work / program.name / "repository", options.work / program.name / "home"
     place = Place(environment, root, home, address)
     try:
         program.install(environment)
+        told["version"] = version_of(program, environment)
         shutil.rmtree(options.work / program.name, ignore_errors=True)
         home.mkdir(parents=True)
         clone = ["git", "clone", "--quiet", "--no-hardlinks", str(options.repository), str(root)]
         subprocess.run(clone, check=True)
-        started = time.monotonic()
-        program.index(place)
-        seconds = round(time.monotonic() - started, 1)
-        answers = _answers(program, place, asked)
+        try:
+            started = time.monotonic()
+            program.index(place)
+            told["index_seconds"] = round(time.monotonic() - started, 1)
+            answers = _answers(program, place, asked)
+        finally:
+            program.close(place)
     except subprocess.CalledProcessError as error:
-        return {"failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
+        return {**told, "failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
+    except NotUsableError as error:
+        return {**told, "failed": str(error)}
     if options.show:
         shown([one for one in asked if one.tuned], answers.found)
-    version = version_of(program, environment)
-    return {"version": version, "index_seconds": seconds, **measures(asked, answers)}
+    return {**told, **measures(asked, answers)}
 
 
 def _answers(program: Program, place: Place, asked: Sequence[Question]) -> Answers:
     found: dict[str, Sequence[Found]] = {}
     spent = []
-    try:
-        for question in asked:
-            started = time.perf_counter()
-            found[question.id] = program.ask(place, question.question)
-            spent.append(1_000 * (time.perf_counter() - started))
-    finally:
-        program.close(place)
+    for question in asked:
+        started = time.perf_counter()
+        found[question.id] = program.ask(place, question.question)
+        spent.append(1_000 * (time.perf_counter() - started))
+    if not any(found.values()):
+        raise NotUsableError("it answered every question with nothing")
     return Answers(found, round(sorted(spent)[len(spent) // 2], 1))
 
 

@@ -1,4 +1,4 @@
-"""Programs that search source code, each used as its documentation recommends.
+"""A program that searches source code, used as its documentation recommends; and one with vectors.
 
 Each has an environment of its own. What a program would load from a hub it is given
 by `model_server`; each says so where it does.
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from benchmarks.code_questions.questions import DEPTH, Found
+from benchmarks.rivals.environments import REQUIREMENTS, install_python, python_with_extensions
 from benchmarks.rivals.model_server import MODEL
-
-REQUIREMENTS: Final = Path(__file__).resolve().parent / "requirements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,18 @@ class Place:
         Raises:
             CalledProcessError: it failed.
         """
+        return self.ran(command, **variables).stdout
+
+    def ran(
+        self, command: Sequence[str | Path], **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """A command that has ended, with what it printed and what it complained about.
+
+        Raises:
+            CalledProcessError: it failed.
+        """
         given = {"HOME": str(self.home), "PATH": os.environ["PATH"], **variables}
-        done = subprocess.run(
+        return subprocess.run(
             [str(part) for part in command],
             cwd=self.root,
             env=given,
@@ -53,7 +60,6 @@ class Place:
             capture_output=True,
             text=True,
         )
-        return done.stdout
 
 
 class Program(Protocol):
@@ -88,18 +94,9 @@ class CocoIndexCode:
     package: str = "cocoindex-code"
 
     def install(self, folder: Path) -> None:
-        """With uv, from pinned requirements."""
-        wanted, made = REQUIREMENTS / "cocoindex-code.txt", folder / "requirements.txt"
-        if made.exists() and made.read_text() == wanted.read_text():
-            return
-        uv = str(Path(sys.executable).with_name("uv"))
-        venv = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)]
-        subprocess.run(venv, check=True)
-        install = [uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(wanted)]
-        python = folder / "bin" / "python"
-        environment = {**os.environ, "PYTHONPATH": ""}
-        subprocess.run([*install, "--python", str(python)], check=True, env=environment)
-        shutil.copyfile(wanted, made)
+        """With uv, of an interpreter whose SQLite loads the extension that holds its vectors."""
+        wanted = REQUIREMENTS / f"{self.name}.txt"
+        install_python(folder, wanted, python_with_extensions())
 
     def index(self, place: Place) -> None:
         """With the shipped model: its own default is loaded from a hub."""
@@ -145,94 +142,6 @@ class CocoIndexCode:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CodeGraph:
-    """CodeGraph: symbols and calls in SQLite, found by words and along calls; it has no vectors."""
-
-    name: str = "codegraph"
-    package: str = "@colbymchenry/codegraph"
-
-    def install(self, folder: Path) -> None:
-        """With npm, from a lock file."""
-        install_node(folder, REQUIREMENTS / self.name)
-
-    def index(self, place: Place) -> None:
-        """By `codegraph init`."""
-        place.run([self._command(place), "init", "."], CODEGRAPH_TELEMETRY="0")
-
-    def ask(self, place: Place, question: str) -> list[Found]:
-        """By `codegraph context`, which builds what an agent is given for a task."""
-        command = [self._command(place), "context", "-f", "json", "-n", str(DEPTH), question]
-        told = json.loads(place.run(command, CODEGRAPH_TELEMETRY="0"))
-        nodes = {node["id"]: node for node in told["nodes"]}
-        first = [one["id"] for one in told.get("entryPoints", [])]
-        ordered = dict.fromkeys([*first, *nodes])
-        return [
-            Found(one["filePath"], one["startLine"], one["endLine"], one["name"])
-            for one in (nodes[id_] for id_ in ordered if id_ in nodes)
-        ][:DEPTH]
-
-    def close(self, place: Place) -> None:
-        """Nothing runs."""
-
-    @staticmethod
-    def _command(place: Place) -> Path:
-        return place.environment / "node_modules" / ".bin" / "codegraph"
-
-
-@dataclass(frozen=True, slots=True)
-class GitNexus:
-    """GitNexus: symbols, calls and flows in a graph database, found by words and vectors."""
-
-    name: str = "gitnexus"
-    package: str = "gitnexus"
-
-    def install(self, folder: Path) -> None:
-        """With npm, from a lock file; the runtime's download for graphic cards is left out."""
-        skipped = {"ONNXRUNTIME_NODE_INSTALL": "skip", "ONNXRUNTIME_NODE_INSTALL_CUDA": "skip"}
-        install_node(folder, REQUIREMENTS / self.name, **skipped)
-
-    def index(self, place: Place) -> None:
-        """By `gitnexus analyze`, with vectors of the shipped model: its own is from a hub."""
-        command = [self._command(place), "analyze", "--embeddings", "--skip-agents-md"]
-        place.run([*command, "--force"], **self._variables(place))
-
-    def ask(self, place: Place, question: str) -> list[Found]:
-        """By `gitnexus query`, as its server for agents answers."""
-        command = [self._command(place), "query", "--limit", str(DEPTH), question]
-        told = json.loads(place.run(command, **self._variables(place)))
-        symbols = [*told.get("process_symbols", []), *told.get("definitions", [])]
-        return [
-            Found(
-                one["filePath"],
-                one.get("startLine") or 0,
-                one.get("endLine") or 0,
-                one.get("name", ""),
-            )
-            for one in symbols
-            if one.get("filePath")
-        ][:DEPTH]
-
-    def close(self, place: Place) -> None:
-        """Nothing runs."""
-
-    @staticmethod
-    def _command(place: Place) -> Path:
-        return place.environment / "node_modules" / ".bin" / "gitnexus"
-
-    @staticmethod
-    def _variables(place: Place) -> dict[str, str]:
-        return {
-            "GITNEXUS_EMBEDDING_URL": place.model,
-            "GITNEXUS_EMBEDDING_MODEL": MODEL,
-            "GITNEXUS_EMBEDDING_DIMS": "384",
-            "GITNEXUS_HOME": str(place.home / "gitnexus"),
-        }
-
-
-PROGRAMS: Final[tuple[Program, ...]] = (CocoIndexCode(), CodeGraph(), GitNexus())
-
-
 def version_of(program: Program, environment: Path) -> str:
     """The version of a program's package in its environment."""
     manifest = environment / "node_modules" / program.package / "package.json"
@@ -242,24 +151,3 @@ def version_of(program: Program, environment: Path) -> str:
         f"lib/*/site-packages/{program.package.replace('-', '_')}-*.dist-info"
     )
     return found.name.removesuffix(".dist-info").rpartition("-")[2]
-
-
-def install_node(folder: Path, wanted: Path, **variables: str) -> None:
-    """Make an environment of npm's, unless it is there.
-
-    Args:
-        folder: of the environment.
-        wanted: that holds package.json and package-lock.json.
-        variables: for the installation.
-    """
-    made, told = folder / "made.json", (wanted / "package-lock.json").read_text()
-    if made.exists() and made.read_text() == told:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(wanted / name, folder / name)
-    environment = {**os.environ, **variables}
-    # Not `npm ci`: it misses packages of other platforms in a lock file made on this one.
-    command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]
-    subprocess.run(command, cwd=folder, check=True, env=environment)
-    made.write_text(told)

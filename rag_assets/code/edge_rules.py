@@ -12,6 +12,7 @@ from rag_assets.code.model import Fact
 from rag_assets.code.names import keys_of
 from rag_assets.code.naming import CALLED
 from rag_assets.code.nodes import (
+    ASKS,
     CONFIG,
     ENDPOINT,
     ENV,
@@ -25,6 +26,7 @@ from rag_assets.code.nodes import (
     endpoint_of,
     short_name,
 )
+from rag_assets.code.policy_names import asker_of, method_of, usual_policies
 from rag_assets.code.setting_names import OWN_SETTING
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
@@ -89,6 +91,18 @@ def _relates(fact: Fact) -> list[Triple]:
     related, through, table = (given.get(name) for name in ("related", "through", "table"))
     found = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
     return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
+
+
+def _authorizes(fact: Fact) -> list[Triple]:
+    """The model that is asked about, and the policies that may be the one which answers."""
+    model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
+    if not model:
+        return []
+    policies = usual_policies(model) if method else ()
+    return [
+        ("authorizes", source, model),
+        *((ASKS, source, f"{policy}::{method}") for policy in policies),
+    ]
 
 
 def _guards(fact: Fact) -> list[Triple]:
@@ -156,7 +170,7 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "listens_to": _between("listens_to", "listener", "event"),
     "observes": _between("observes", "observer", "model"),
     "policy_of": _between("authorizes", "policy", "model"),
-    "authorizes": _plain("authorizes", value="model"),
+    "authorizes": _authorizes,
     "binds": _between("binds", "abstract", "concrete"),
     "queries_table": _plain("queries_table", TABLE, "table"),
     "configured_by": _plain("configured_by", CONFIG, "key"),

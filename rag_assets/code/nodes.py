@@ -24,6 +24,9 @@ RUN: Final = "run:"
 MEMBER: Final = "member_of"
 """The kind of the edge from a method to its class."""
 
+ASKS: Final = "asks"
+"""The kind of the edge to a method that authorizes something, if there is a policy of that name."""
+
 HANDS_ON: Final = "hands_on"
 """The kind of the edge from a name that a module hands on to what it stands for."""
 

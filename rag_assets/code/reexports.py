@@ -2,7 +2,9 @@
 
 A name that is imported from there means what it is handed on from. An edge of the kind `hands_on`
 says so; both of its ends have the prefix `as:`, so that whoever looks for what is called or
-imported by a name does not meet them. `as:*` stands for all that a module has.
+imported by a name does not meet them. `as:*` stands for all that a module has. What `__all__` of
+Python takes from that is stated too: `as::!log` is kept back, and `as::+_bill` given although it
+would not be; `as::!*` keeps back what the module itself has of another one by `*`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,11 @@ from rag_assets.code.nodes import PACKAGE
 from rag_assets.code.spelled_rules import from_module, rust_path
 
 DEFAULT: Final = "default"
+KEPT: Final = "!"
+"""Before a name that a module does not give by `*`, although its name does not say so."""
+
+GIVEN: Final = "+"
+"""Before a name that a module gives by `*`, although nothing else of it says so."""
 _Stated: TypeAlias = tuple[Fact, str, str]
 """A fact, the name that it hands on, and what that stands for."""
 
@@ -36,14 +43,33 @@ def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, s
 
 def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
     """Whatever a module imports from another one at its top can be imported from itself."""
-    for fact in facts:
+    found = [*facts]
+    listed = next((fact for fact in found if fact.kind == "exports"), None)
+    names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
+    for fact in found:
         values = fact.values
         if fact.kind != "imports" or fact.symbol or not values.get("member"):
             continue
         name, alias, level = str(values["name"]), str(values["alias"]), int(values["level"])
         inner = level or name.partition(".")[0] not in sys.stdlib_module_names
-        if inner and not alias.startswith("_"):
+        if inner and (not alias.startswith("_") or alias in names):
             yield fact, alias, "." * level + name
+    if listed is not None:
+        for mark in _limits(found, names):
+            yield listed, mark, OWN + mark
+
+
+def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
+    """What `__all__` changes of what a module of Python gives by `*`: marked names."""
+    own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
+    own |= {
+        str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
+    }
+    yield from (
+        KEPT + name for name in sorted(own - {*listed}) if name == ALL or not name.startswith("_")
+    )
+    # Of what a module has of another one by `*`, only the names that it lists are known.
+    yield from (GIVEN + name for name in listed if ALL in own or name.startswith("_"))
 
 
 def _javascript(facts: Iterable[Fact]) -> Iterator[_Stated]:
@@ -114,6 +140,8 @@ def asked_of(name: str) -> Iterator[str]:
     for module, first, _ in parts_of(name):
         yield module + first
         yield module + ALL
+        if module.endswith("."):
+            yield from (module + mark for mark in (KEPT + first, KEPT + ALL, GIVEN + first))
         if _may_be_default(module, first):
             yield module + DEFAULT
 
@@ -137,10 +165,29 @@ def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     found = set()
     for module, first, rest in parts_of(name):
         alias = meant(module + ALL, path, handed)
-        if alias is not None and not first.startswith("_"):
-            inner = [(to, at) for to, at in handed[alias] if to.endswith(ALL)]
+        if alias is not None:
+            inner = [(to, at) for to, at in handed[alias] if _gives(to, first, at, handed)]
             found |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
     return found
+
+
+def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
+    """Whether a name is among all that a module gives.
+
+    Args:
+        target: all of that module.
+        name: of what is wanted of it.
+        path: of the file that takes all of it.
+        handed: see behind.
+    """
+    module = target.removesuffix(ALL)
+    if not target.endswith(f".{ALL}"):
+        return target.endswith(ALL)
+    given, *kept = (
+        meant(module + mark, path, handed) is not None
+        for mark in (GIVEN + name, KEPT + name, KEPT + ALL)
+    )
+    return given or not (name.startswith("_") or any(kept))
 
 
 def beyond(names: Iterable[str]) -> dict[str, list[str]]:

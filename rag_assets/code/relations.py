@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.code.edge_rules import OF_FACTS
 from rag_assets.code.model import Fact
 from rag_assets.code.naming import NameStyle
-from rag_assets.code.nodes import ENV, HANDS_ON, MEMBER, short_name
+from rag_assets.code.nodes import ASKS, ENV, HANDS_ON, MEMBER, short_name
 from rag_assets.code.reexports import handed_on
 from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.code.spelled_rules import SPELLED
@@ -29,6 +29,9 @@ _DEFINING: Final = frozenset({"declares", "operation"})
 
 _SHOWN_ALONE: Final = frozenset({"changed_in"})
 """Kinds of statements of derived documents that are no relations: the files have these."""
+
+_BY_CONVENTION: Final = frozenset({ASKS})
+"""Kinds of edges whose ends are named as the framework would look for them."""
 
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
 
@@ -107,6 +110,7 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
     ("returns", "resource"): "responds_with",
     ("dispatches", "event"): "fires",
     ("fires", "job"): "dispatches",
+    (ASKS, "policy"): "authorizes",
 }
 """What people call an edge, by its kind and the source type of what it leads to."""
 
@@ -115,7 +119,7 @@ _EVERYWHERE: Final = frozenset(
 )
 """Kinds of facts that name what has the same name in every repository."""
 
-UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", MEMBER, HANDS_ON})
+UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON})
 """Kinds of edges that are told only under another name."""
 
 
@@ -169,7 +173,8 @@ def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
 def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
     shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
     lines = fact.line_start, fact.line_end
-    return Edge(kind, source, target, "stated", 1.0, *lines, shown or fact.evidence)
+    how: How = "convention" if kind in _BY_CONVENTION else "stated"
+    return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, shown or fact.evidence)
 
 
 def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:

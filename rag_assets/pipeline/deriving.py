@@ -2,34 +2,33 @@
 
 They are worked out at the end of a sync, of the texts that answer searches, once nothing waits:
 half of a repository has other tables than the whole. What differs from before becomes records,
-which the next listing finds.
+which the next listing finds. Labels are compared on the way, by the same facts: whatever ended a
+run before, they are right once this is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
 from rag_assets.code.derived.documents import derived_documents
-from rag_assets.code.derived.model import DerivedDocument
+from rag_assets.code.derived.model import Derivation, DerivedDocument
 from rag_assets.code.derived.text import rendered
 from rag_assets.common.formatting import counted
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.sources.derived import DerivedConfig
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.labelling import files_of
+from rag_assets.pipeline.derived_marks import derived_configs, due_sources
+from rag_assets.pipeline.labelling import changed_labels, files_of, is_labelled
 from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.derivations import DerivedRecords
 from rag_assets.storage.catalog.document_kinds import CodeDocument
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.tenants.model import Tenant
-
-DERIVING_VERSION: Final = 1
-"""Increased whenever the same files would have other derived documents."""
 
 _MEDIA_TYPE: Final = "text/x-derived"
 _MOST_UNRESOLVED: Final = 500
@@ -57,15 +56,32 @@ class Derived:
         return {"derived of files": shown}
 
 
+@dataclass(frozen=True, slots=True)
+class _WorkedOut:
+    """What follows from sources.
+
+    Attributes:
+        records: the derived documents of each source.
+        labels: of documents whose recorded ones are others.
+    """
+
+    records: tuple[DerivedRecords, ...] = ()
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
 def derive_documents(ctx: TenantContext) -> Derived:
     """Work out the derived documents of sources whose files have changed."""
-    configs = _configs(ctx.tenant)
+    configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
         return Derived()
-    due = _due(ctx.catalog, ctx.tenant, serving.number)
+    due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
-    for one in _worked_out(ctx, serving.number, due):
+    found = _worked_out(ctx, serving.number, due)
+    if found.labels:
+        ctx.guard()
+        ctx.catalog.kinds.record(ctx.ref, found.labels)
+    for one in found.records:
         ctx.guard()
         changed += ctx.catalog.derivations.record(ctx.ref, one)
         documents += len(one.records)
@@ -77,11 +93,11 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
 
     A source of which the lake has lost a text is left out: less would seem to follow from it.
     """
-    configs = _configs(ctx.tenant)
+    configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None:
         return []
-    due = _due(ctx.catalog, ctx.tenant, serving.number)
+    due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     recorded = ctx.catalog.derivations.recorded(ctx.ref.id)
     done = {of: key for of, key in recorded.items() if of in configs and of not in due}
     texts = [
@@ -91,14 +107,11 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     ]
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
-    return _worked_out(
-        ctx, serving.number, {of: key for of, key in done.items() if of not in damaged}
-    )
+    intact = {of: key for of, key in done.items() if of not in damaged}
+    return list(_worked_out(ctx, serving.number, intact).records)
 
 
-def _worked_out(
-    ctx: TenantContext, generation: int, fingerprints: Mapping[str, str]
-) -> list[DerivedRecords]:
+def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, str]) -> _WorkedOut:
     """All that follows from some sources.
 
     Args:
@@ -107,19 +120,24 @@ def _worked_out(
         fingerprints: of the files, by source.
     """
     if not fingerprints:
-        return []
-    configs = _configs(ctx.tenant)
+        return _WorkedOut()
+    configs = derived_configs(ctx.tenant)
     indexed = sorted(
         (d for d in ctx.catalog.kinds.indexed(ctx.ref.id, generation) if d.source in fingerprints),
         key=_repository,
     )
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[str]] = {source: [] for source in fingerprints}
+    labels: dict[str, Mapping[str, str]] = {}
     for (source, scope), group in groupby(indexed, key=_repository):
-        found = derived_documents(list(files_of(ctx, list(group)).values()))
+        documents = list(group)
+        # Without a file of a language that has frameworks nothing follows, whatever the others say.
+        files = files_of(ctx, documents) if any(map(is_labelled, documents)) else {}
+        labels |= changed_labels(documents, files)
+        found = derived_documents(list(files.values())) if files else Derivation((), ())
         records[source] += _records(ctx, configs[source], scope, found.documents)
         unresolved[source] += found.unresolved
-    return [
+    derived = [
         DerivedRecords(
             source,
             configs[source].name,
@@ -129,6 +147,7 @@ def _worked_out(
         )
         for source, fingerprint in fingerprints.items()
     ]
+    return _WorkedOut(tuple(derived), labels)
 
 
 def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
@@ -139,27 +158,9 @@ def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         tenant: of the documents.
         generation: that answers.
     """
-    if _due(catalog, tenant, generation):
+    if due_sources(catalog, tenant, generation):
         return "routes and tables are derived of files that have changed"
     return None
-
-
-def _configs(tenant: Tenant) -> dict[str, DerivedConfig]:
-    return {one.of: one for one in tenant.sources if isinstance(one, DerivedConfig)}
-
-
-def _due(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
-    """The sources whose derived documents were worked out of other files, with what they say."""
-    configs = _configs(tenant)
-    if not configs:
-        return {}
-    found = catalog.derivations.fingerprints(tenant.id, generation, configs)
-    known = catalog.derivations.recorded(tenant.id)
-    now = {
-        source: key_of("derived", DERIVING_VERSION, tenant.access.scope, said)
-        for source, said in found.items()
-    }
-    return {source: key for source, key in now.items() if known.get(source) != key}
 
 
 def _repository(document: CodeDocument) -> tuple[str, str]:

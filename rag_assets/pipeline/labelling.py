@@ -1,21 +1,23 @@
 """Labels documents of source code: what their definitions are, as the files around them decide.
 
-That is worked out over all files of a repository before a slice's versions are made. A document
-whose labels have changed is written again, by this run or by the next; no vector is made anew.
+That is worked out over all files of a repository before a slice's versions are made, unless what
+the slice changes decides nothing of it. A document whose labels have changed is written again, by
+this run or by the next; no vector is made anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from rag_assets.code.frameworks.labels import kinds_of
+from rag_assets.code.frameworks.labels import LABELLED, deciding, kinds_of
 from rag_assets.code.model import FileFacts
 from rag_assets.code.naming import NameStyle
 from rag_assets.code.relations import Relations, relations_of
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.derived_marks import settled_sources
 from rag_assets.pipeline.slices import Work, parsed_documents
 from rag_assets.pipeline.versions import Version
 from rag_assets.storage.catalog.document_kinds import CodeDocument
@@ -43,13 +45,70 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     """
     if not ctx.tenant.reads_code or not work.documents:
         return 0
+    parsed = _parsed(ctx, work)
+    if _decides_nothing(ctx, work, parsed):
+        return 0
     changed: dict[str, Mapping[str, str]] = {}
-    for files in _repositories(_documents(ctx, work)):
-        changed |= _changed(ctx, files)
+    documents = _documents(ctx, work, parsed)
+    for files in _repositories(documents):
+        changed |= changed_labels(files, files_of(ctx, filter(is_labelled, files)))
     if changed:
         ctx.guard()
+        # Labels are now of files that the build will have, unless this run ends before.
+        ctx.catalog.derivations.forget_fingerprints(ctx.ref, {one.source for one in documents})
         ctx.catalog.kinds.record(ctx.ref, changed)
     return len(changed)
+
+
+def is_labelled(document: CodeDocument) -> bool:
+    """Whether a document is of a language whose definitions frameworks give a meaning."""
+    return _language(document.media_type) in LABELLED
+
+
+def changed_labels(
+    documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
+) -> dict[str, Mapping[str, str]]:
+    """What the definitions of documents are, where something else is recorded.
+
+    Args:
+        documents: of one repository.
+        files: their facts, by document; of what is_labelled at least.
+    """
+    by_path: dict[str, dict[str, str]] = {}
+    for (path, symbol), kind in kinds_of(list(files.values())).items():
+        by_path.setdefault(path, {})[symbol] = kind
+    wanted = {one.document_id: by_path.get(path_of(one.uri), {}) for one in documents}
+    return {
+        one.document_id: wanted[one.document_id]
+        for one in documents
+        if wanted[one.document_id] != one.kinds
+    }
+
+
+def _decides_nothing(ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]) -> bool:
+    """Whether the slice leaves all labels as they are, which its own documents tell.
+
+    That is so where the labels follow from what the build has, and what decides them is in the new
+    texts of these documents what it is in their former ones.
+    """
+    number = work.generation.number
+    former = {d.document_id: d for d in ctx.catalog.kinds.indexed(ctx.ref.id, number, [*parsed])}
+    concerned = [one for one in (*parsed.values(), *former.values()) if is_labelled(one)]
+    if not concerned:
+        return True
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is None or serving.number != number or work.beside:
+        return False
+    if {one.source for one in concerned} - settled_sources(ctx.catalog, ctx.tenant, number).keys():
+        return False
+    facts = ctx.lake.facts({one.chunk_set_key for one in concerned})
+
+    def decided(document: CodeDocument | None) -> list[object]:
+        if document is None:
+            return []
+        return deciding(facts.get(document.chunk_set_key, ()), _language(document.media_type))
+
+    return all(decided(one) == decided(former.get(id_)) for id_, one in parsed.items())
 
 
 def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> dict[str, Relations]:
@@ -76,17 +135,12 @@ def relations_of_texts(
     }
 
 
-def _documents(ctx: TenantContext, work: Work) -> list[CodeDocument]:
-    """The documents that the build has after this slice, each with its newest facts."""
-    found = {
-        one.document_id: one
-        for one in ctx.catalog.kinds.indexed(ctx.ref.id, work.generation.number)
-    }
+def _parsed(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
+    """The documents of the slice, each with its newest facts."""
     parsed = parsed_documents(ctx, work.documents)
     known = ctx.catalog.kinds.of(ctx.ref.id, [item.document.document_id for item in parsed])
-    for item in parsed:
-        document = item.document
-        found[document.document_id] = CodeDocument(
+    return {
+        (document := item.document).document_id: CodeDocument(
             document.document_id,
             document.source,
             document.uri,
@@ -95,7 +149,16 @@ def _documents(ctx: TenantContext, work: Work) -> list[CodeDocument]:
             item.chunk_set_key,
             known.get(document.document_id, {}),
         )
-    return list(found.values())
+        for item in parsed
+    }
+
+
+def _documents(
+    ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]
+) -> list[CodeDocument]:
+    """The documents that the build has after this slice, each with its newest facts."""
+    indexed = ctx.catalog.kinds.indexed(ctx.ref.id, work.generation.number)
+    return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
 
 def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
@@ -112,8 +175,9 @@ def _language(media_type: str | None) -> str:
     return (media_type or "").rpartition("/")[2].removeprefix("x-")
 
 
-def files_of(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
+def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str, FileFacts]:
     """The facts of documents with their places, by document."""
+    documents = list(documents)
     facts = {
         key: found
         for batch in batched({one.chunk_set_key for one in documents}, _BATCH)
@@ -124,17 +188,4 @@ def files_of(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str,
             path_of(one.uri), _language(one.media_type), facts.get(one.chunk_set_key, ())
         )
         for one in documents
-    }
-
-
-def _changed(ctx: TenantContext, documents: list[CodeDocument]) -> dict[str, Mapping[str, str]]:
-    files = files_of(ctx, documents)
-    labels = kinds_of(list(files.values()))
-    wanted: dict[str, dict[str, str]] = {one.path: {} for one in files.values()}
-    for (path, symbol), kind in labels.items():
-        wanted[path][symbol] = kind
-    return {
-        one.document_id: wanted[files[one.document_id].path]
-        for one in documents
-        if wanted[files[one.document_id].path] != one.kinds
     }

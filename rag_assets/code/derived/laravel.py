@@ -8,6 +8,7 @@ from typing import TypeAlias
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.frameworks.laravel.models import Model, models_of
+from rag_assets.code.frameworks.laravel.policies import Asked, asked_elsewhere
 from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
@@ -40,14 +41,15 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     routes = routes_of(files)
     tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = models_of(php), middleware_of(files)
+    asked = asked_elsewhere(php)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
             by_table.setdefault(model.table, []).append(model)
     documents = [
         *(_route(one, guards) for one in routes.routes),
-        *(_table(one, by_table.get(name, ())) for name, one in tables.tables.items()),
-        *_unmade_tables(tables, by_table),
+        *(_table(one, by_table.get(name, ()), asked) for name, one in tables.tables.items()),
+        *_unmade_tables(tables, by_table, asked),
     ]
     unresolved = [
         *(_told(one.reason, one.evidence.path, one.evidence.fact) for one in routes.unresolved),
@@ -145,17 +147,21 @@ def statement(
     return Statement(kind, source, target, how, path, *lines, fact.evidence)
 
 
-def _table(table: Table, models: Sequence[Model]) -> DerivedDocument:
+def _table(
+    table: Table, models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+) -> DerivedDocument:
     stated = [
         *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
         *_foreign_keys(table),
-        *map(_maps, models),
+        *_of_models(models, asked),
     ]
     return _document(table.name, table_lines(table, [model.name for model in models]), stated)
 
 
 def _unmade_tables(
-    tables: Tables, by_table: Mapping[str, Sequence[Model]]
+    tables: Tables,
+    by_table: Mapping[str, Sequence[Model]],
+    asked: Mapping[str, Sequence[Asked]],
 ) -> Iterator[DerivedDocument]:
     """Tables that models name and no migration makes: stated ones, or all where there is none.
 
@@ -164,16 +170,18 @@ def _unmade_tables(
     for name in sorted(by_table.keys() - tables.tables.keys()):
         models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
         if models:
-            yield _unmade(name, models)
+            yield _unmade(name, models, asked)
 
 
-def _unmade(name: str, models: Sequence[Model]) -> DerivedDocument:
+def _unmade(
+    name: str, models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+) -> DerivedDocument:
     lines = (
         f"table {name}",
         f"models: {', '.join(model.name for model in models)}",
         "incomplete: no migration makes it",
     )
-    return _document(name, lines, [*map(_maps, models)])
+    return _document(name, lines, [*_of_models(models, asked)])
 
 
 def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) -> DerivedDocument:
@@ -194,6 +202,19 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
         one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
         for one in commands
     )
+
+
+def _of_models(
+    models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+) -> Iterator[Statement]:
+    """What models map to the table, and the policies that are asked about them by a map."""
+    yield from map(_maps, models)
+    for model in models:
+        for one in asked.get(model.name, ()):
+            how: How = "stated" if one.mapped else "convention"
+            yield statement(
+                "authorizes", one.target, one.path, one.fact, source=one.source, how=how
+            )
 
 
 def _maps(model: Model) -> Statement:

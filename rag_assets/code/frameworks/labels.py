@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rag_assets.code.frameworks.django import kinds as django
 from rag_assets.code.frameworks.laravel import kinds as laravel
-from rag_assets.code.model import FileFacts
+from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.source_types import SourceType
+
+LABELLED: Final = frozenset({"php", "python"})
+"""Languages whose definitions frameworks give a meaning."""
+
+
+def deciding(facts: Sequence[Fact], language: str) -> list[object]:
+    """What of a file's facts decides kinds, its own and those of other files: equal, if all is.
+
+    Args:
+        facts: of one file.
+        language: of it.
+    """
+    if language == "php":
+        return laravel.deciding(facts)
+    # Django's views, models and routes follow from nearly all that a module states.
+    return [
+        (fact.kind, fact.symbol, fact.values)
+        for fact in facts
+        if language == "python" and fact.kind != "calls"
+    ]
 
 
 def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:

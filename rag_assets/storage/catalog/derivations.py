@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, literal, select
+from sqlalchemy import Connection, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -82,6 +82,21 @@ class DerivationTable:
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
+
+    def forget_fingerprints(self, ref: TenantRef, sources: Collection[str]) -> None:
+        """Let what follows from sources be worked out again, whatever they say by then.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        table = derivations.c
+        statement = (
+            update(derivations)
+            .where(table.tenant == ref.id, among(table.source, list(sources)))
+            .values(fingerprint="")
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(statement)
 
     def unresolved(self, tenant_id: str, sources: Collection[str] = ()) -> dict[str, list[str]]:
         """What is not known of the derived documents of sources; none named: of all."""

@@ -54,8 +54,15 @@ class KindTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
-    def indexed(self, tenant_id: str, generation: int) -> Iterator[CodeDocument]:
-        """Every document of which a build has a version, with what is known of its kinds."""
+    def indexed(
+        self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
+    ) -> Iterator[CodeDocument]:
+        """The documents of which a build has a version, with what is known of their kinds.
+
+        Args:
+            tenant_id, generation: the build.
+            document_ids: of those that are wanted; None: all.
+        """
         known = and_(
             document_kinds.c.tenant == documents.c.tenant,
             document_kinds.c.document_id == documents.c.document_id,
@@ -71,7 +78,7 @@ class KindTable:
             .join(documents, same_document())
             .outerjoin(document_kinds, known)
             .where(
-                of_generation(tenant_id, generation),
+                of_generation(tenant_id, generation, document_ids),
                 document_index.c.chunk_set_key.is_not(None),
                 documents.c.status != "DELETED",
             )

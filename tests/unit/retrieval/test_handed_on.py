@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -187,6 +189,69 @@ def test_what_real_packages_hand_on_is_what_python_imports(package: str) -> None
     assert right >= 3
     assert not wrong
     assert not missing
+
+
+LISTED = {
+    "plainly": "__all__ = ['Bill', '_kept']\n",
+    "tuple": "__all__ = 'Bill', 'log'\n",
+    "added": "__all__ = ['Bill']\n__all__ += ('_kept',)\n",
+    "sum": "__all__ = (\n    ['Bill']  # the first\n    + ['l' 'og']\n)\n",
+    "called": "__all__: list[str] = []\n__all__.append('log')\n__all__.extend(['Bill'])\n",
+    "again": "__all__ = ['log']\n__all__ = ['Bill']\n",
+    "nothing": "__all__ = []\n",
+    "computed": "__all__ = [name for name in ('Bill', 'log')]\n",
+    "none": "",
+    "through": "from .inner import *\n__all__ = ['Bill', 'tax']\n",
+    "unlisted": "from .inner import *\n",
+}
+"""Modules that differ in what they give by `*`: each has Bill, log and _kept besides."""
+
+
+@pytest.mark.parametrize("form", LISTED)
+def test_all_of_a_module_is_what_python_takes_it_for(form: str, tmp_path: Path) -> None:
+    own = "class Bill: ...\ndef log(): ...\ndef _kept(): ...\n"
+    files = {
+        "given/__init__.py": f"from .{form} import *\n",
+        f"given/{form}.py": LISTED[form] + own,
+        "given/inner.py": "__all__ = ['tax', 'rate', 'Bill']\n"
+        "def tax(): ...\ndef rate(): ...\ndef rest(): ...\nclass Bill: ...\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    script = (
+        "import json, given; print(json.dumps({name: f'{one.__module__}.{name}'"
+        " for name, one in vars(given).items() if callable(one)}))"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    given = json.loads(done.stdout)
+    found = Files(files)
+    names = ("Bill", "log", "_kept", "tax", "rate", "rest")
+    # A list that is computed limits nothing: what it has is not known.
+    wanted = {name: given.get(name) for name in names}
+    assert {name: found.means(f"given.{name}", "app.py") for name in names} == wanted
+    assert found.means("given.__all__", "app.py") is None
+
+
+@pytest.mark.slow
+def test_what_a_real_package_gives_by_its_lists_is_what_python_imports() -> None:
+    module = importlib.import_module("httpx")
+    root = Path(module.__path__[0])
+    texts = {str(one.relative_to(root.parent)): one.read_text() for one in root.glob("*.py")}
+    files = Files(texts)
+    starred = re.findall(r"^from \.(\w+) import \*", texts["httpx/__init__.py"], re.MULTILINE)
+    given: dict[bool, int] = {True: 0, False: 0}
+    for one in files.symbols:
+        package, _, own = one.name.partition(".")
+        inner, _, name = own.partition(".")
+        if inner not in starred or not name or "." in name:
+            continue
+        truth = getattr(importlib.import_module(f"httpx.{inner}"), name)
+        is_given = getattr(module, name, None) is truth
+        assert (files.means(f"{package}.{name}", "app.py") == one.name) == is_given, one.name
+        given[is_given] += 1
+    assert min(given.values()) > 10
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")

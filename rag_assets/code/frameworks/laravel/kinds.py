@@ -53,6 +53,13 @@ _BY_USE: tuple[tuple[str, str, SourceType], ...] = (
 )
 """Kind of a fact, the value of it that names a class, and what that class is."""
 
+_ROLES = frozenset({"class", "interface"})
+_HANDLES = "::handle"
+_DECIDING = frozenset(
+    {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
+)
+"""Kinds of facts that are read, besides declarations."""
+
 
 @dataclass(slots=True)
 class _Class:
@@ -93,6 +100,23 @@ class _Uses:
         )
 
 
+def deciding(facts: Sequence[Fact]) -> list[object]:
+    """What of a file's facts kinds_of reads, in order."""
+    return [
+        (fact.kind, fact.symbol, fact.values.get("role"))
+        if fact.kind == "declares"
+        else (fact.kind, fact.symbol, fact.values)
+        for fact in facts
+        if _decides(fact)
+    ]
+
+
+def _decides(fact: Fact) -> bool:
+    if fact.kind == "declares":
+        return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
+    return fact.kind in _DECIDING
+
+
 def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     """The source type of each class that has one, by path and qualified name.
 
@@ -129,7 +153,7 @@ def _classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     for one in files:
         own: dict[str, _Class] = {}
         for fact in one.facts:
-            if fact.kind == "declares" and fact.values.get("role") in {"class", "interface"}:
+            if fact.kind == "declares" and fact.values.get("role") in _ROLES:
                 own[fact.symbol] = _Class(one.path, fact.symbol, str(fact.values["role"]))
         for fact in one.facts:
             declared = own.get(fact.symbol.partition("::")[0])
@@ -145,7 +169,7 @@ def _complete(declared: _Class, fact: Fact) -> None:
         declared.parents.append(str(fact.values["name"]))
     elif fact.kind == "implements":
         declared.interfaces.append(str(fact.values["name"]))
-    elif fact.kind == "declares" and fact.symbol.endswith("::handle"):
+    elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
         declared.handles = True
 
 

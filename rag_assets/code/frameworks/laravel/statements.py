@@ -8,7 +8,7 @@
 | observes | model, observer |
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
 | binds | abstract, concrete: class names, the second "" where it is computed |
-| authorizes | ability, model: "" where it is no class name |
+| authorizes | ability, model: "" where it is no class name; method: that asks, if not around it |
 | queries_table | table |
 | configured_by | key: of the configuration |
 | reads_env | key: of the environment |
@@ -21,6 +21,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.code.frameworks.laravel.authorizing import (
+    ASK_GATES,
+    ASKS,
+    VARIABLE,
+    asked,
+    asked_of_resource,
+    settled,
+)
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
 from rag_assets.code.languages.php.classes import ClassLike, Method, Property
 from rag_assets.code.languages.php.source import PhpSource
@@ -35,16 +43,12 @@ _FACADES = "Illuminate\\Support\\Facades\\"
 _DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
 _OF_CLASS = _DISPATCHES | {"dispatchif", "dispatchunless"}
 _BINDS = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
-_ASKS = frozenset({"authorize", "authorizeforuser", "allows", "denies", "check", "can", "cannot"})
 _SQL = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
 _TABLES = re.compile(r"\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})", re.IGNORECASE)
 _KERNEL = {
     "middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases", "middlewarePriority",
 }  # fmt: skip
 _BINDINGS = frozenset({"bindings", "singletons"})
-_VARIABLE = "variable"
-"""What of a fact is the name of a variable until its class is known."""
-
 _CALLS = CALLS - {"object_creation_expression"}
 _Values = Mapping[str, Any]
 
@@ -60,16 +64,9 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                settled = _settled(values, types.of(symbol)) if _VARIABLE in values else values
-                if settled is not None:
-                    yield _fact(source, kind, call.node, symbol, settled)
-
-
-def _settled(values: _Values, types: Mapping[str, str]) -> _Values | None:
-    """What is asked about the object that a variable holds; None where nothing is told."""
-    model = values["model"] or types.get(values[_VARIABLE], "")
-    told = {"ability": values["ability"], "model": model}
-    return told if any(told.values()) else None
+                told = settled(values, types.of(symbol)) if VARIABLE in values else values
+                if told is not None:
+                    yield _fact(source, kind, call.node, symbol, told)
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
@@ -116,9 +113,11 @@ def _of_call(
 ) -> Iterator[tuple[str, _Values]]:
     if chain.static and first:
         yield from _of_static(source, chain, call)
+    elif chain.static:
+        yield from _of_facade(source, chain, call)
     elif not chain.root and first:
         yield from _of_function(source, call)
-    elif not chain.static:
+    else:
         yield from _of_member(source, chain, call)
 
 
@@ -133,6 +132,14 @@ def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
     elif name == "observe":
         for observer in _classes(source, call.argument(0)):
             yield "observes", {"model": owner, "observer": observer}
+
+
+def _of_facade(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
+    """What is asked of whom a facade gives: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
+    owner = source.class_name(chain.root, call.node).removeprefix(_FACADES)
+    asks = {"Gate": ASK_GATES, "Auth": ASKS, "Request": ASKS}.get(owner, frozenset())
+    if call.name.lower() in asks:
+        yield from asked(source, call)
 
 
 def _of_function(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -153,8 +160,10 @@ def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
         yield from _dispatched(source, call)
     elif name in _BINDS and chain.root in {"$this->app", "$app"}:
         yield from _bound(source, call)
-    elif name in _ASKS:
-        yield from _asked(source, call)
+    elif name in ASKS:
+        yield from asked(source, call)
+    elif name == "authorizeresource" and chain.root == "$this":
+        yield from asked_of_resource(source, call)
 
 
 def _of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -177,8 +186,8 @@ def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         model, policy = source.value(call.argument(0)), source.value(call.argument(1))
         if isinstance(model, str) and isinstance(policy, str):
             yield "policy_of", {"model": model, "policy": policy}
-    elif call.name.lower() in _ASKS:
-        yield from _asked(source, call)
+    elif call.name.lower() in ASK_GATES:
+        yield from asked(source, call)
 
 
 def _of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -231,21 +240,6 @@ def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     alone = call.argument(1) is None
     stated = abstract if alone else concrete if isinstance(concrete, str) else ""
     yield "binds", {"abstract": abstract, "concrete": stated}
-
-
-def _asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """What is asked about: a class, or the variable that holds one; alone it tells the ability."""
-    first, second = call.argument(0), call.argument(1)
-    alone = second is None and first is not None and first.type == "variable_name"
-    subject = first if alone else second
-    ability = "" if alone else source.value(first)
-    if not isinstance(ability, str):
-        return
-    about = source.value(subject)
-    model = about[0] if isinstance(about, list) and about else about
-    values = {"ability": ability, "model": model if isinstance(model, str) else ""}
-    variable = source.tree.of(subject) if subject is not None else ""
-    yield "authorizes", {**values, _VARIABLE: variable} if variable.startswith("$") else values
 
 
 def _configured(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:

@@ -6,6 +6,7 @@
 | imports | where it stands | name, alias, level, member |
 | extends | the class | name: reference |
 | calls | where it stands | name: reference; without those of builtins |
+| exports | "" | names: of `__all__`, where it is written out |
 
 References are described in `names`, expressions in `expressions`; what else frameworks need is in
 `statements`. `Class.method` of `self.method()` may be inherited.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_assets.code.languages.python.exported import exported_of
 from rag_assets.code.languages.python.facts import facts_of
 from rag_assets.code.languages.python.scopes import Scopes
 from rag_assets.code.languages.python.settings import settings_of
@@ -17,6 +18,6 @@ def read(text: str) -> CodeText:
     scopes = Scopes(source)
     notes = ("parts of it are no Python that could be parsed",) if source.tree.has_errors else ()
     found = [*facts_of(source, scopes), *statements_of(source, scopes)]
-    found += settings_of(source, scopes)
+    found += [*settings_of(source, scopes), *exported_of(source)]
     facts = sorted(found, key=lambda fact: (fact.start, fact.end))
     return CodeText(units_of(source), tuple(facts), "python", notes)

@@ -1,6 +1,10 @@
 """Kinds of repositories of any framework, and of several."""
 
-from rag_assets.code.frameworks.labels import kinds_of
+from pathlib import Path
+
+import pytest
+
+from rag_assets.code.frameworks.labels import deciding, kinds_of
 from rag_assets.code.model import FileFacts
 from rag_assets.code.reading import read_code
 
@@ -30,3 +34,49 @@ def test_each_framework_tells_of_its_own_files() -> None:
 def test_python_without_django_has_no_kinds() -> None:
     assert kinds_of([file("models.py", "class Model: ...\n\nclass Invoice(Model): ...\n")]) == {}
     assert kinds_of([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("class A { function f() { return 1; } }", "class A { function f() { g(2); } }", True),
+        ("class A {}", "\n\n/** Ships. */\nclass A {}", True),
+        ("class A {}", "class A { function f(B $b): C { return new C; } }", True),
+        ("class A {}", "class A extends B {}", False),
+        ("class A {}", "class B {}", False),
+        ("class A {}", "interface A {}", False),
+        ("class A {}", "class A { function handle() {} }", False),
+        ("class A {}", "class A implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}", False),
+        ("f();", "event(new Paid($x));", False),
+        ("f();", "\\Illuminate\\Support\\Facades\\Gate::policy(A::class, B::class);", False),
+    ],
+)
+def test_only_what_decides_kinds_is_compared(before: str, after: str, *, same: bool) -> None:
+    former, newer = (
+        deciding(file("a.php", f"<?php {text}").facts, "php") for text in (before, after)
+    )
+    assert (former == newer) is same
+
+
+def test_of_python_all_but_calls_decides() -> None:
+    former, newer, other = (
+        deciding(file("a.py", text).facts, "python")
+        for text in (VIEWS, VIEWS.replace("...", "print(1)"), VIEWS.replace("(View)", ""))
+    )
+    assert former == newer != other
+    assert deciding(file("a.py", VIEWS).facts, "markdown") == []
+
+
+def test_kinds_follow_from_what_decides_them_alone() -> None:
+    root = Path(__file__).parents[4] / "examples" / "laravel"
+    paths = [path for path in sorted(root.rglob("*.php")) if "vendor" not in path.parts]
+    files = [file(str(one.relative_to(root)), one.read_text()) for one in paths]
+    read: list[FileFacts] = []
+    for one in files:
+        kept = {(kind, symbol) for kind, symbol, _ in deciding(one.facts, "php")}
+        facts = tuple(fact for fact in one.facts if (fact.kind, fact.symbol) in kept)
+        read.append(FileFacts(one.path, one.language, facts))
+    found = kinds_of(files)
+    assert len(found) > 100
+    assert kinds_of(read) == found
+    assert sum(len(one.facts) for one in read) < 0.5 * sum(len(one.facts) for one in files)

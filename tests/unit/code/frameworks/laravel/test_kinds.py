@@ -115,6 +115,42 @@ STATEMENTS = {
         "authorizes",
         [{"ability": "view", "model": ""}],
     ),
+    "authorize of a class alone": (
+        "namespace A; class B { function show() { $this->authorize(\\M\\Invoice::class); } }",
+        "authorizes",
+        [{"ability": "", "model": "M\\Invoice"}],
+    ),
+    "authorize of the first of a list": (
+        "class A { function f(Invoice $a, Line $b) { $this->authorize('add', [$a, $b]); } }",
+        "authorizes",
+        [{"ability": "add", "model": "Invoice"}],
+    ),
+    "authorize for somebody": (
+        "class A { function f(Invoice $a, $u) { $this->authorizeForUser($u, 'view', $a); } }",
+        "authorizes",
+        [{"ability": "view", "model": "Invoice"}],
+    ),
+    "a user who can": (
+        "class A { function f(User $u, Invoice $a) { return $u->can('own', $a); } }",
+        "authorizes",
+        [{"ability": "own", "model": "Invoice"}],
+    ),
+    "whoever is signed in": (
+        (
+            "use Illuminate\\Support\\Facades\\Auth;"
+            " class A { function f(Invoice $a) { Auth::user()->cannot('own', $a); } }"
+        ),
+        "authorizes",
+        [{"ability": "own", "model": "Invoice"}],
+    ),
+    "a gate for somebody": (
+        (
+            "use Illuminate\\Support\\Facades\\Gate;"
+            " class A { function f(Invoice $a) { Gate::forUser($u)->any(['own', 'see'], $a); } }"
+        ),
+        "authorizes",
+        [{"ability": "own", "model": "Invoice"}, {"ability": "see", "model": "Invoice"}],
+    ),
     "gate": (
         "use Illuminate\\Support\\Facades\\Gate; Gate::allows('see');",
         "authorizes",

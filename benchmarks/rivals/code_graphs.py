@@ -1,0 +1,170 @@
+"""Servers of code graphs from packages, each used as its documentation recommends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.code_questions.questions import DEPTH, Found
+from benchmarks.rivals.code_programs import Place
+from benchmarks.rivals.environments import (
+    REQUIREMENTS,
+    NotUsableError,
+    install_node,
+    install_python,
+)
+from benchmarks.rivals.model_server import MODEL
+
+_NO_EXTENSION: Final = "extension load failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeGraph:
+    """CodeGraph: symbols and calls in SQLite, found by words and along calls; it has no vectors."""
+
+    name: str = "codegraph"
+    package: str = "@colbymchenry/codegraph"
+
+    def install(self, folder: Path) -> None:
+        """With npm, from a lock file."""
+        install_node(folder, REQUIREMENTS / self.name)
+
+    def index(self, place: Place) -> None:
+        """By `codegraph init`."""
+        place.run([self._command(place), "init", "."], CODEGRAPH_TELEMETRY="0")
+
+    def ask(self, place: Place, question: str) -> list[Found]:
+        """By `codegraph context`, which builds what an agent is given for a task."""
+        command = [self._command(place), "context", "-f", "json", "-n", str(DEPTH), question]
+        told = json.loads(place.run(command, CODEGRAPH_TELEMETRY="0"))
+        nodes = {node["id"]: node for node in told["nodes"]}
+        first = [one["id"] for one in told.get("entryPoints", [])]
+        ordered = dict.fromkeys([*first, *nodes])
+        return [
+            Found(one["filePath"], one["startLine"], one["endLine"], one["name"])
+            for one in (nodes[id_] for id_ in ordered if id_ in nodes)
+        ][:DEPTH]
+
+    def close(self, place: Place) -> None:
+        """Nothing runs."""
+
+    @staticmethod
+    def _command(place: Place) -> Path:
+        return place.environment / "node_modules" / ".bin" / "codegraph"
+
+
+@dataclass(frozen=True, slots=True)
+class GitNexus:
+    """GitNexus: symbols, calls and flows in a graph database, found by words and vectors."""
+
+    name: str = "gitnexus"
+    package: str = "gitnexus"
+
+    def install(self, folder: Path) -> None:
+        """With npm, from a lock file; the runtime's download for graphic cards is left out."""
+        skipped = {"ONNXRUNTIME_NODE_INSTALL": "skip", "ONNXRUNTIME_NODE_INSTALL_CUDA": "skip"}
+        install_node(folder, REQUIREMENTS / self.name, **skipped)
+
+    def index(self, place: Place) -> None:
+        """By `gitnexus analyze`, with vectors of the shipped model: its own is from a hub."""
+        command = [self._command(place), "analyze", "--embeddings", "--skip-agents-md"]
+        place.run([*command, "--force"], **self._variables(place))
+
+    def ask(self, place: Place, question: str) -> list[Found]:
+        """By `gitnexus query`, as its server for agents answers.
+
+        Raises:
+            NotUsableError: neither words nor vectors can be searched.
+        """
+        command = [self._command(place), "query", "--limit", str(DEPTH), question]
+        done = place.ran(command, **self._variables(place))
+        if missing := [line for line in done.stderr.splitlines() if _NO_EXTENSION in line]:
+            raise NotUsableError(
+                "its database loads what searches from its own host when it runs, and its packages "
+                f"do not carry it: {missing[0]}"
+            )
+        told = json.loads(done.stdout)
+        symbols = [*told.get("process_symbols", []), *told.get("definitions", [])]
+        return [
+            Found(
+                one["filePath"],
+                one.get("startLine") or 0,
+                one.get("endLine") or 0,
+                one.get("name", ""),
+            )
+            for one in symbols
+            if one.get("filePath")
+        ][:DEPTH]
+
+    def close(self, place: Place) -> None:
+        """Nothing runs."""
+
+    @staticmethod
+    def _command(place: Place) -> Path:
+        return place.environment / "node_modules" / ".bin" / "gitnexus"
+
+    @staticmethod
+    def _variables(place: Place) -> dict[str, str]:
+        return {
+            "GITNEXUS_EMBEDDING_URL": place.model,
+            "GITNEXUS_EMBEDDING_MODEL": MODEL,
+            "GITNEXUS_EMBEDDING_DIMS": "384",
+            "GITNEXUS_HOME": str(place.home / "gitnexus"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CodeReviewGraph:
+    """code-review-graph: symbols, calls, routes and models in SQLite, found by words and vectors.
+
+    Its grammars come inside its packages.
+    """
+
+    name: str = "code-review-graph"
+    package: str = "code-review-graph"
+
+    def install(self, folder: Path) -> None:
+        """With uv, from pinned requirements."""
+        install_python(folder, REQUIREMENTS / f"{self.name}.txt")
+
+    def index(self, place: Place) -> None:
+        """By `build` and `embed`, with vectors of the shipped model: its own is from a hub."""
+        for step in ("build", "embed"):
+            place.run([self._command(place), step], **self._variables(place))
+
+    def ask(self, place: Place, question: str) -> list[Found]:
+        """By `search`, which is its server's tool for a question in words.
+
+        Raises:
+            NotUsableError: it has searched without its vectors.
+        """
+        command = [self._command(place), "search", "--limit", str(DEPTH), question]
+        told = json.loads(place.run(command, **self._variables(place)))
+        if told["search_mode"] not in ("hybrid", "semantic"):
+            raise NotUsableError(f"it searched without vectors: {told['search_mode']}")
+        return [
+            Found(
+                str(Path(one["file_path"]).relative_to(place.root)),
+                one["line_start"] or 0,
+                one["line_end"] or 0,
+                one["name"],
+            )
+            for one in told["results"]
+        ]
+
+    def close(self, place: Place) -> None:
+        """Nothing runs."""
+
+    @staticmethod
+    def _command(place: Place) -> Path:
+        return place.environment / "bin" / "code-review-graph"
+
+    @staticmethod
+    def _variables(place: Place) -> dict[str, str]:
+        return {
+            "CRG_OPENAI_BASE_URL": place.model,
+            "CRG_OPENAI_API_KEY": "none",
+            "CRG_OPENAI_MODEL": MODEL,
+        }

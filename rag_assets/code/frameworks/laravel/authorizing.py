@@ -1,0 +1,77 @@
+"""What calls ask of gates and policies: an ability, and the class or the variable it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rag_assets.code.languages.php.calls import Call
+from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.policy_names import OF_RESOURCES
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+ASKS: Final = frozenset(
+    {
+        "authorize",
+        "authorizeforuser",
+        "allows",
+        "denies",
+        "check",
+        "can",
+        "cannot",
+        "cant",
+        "canany",
+    }
+)
+"""Methods, in lower case, by which somebody is asked for."""
+
+ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
+"""Those of a gate."""
+
+VARIABLE: Final = "variable"
+"""What of a fact is the name of a variable until its class is known."""
+
+_Values = Mapping[str, Any]
+
+
+def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """What is asked about: a class, or the variable that holds one; alone it tells the ability."""
+    given = [call.argument(0), call.argument(1), call.argument(2)]
+    # Of whom it is asked comes first.
+    first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
+    told = source.value(first)
+    is_subject = first is not None and first.type == "variable_name"
+    alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
+    subject, told = (first, "") if alone else (_first_of(second), told)
+    about = source.value(subject)
+    model = about if isinstance(about, str) else ""
+    variable = source.tree.of(subject) if subject is not None else ""
+    for ability in told if isinstance(told, list) else [told]:
+        if isinstance(ability, str):
+            values = {"ability": ability, "model": model}
+            held = {VARIABLE: variable} if variable.startswith("$") else {}
+            yield "authorizes", {**values, **held}
+
+
+def _first_of(node: Node | None) -> Node | None:
+    """What is asked about comes first in a list, which has what else the policy is given."""
+    if node is None or node.type != "array_creation_expression":
+        return node
+    entries = [one for one in node.named_children if one.type == "array_element_initializer"]
+    return entries[0].named_children[0] if entries and entries[0].named_children else None
+
+
+def asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """What `authorizeResource` asks in the methods of a controller."""
+    model = source.value(call.argument(0))
+    for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
+        yield "authorizes", {"ability": ability, "model": model, "method": method}
+
+
+def settled(values: _Values, types: Mapping[str, str]) -> _Values | None:
+    """What is asked about the object that a variable holds; None where nothing is told."""
+    model = values["model"] or types.get(values[VARIABLE], "")
+    told = {"ability": values["ability"], "model": model}
+    return told if any(told.values()) else None

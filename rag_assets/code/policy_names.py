@@ -1,0 +1,75 @@
+"""What policies of Laravel are called, and which of their methods answers.
+
+Laravel finds them by the names of what is asked about, so that a file tells by itself whom it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rag_assets.code.model import Fact
+
+_GUESSED: Final[Mapping[str, str]] = {
+    "index": "viewAny",
+    "show": "view",
+    "create": "create",
+    "store": "create",
+    "edit": "update",
+    "update": "update",
+    "destroy": "delete",
+}
+"""Abilities by the methods of a controller that ask without telling one."""
+
+_MODELS: Final = "Models"
+_POLICIES: Final = "Policies"
+
+OF_RESOURCES: Final = _GUESSED
+"""What `authorizeResource` asks of the methods of a controller."""
+
+
+def usual_policies(model: str) -> Iterator[str]:
+    r"""The classes that are a model's policy by their place, of those among which Laravel looks.
+
+    Args:
+        model: qualified, `App\Models\Billing\Invoice`.
+    """
+    *places, short = model.split("\\")
+    if _MODELS not in places:
+        yield from tried_policies(model)
+        return
+    at = places.index(_MODELS)
+    root, inner = places[:at], places[at + 1 :]
+    for place in dict.fromkeys((tuple(inner), ())):
+        yield "\\".join((*root, _POLICIES, *place, f"{short}Policy"))
+
+
+def tried_policies(model: str) -> Iterator[str]:
+    """The classes among which Laravel looks for a model's policy, those it prefers first."""
+    namespace, _, short = model.rpartition("\\")
+    parts = namespace.split("\\") if namespace else []
+    if f"\\{_MODELS}\\" in namespace:
+        for place in (f"\\{_MODELS}\\{_POLICIES}\\", f"\\{_POLICIES}\\"):
+            yield namespace.replace(f"\\{_MODELS}\\", place) + f"\\{short}Policy"
+    for count in range(len(parts), 0, -1):
+        yield "\\".join([*parts[:count], _POLICIES, f"{short}Policy"])
+
+
+def asker_of(fact: Fact) -> str:
+    """The definition that asks: what a fact stands in, or the method that it is about."""
+    method = fact.values.get("method")
+    return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
+
+
+def method_of(fact: Fact) -> str:
+    """The method that answers; "" where nothing tells.
+
+    Args:
+        fact: `authorizes`.
+    """
+    ability = str(fact.values.get("ability", ""))
+    if not ability:
+        method = fact.symbol.partition("::")[2]
+        return _GUESSED.get(method, method)
+    first, *others = ability.replace("_", "-").split("-") if "-" in ability else [ability]
+    return first + "".join(one[:1].upper() + one[1:] for one in others)

@@ -1,0 +1,51 @@
+"""Of which files the derived documents and labels of sources follow, and whether they still do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.sources.derived import DerivedConfig
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.tenants.model import Tenant
+
+DERIVING_VERSION: Final = 2
+"""Increased whenever the same files would have other derived documents, or other labels."""
+
+
+def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
+    """The sources of a tenant's derived documents, by the source that they follow from."""
+    return {one.of: one for one in tenant.sources if isinstance(one, DerivedConfig)}
+
+
+def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
+    """The sources of which what follows was worked out of other files, with what they say now.
+
+    Args:
+        catalog: has what is recorded.
+        tenant: of the documents.
+        generation: whose files count.
+    """
+    return _compared(catalog, tenant, generation, same=False)
+
+
+def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
+    """The sources of which all that follows was worked out of the files that they have now.
+
+    Args:
+        catalog, tenant, generation: see due_sources.
+    """
+    return _compared(catalog, tenant, generation, same=True)
+
+
+def _compared(catalog: Catalog, tenant: Tenant, generation: int, *, same: bool) -> dict[str, str]:
+    configs = derived_configs(tenant)
+    if not configs:
+        return {}
+    found = catalog.derivations.fingerprints(tenant.id, generation, configs)
+    known = catalog.derivations.recorded(tenant.id)
+    now = {
+        source: key_of("derived", DERIVING_VERSION, tenant.access.scope, said)
+        for source, said in found.items()
+    }
+    return {source: key for source, key in now.items() if (known.get(source) == key) is same}

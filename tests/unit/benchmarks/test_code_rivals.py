@@ -1,0 +1,115 @@
+"""Programs beside code memory: what cannot be used on a machine is told, and is no measurement."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pygit2
+import pytest
+
+from benchmarks.code_questions.questions import Found, Question
+from benchmarks.code_questions.questions import Place as Answer
+from benchmarks.rivals.code import taken
+from benchmarks.rivals.code_graphs import CodeReviewGraph, GitNexus
+from benchmarks.rivals.code_programs import Place
+from benchmarks.rivals.environments import NotUsableError, python_with_extensions
+
+QUESTION = Question("q", "multi-hop", "What pays?", ((Answer("a.php"),),), tuned=True)
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@dataclass
+class Silent:
+    """A program that finds what it is told to find."""
+
+    found: list[Found]
+    closed: list[Path] = field(default_factory=list)
+    name: str = "silent"
+    package: str = "silent"
+
+    def install(self, folder: Path) -> None:
+        (folder / "lib/python/site-packages/silent-1.2.dist-info").mkdir(parents=True)
+
+    def index(self, place: Place) -> None:
+        assert (place.root / "a.php").exists(), "each has a copy of its own"
+
+    def ask(self, place: Place, question: str) -> list[Found]:
+        return self.found
+
+    def close(self, place: Place) -> None:
+        self.closed.append(place.root)
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> argparse.Namespace:
+    root = tmp_path / "application"
+    repository = pygit2.init_repository(str(root))
+    (root / "a.php").write_text("<?php\n")
+    repository.index.add("a.php")
+    author = pygit2.Signature("ann", "ann@example.org")
+    tree = repository.index.write_tree()
+    repository.create_commit("HEAD", author, author, "Begin", tree, [])
+    return argparse.Namespace(repository=root, work=tmp_path / "work", show=False)
+
+
+def test_what_a_program_finds_is_measured(options: argparse.Namespace) -> None:
+    program = Silent([Found("a.php")])
+    told = taken(program, options, "", [QUESTION])
+    assert told["version"] == "1.2"
+    assert told["all"] == {"multi-hop": 1.0}
+    assert program.closed
+
+
+def test_an_answer_of_nothing_to_all_questions_is_no_measurement(
+    options: argparse.Namespace,
+) -> None:
+    program = Silent([])
+    told = taken(program, options, "", [QUESTION])
+    assert told["failed"] == "it answered every question with nothing"
+    assert "all" not in told
+    assert program.closed, "what it has started is ended all the same"
+
+
+def place_of(folder: Path) -> Place:
+    for name in ("root", "home"):
+        (folder / name).mkdir()
+    return Place(folder / "environment", folder / "root", folder / "home", "http://127.0.0.1:1/v1")
+
+
+def test_a_database_without_what_searches_is_told(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    command = place.environment / "node_modules" / ".bin" / "gitnexus"
+    script(command, "echo 'GitNexus: FTS extension load failed: away' >&2; echo '{}'")
+    with pytest.raises(NotUsableError, match="FTS extension load failed: away"):
+        GitNexus().ask(place, "What pays?")
+    script(command, """echo '{"definitions": [{"filePath": "a.php", "startLine": 3}]}'""")
+    assert GitNexus().ask(place, "What pays?") == [Found("a.php", 3)]
+
+
+def test_a_search_without_its_vectors_is_told(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    path = str(place.root / "a.php")
+    hit = {"file_path": path, "line_start": 3, "line_end": 5, "name": "pay"}
+    command = place.environment / "bin" / "code-review-graph"
+    script(command, f"echo '{json.dumps({'search_mode': 'hybrid', 'results': [hit]})}'")
+    assert CodeReviewGraph().ask(place, "What pays?") == [Found("a.php", 3, 5, "pay")]
+    script(command, f"echo '{json.dumps({'search_mode': 'fts', 'results': [hit]})}'")
+    with pytest.raises(NotUsableError, match="without vectors: fts"):
+        CodeReviewGraph().ask(place, "What pays?")
+
+
+def test_the_first_python_whose_database_loads_extensions_is_taken(tmp_path: Path) -> None:
+    without, with_them = script(tmp_path / "a", "exit 1"), script(tmp_path / "b", "exit 0")
+    assert python_with_extensions([str(without), str(with_them), sys.executable]) == str(with_them)
+    with pytest.raises(NotUsableError, match=f"asked: {without}"):
+        python_with_extensions([str(without)])

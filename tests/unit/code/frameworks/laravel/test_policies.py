@@ -1,0 +1,132 @@
+"""Which policy is asked: by the names of classes, as Laravel guesses, and by the map."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.code.derived.laravel import derive
+from rag_assets.code.frameworks.laravel.policies import asked_elsewhere
+from rag_assets.code.frameworks.laravel.reader import read
+from rag_assets.code.model import FileFacts
+from rag_assets.code.nodes import ASKS
+from rag_assets.code.policy_names import tried_policies, usual_policies
+from rag_assets.code.relations import NAMED, UNNAMED, relations_of
+
+BOOKING = "App\\Models\\Travel\\Booking"
+CONTROLLER = """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\Travel\\Booking;
+use Illuminate\\Support\\Facades\\Gate;
+class BookingController {
+    public function __construct() { $this->authorizeResource(Booking::class, 'booking'); }
+    public function show(Booking $booking) { $this->authorize($booking); }
+    public function cancel(Booking $booking) { Gate::authorize('cancel-late', $booking); }
+    public function move($to, Booking $one) { abort_if(auth()->user()->cant('move', [$one, $to])); }
+    public function any($booking) { $this->authorize('view', $booking); }
+}
+"""
+
+
+def asks(text: str) -> set[tuple[str, str]]:
+    """Who asks which method: both without namespaces."""
+    edges = relations_of(read(text).facts).edges
+    short = [(one.source, one.target) for one in edges if one.kind == ASKS]
+    assert all(one.how == "convention" for one in edges if one.kind == ASKS)
+    return {(source.rpartition("\\")[2], target) for source, target in short}
+
+
+def test_a_policy_has_the_names_that_laravel_tries() -> None:
+    # What Gate::guessPolicyName gives, in the order that it looks for them.
+    assert list(tried_policies(BOOKING)) == [
+        "App\\Models\\Policies\\Travel\\BookingPolicy",
+        "App\\Policies\\Travel\\BookingPolicy",
+        "App\\Models\\Travel\\Policies\\BookingPolicy",
+        "App\\Models\\Policies\\BookingPolicy",
+        "App\\Policies\\BookingPolicy",
+    ]
+    assert list(tried_policies("App\\Invoice")) == ["App\\Policies\\InvoicePolicy"]
+    assert list(tried_policies("App\\Models\\Invoice")) == [
+        "App\\Models\\Policies\\InvoicePolicy",
+        "App\\Policies\\InvoicePolicy",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "usual"),
+    [
+        (BOOKING, ["App\\Policies\\Travel\\BookingPolicy", "App\\Policies\\BookingPolicy"]),
+        ("App\\Models\\Invoice", ["App\\Policies\\InvoicePolicy"]),
+        ("Modules\\Shop\\Models\\Order", ["Modules\\Shop\\Policies\\OrderPolicy"]),
+        ("App\\Invoice", ["App\\Policies\\InvoicePolicy"]),
+        ("Invoice", []),
+    ],
+)
+def test_the_usual_ones_are_among_them(model: str, usual: list[str]) -> None:
+    assert list(usual_policies(model)) == usual
+    assert set(usual) <= set(tried_policies(model))
+
+
+@pytest.mark.parametrize(
+    ("asker", "method"),
+    [
+        ("show", "view"),
+        ("cancel", "cancelLate"),
+        ("move", "move"),
+        ("store", "create"),
+        ("destroy", "delete"),
+    ],
+)
+def test_who_authorizes_asks_a_method_of_the_policy(asker: str, method: str) -> None:
+    source = f"BookingController::{asker}"
+    assert (source, f"App\\Policies\\BookingPolicy::{method}") in asks(CONTROLLER)
+
+
+def test_what_is_not_known_asks_nobody() -> None:
+    assert not {one for one in asks(CONTROLLER) if one[0].endswith("::any")}
+    assert asks("<?php class A { function f($x) { $this->authorize('view', $x); } }") == set()
+
+
+def test_it_is_told_where_there_is_such_a_policy() -> None:
+    assert ASKS in UNNAMED
+    assert NAMED[ASKS, "policy"] == "authorizes"
+
+
+PROVIDER = """<?php
+namespace App\\Providers;
+use App\\Models\\Travel\\Booking;
+class AuthServiceProvider {
+    protected $policies = [Booking::class => \\App\\Rules\\Journeys::class];
+}
+"""
+MODEL = """<?php
+namespace App\\Models\\Travel;
+class Booking extends \\Illuminate\\Database\\Eloquent\\Model {}
+"""
+
+
+def test_a_policy_beside_its_model_is_told_where_there_is_one() -> None:
+    policy = "<?php namespace App\\Models\\Travel\\Policies; class BookingPolicy {}"
+    for declared in (policy, "<?php class Other {}"):
+        texts = {"app/C.php": CONTROLLER, "app/M.php": MODEL, "app/P.php": declared}
+        files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+        targets = {one.target for held in asked_elsewhere(files).values() for one in held}
+        name = "App\\Models\\Travel\\Policies\\BookingPolicy::cancelLate"
+        assert (name in targets) == (declared == policy)
+
+
+@pytest.mark.parametrize("policy", ["\\App\\Rules\\Journeys", "\\App\\Policies\\BookingPolicy"])
+def test_a_map_tells_which_policy_is_asked(policy: str) -> None:
+    provider = PROVIDER.replace("\\App\\Rules\\Journeys", policy)
+    texts = {"app/C.php": CONTROLLER, "app/P.php": provider, "app/M.php": MODEL}
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    stated = [
+        (one.source.rpartition("::")[2], one.target, one.path)
+        for document in derive(files).documents
+        for one in document.statements
+        if one.kind == "authorizes"
+    ]
+    # A policy that is called as Laravel would guess is told by each file alone.
+    told = policy == "\\App\\Rules\\Journeys"
+    assert (("cancel", "App\\Rules\\Journeys::cancelLate", "app/C.php") in stated) == told
+    assert (("update", "App\\Rules\\Journeys::update", "app/C.php") in stated) == told
+    assert bool(stated) == told
