@@ -43,7 +43,7 @@ _INSERT = text(
 )
 _STORED = f"""
     SELECT r.source_type, r.source_id, r.document_id, r.modified_at,
-        greatest(r.changed_at, u.updated_at) > :as_of AS is_later,
+        greatest(r.changed_at, r.pushed_at, u.updated_at) > :as_of AS is_later,
         coalesce(u.content_sha256, r.content_sha256) AS sha256
     FROM {SCHEMA}.source_records r
     LEFT JOIN {SCHEMA}.uploads u ON u.tenant = r.tenant AND u.document_id = r.document_id
@@ -149,7 +149,8 @@ class ManifestTable:
             lines: the manifest, read once.
             remove_extra: whether records that it does not name are removed.
             allow_deletes: whether they may be any number.
-            as_of: when the manifest was made: what was stored later is not extra.
+            as_of: when the manifest was made: what was pushed later is not extra, though it was as
+                it is.
             by: the caller's name, for events.
 
         Raises:

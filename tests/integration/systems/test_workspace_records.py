@@ -459,6 +459,31 @@ def test_what_is_pushed_while_a_manifest_is_made_is_not_taken_for_extra(site: Si
     assert site.send("GET", "/rag/records/comment/new").status_code == 404
 
 
+def test_what_is_pushed_again_as_it_was_is_not_taken_for_extra_either(site: Site) -> None:
+    site.send("PUT", "/rag/tree/again", {})
+    comment = {"page_uuid": "again", "text": "The dugong grazes."}
+    file = {"page_uuid": "again", "name": "seas.md"}
+    for number in range(3):
+        site.put("comment", f"again{number}", comment)
+    site.put("file", "again", file)
+    site.put_content("again", b"# Seas")
+    as_of = datetime.now(UTC)
+    assert site.put("comment", "again0", comment) == "unchanged"
+    assert [
+        one["outcome"]
+        for one in site.lines([{"op": "put", "type": "comment", "id": "again1", **comment}])
+    ] == ["unchanged"]
+    assert site.put_content("again", b"# Seas").json()["outcome"] == "unchanged"
+    found = reconciled(site, [], as_of=as_of.isoformat(), allow_deletes=True)
+    extra = {one["id"] for one in found["records"] if one["difference"] == "extra"}
+    assert "again2" in extra
+    assert not extra & {"again0", "again1", "again"}
+    for id_ in ("again0", "again1", "again2"):
+        site.send("DELETE", f"/rag/records/comment/{id_}")
+    site.send("DELETE", "/rag/records/file/again")
+    site.sync()
+
+
 def test_a_manifest_compares_what_the_service_says_and_names_no_block(site: Site) -> None:
     site.put("template", "said", {"name": "Minutes", "payload": {"b": 1, "a": [True, None]}})
     site.put("file", "said", {"page_uuid": "p-1", "name": "said.md"})
