@@ -643,6 +643,17 @@ def test_rows_with_one_id_are_one_record_that_does_not_change(make: Make) -> Non
     assert app.stored() == before
 
 
+def test_a_credential_in_a_pulled_record_is_told_with_its_source(make: Make) -> None:
+    app = make()
+    secret = "ghp_" + "a1B2" * 9
+    app.do("INSERT INTO templates VALUES (1, 'Letter', %s, '1')", f"Use {secret} for it.")
+    app.pull()
+    app.site.sync()
+    events = app.site.catalog.events.latest(app.site.id, kind="secret_dropped", limit=5)
+    told = {(e.payload["source"], e.payload["type"], e.payload["id"]) for e in events}
+    assert told == {("app", "template", "1")}
+
+
 def test_two_pulls_of_one_source_do_not_meet(make: Make) -> None:
     app = make()
     with app.locks.held(app.site.id, "app"), pytest.raises(TenantLocked, match="being pulled"):
