@@ -160,6 +160,9 @@ class Follower:
         """Whether the snapshot is old, and another one would begin with a later change."""
         if not (self.database.is_old and self.database.is_ordered_by_time) or mark is None:
             return False
+        if mark >= self._latest:
+            # Rows with times in the future come again however often it is begun anew.
+            return False
         following = mark - timedelta(seconds=self.config.overlap_seconds)
         return since is None or following > since
 
