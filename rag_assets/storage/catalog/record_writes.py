@@ -196,13 +196,17 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
 
 
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
-    """Note when records were changed that are as they were: manifests are compared with that."""
-    dated = [one for one in records if one.source_metadata.modified_at is not None]
-    if not dated:
+    """Note when records were pushed that are as they were, and what is said of their last change.
+
+    Manifests are compared with both.
+    """
+    if not records:
         return
     new = func.unnest(
-        literal([one.document_id for one in dated], ARRAY(Text)),
-        literal([one.source_metadata.modified_at for one in dated], ARRAY(DateTime(timezone=True))),
+        literal([one.document_id for one in records], ARRAY(Text)),
+        literal(
+            [one.source_metadata.modified_at for one in records], ARRAY(DateTime(timezone=True))
+        ),
     )
     at = new.table_valued("document_id", "modified_at", name="at").render_derived()
     connection.execute(
@@ -210,9 +214,11 @@ def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecor
         .where(
             source_records.c.tenant == ref.id,
             source_records.c.document_id == at.c.document_id,
-            source_records.c.modified_at.is_distinct_from(at.c.modified_at),
         )
-        .values(modified_at=at.c.modified_at)
+        .values(
+            pushed_at=func.clock_timestamp(),
+            modified_at=func.coalesce(at.c.modified_at, source_records.c.modified_at),
+        )
     )
 
 

@@ -283,6 +283,8 @@ source_records = Table(
     json_column("said"),
     time_column("modified_at"),
     now_column("changed_at"),
+    # When it was pushed last as it was; before that, at its change.
+    time_column("pushed_at"),
     # Of a record of a workspace: the page or database that it hangs on.
     Column("page_uuid", Text),
     # Of a comment.

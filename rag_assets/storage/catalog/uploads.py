@@ -147,6 +147,8 @@ class UploadTable:
             keep()
             now = (new.content_sha256, new.media_type)
             if before is not None and tuple(before) == now:
+                pushed = update(source_records).where(*the_record)
+                connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
                 return False, None
             values = {"tenant": ref.id, "document_id": document_id, "path": path, **_values(new)}
             written = upsert(uploads).values(values)

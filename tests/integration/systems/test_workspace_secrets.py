@@ -71,7 +71,7 @@ def test_nothing_but_originals_holds_one_of_the_six(site: Site) -> None:
     types = {"page", "comment", "file", "template", "db_row"}
     missing = {(kind, rule) for kind in types for rule in SECRETS} - dropped
     assert missing == set()
-    assert all(e.payload["id"] for e in events)
+    assert all(e.payload["id"] and e.payload["source"] == "pushed" for e in events)
 
 
 def rules_in(held: str) -> Iterator[str]:
