@@ -187,7 +187,7 @@ class RecordStore(Protocol):
         """Every record of one source, streamed, without the texts."""
         ...
 
-    def text(self, source: str, document_id: str) -> str | None:
+    def text(self, document_id: str) -> str | None:
         """The text of one record; None if the record no longer exists."""
         ...
 

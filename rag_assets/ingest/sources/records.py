@@ -117,7 +117,7 @@ class RecordsSource:
 
     def _text(self, document_path: str, max_bytes: int) -> bytes:
         name = self._config.name
-        text = self._records.text(name, document_id(name, document_path))
+        text = self._records.text(document_id(name, document_path))
         if text is None:
             raise DocumentVanished(f"gone since it was listed: {document_path!r}")
         data = text.encode()

@@ -249,13 +249,12 @@ class TenantRecords:
             text: str | None = connection.scalar(query)
         return text
 
-    def text(self, source: str, document_id: str) -> str | None:
+    def text(self, document_id: str) -> str | None:
         """The text of one record; None if the record no longer exists."""
         columns = source_records.c
+        # Not by its source as well: without statistics, Postgres would walk all of the source's.
         query = select(columns.text).where(
-            columns.tenant == self.tenant_id,
-            columns.source == source,
-            columns.document_id == document_id,
+            columns.tenant == self.tenant_id, columns.document_id == document_id
         )
         with self.database.begin() as connection:
             text: str | None = connection.scalar(query)

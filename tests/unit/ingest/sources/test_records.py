@@ -39,7 +39,7 @@ class MemoryRecords:
         assert source == "pushed"
         yield from self.records
 
-    def text(self, source: str, document_id: str) -> str | None:
+    def text(self, document_id: str) -> str | None:
         self.read += 1
         return self.texts.get(document_id)
 
