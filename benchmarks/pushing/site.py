@@ -65,12 +65,13 @@ class Service:
                 stdout=lines,
                 stderr=lines,
             )
-        client, until = Client(self.url, "none", retries=0), time.monotonic() + _START_SECONDS
-        while time.monotonic() < until and self._process.poll() is None:
-            with suppress(ClientError):
-                client.ready()
-                return
-            time.sleep(0.1)
+        until = time.monotonic() + _START_SECONDS
+        with Client(self.url, "none", retries=0) as client:
+            while time.monotonic() < until and self._process.poll() is None:
+                with suppress(ClientError):
+                    client.ready()
+                    return
+                time.sleep(0.1)
         raise RuntimeError(f"the service did not come up at {self.url}: see {self._log}")
 
     def kill(self) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -36,30 +38,40 @@ def daemon(shared_installation: Installation) -> Iterator[Daemon]:
         yield running
 
 
+@dataclass
+class Doors:
+    """The service, and clients of it that are closed in the end."""
+
+    service: Service
+    daemon: Daemon
+    _opened: ExitStack
+
+    def client(self, tenant: str, name: str, role: str) -> Client:
+        """A client in somebody's name."""
+        created = ("tokens", "create", tenant, "--role", role, "--principal", name, "--json")
+        token = self.daemon.installation.command(*created).json["token"]
+        return self._opened.enter_context(Client(self.service.url, token))
+
+    def workspace(self, tenant: str) -> Workspace:
+        """A workspace, in the name of an admin."""
+        admin = self.client(tenant, "chief", "admin")
+        store = self.daemon.installation.session().store
+        of = self.daemon
+        return Workspace(tenant, admin, self.service, of.catalog, of.instance, store)
+
+
 @pytest.fixture(scope="module")
-def service(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def doors(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     service = Service(tmp_path_factory.mktemp("service") / "log")
     service.start()
-    yield service
+    with ExitStack() as opened:
+        yield Doors(service, daemon, opened)
     service.kill()
 
 
-def client_of(service: Service, daemon: Daemon, tenant: str, *names: str, role: str) -> Client:
-    """A client in somebody's name."""
-    principals = [part for name in names for part in ("--principal", name)]
-    created = ("tokens", "create", tenant, "--role", role, *principals, "--json")
-    return Client(service.url, daemon.installation.command(*created).json["token"])
-
-
-def workspace_of(service: Service, daemon: Daemon, tenant: str) -> Workspace:
-    client = client_of(service, daemon, tenant, "chief", role="admin")
-    store = daemon.installation.session().store
-    return Workspace(tenant, client, service, daemon.catalog, daemon.instance, store)
-
-
 @pytest.fixture(scope="module")
-def workspace(service: Service, daemon: Daemon) -> Workspace:
-    return workspace_of(service, daemon, TENANT)
+def workspace(doors: Doors) -> Workspace:
+    return doors.workspace(TENANT)
 
 
 def texts(client: Client, words: str) -> list[str]:
@@ -73,11 +85,10 @@ def found(workspace: Workspace, word: str) -> float:
 
 
 def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
-    workspace: Workspace, service: Service, daemon: Daemon
+    workspace: Workspace, doors: Doors
 ) -> None:
-    ada = client_of(service, daemon, TENANT, "ada", role="member")
-    eve = client_of(service, daemon, TENANT, "eve", role="member")
-    guest = client_of(service, daemon, TENANT, "gus", role="guest")
+    ada, eve = (doors.client(TENANT, name, "member") for name in ("ada", "eve"))
+    guest = doors.client(TENANT, "gus", "guest")
     everybody = {"chief": workspace.client, "ada": ada, "eve": eve, "gus": guest}
 
     def readers(word: str) -> set[str]:
@@ -114,7 +125,7 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
     assert status.last_indexed_at.timestamp() > pushed
     told = eve.status()
     assert (told.chunks, told.stale, told.queue_depth) == (len([*workspace.entries()]), 0, 0)
-    assert client_of(service, daemon, TENANT, "gus", role="guest").status().chunks == 0
+    assert guest.status().chunks == 0
 
 
 def test_switched_off_it_indexes_nothing_and_on_everything_again(
@@ -210,19 +221,19 @@ def embedded_texts(workspace: Workspace, since: float) -> int:
 
 
 def test_a_page_that_is_saved_every_second_is_indexed_as_it_was_listed(
-    service: Service, daemon: Daemon
+    doors: Doors,
 ) -> None:
-    trial = changing_page.tried(workspace_of(service, daemon, "changing"), 20)
+    trial = changing_page.tried(doors.workspace("changing"), 20)
     assert changing_page.faults(trial) == []
     assert len(trial.listed) >= 3
 
 
 def test_many_records_are_neither_lost_nor_doubled_by_kills_and_yield_to_edits(
-    service: Service, daemon: Daemon
+    doors: Doors, daemon: Daemon
 ) -> None:
     kills = {2: "run", 4: "service"}
     plan = bulk.Plan(records=3_000, edits=6, every=2.0, sampled=0.5, kills=kills)
-    trial = bulk.tried(workspace_of(service, daemon, "imported"), plan, say=lambda line: None)
+    trial = bulk.tried(doors.workspace("imported"), plan, say=lambda line: None)
     assert bulk.faults(trial) == []
     assert trial.killed == ["run", "service"]
     checked = daemon.installation.command("check", "imported", "--json")
