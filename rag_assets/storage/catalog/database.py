@@ -38,7 +38,15 @@ from sqlalchemy.types import TypeEngine
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy, TenantGone
 from rag_assets.storage.catalog import tables
 
-_WAIT_SHORTLY = text("SET LOCAL lock_timeout = '5s'")
+_EXCLUSIVE = text(
+    "SELECT set_config('lock_timeout', '5s', true),"
+    " set_config('plan_cache_mode', 'force_custom_plan', true)"
+)
+"""Wait shortly for others, and plan each statement for the rows that it has as parameters.
+
+From the sixth time on, one plan for all would take any array for a short one: documents of 20,000
+pages were compared with each of these pages, for minutes.
+"""
 _IDLE_SECONDS = 1.0
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 
@@ -170,7 +178,7 @@ class Database:
         locked = alive.with_for_update(read=not exclusive, key_share=exclusive)
         with self.begin() as connection:
             if exclusive:
-                connection.execute(_WAIT_SHORTLY)
+                connection.execute(_EXCLUSIVE)
             if connection.scalar(locked) is None:
                 raise TenantGone(
                     f"tenant {ref.id!r} was removed during this run",

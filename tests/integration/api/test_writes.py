@@ -134,7 +134,7 @@ def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(api
 def test_writes_for_a_tenant_that_is_busy_wait_shortly_and_keep_no_other_tenant_waiting(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_WAIT_SHORTLY", text("SET LOCAL lock_timeout = '50ms'"))
+    monkeypatch.setattr(database, "_EXCLUSIVE", text("SET LOCAL lock_timeout = '50ms'"))
     catalog = api.driver.session.catalog
     with catalog.database.begin_exclusive(catalog.tenants.get("acme").ref):
         refused = api.send("PUT", PAGE, {"text": "A page."})

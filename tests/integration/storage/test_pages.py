@@ -104,6 +104,31 @@ def test_a_moved_subtree_takes_its_documents_along(tree: Tree) -> None:
     assert tree.put("a", "team") == (scope_of("team"), 0)
 
 
+def test_each_move_is_planned_for_the_pages_that_it_has(
+    tree: Tree, shared_installation: Installation
+) -> None:
+    tree.put("team", readers=("ada",))
+    tree.put("a")
+    tree.hang("a")
+    # A catalog of its own has one connection, whose statements are prepared after a few times.
+    catalog = Catalog.open(shared_installation.environment["DATABASE_URL"])
+    try:
+        for number in range(12):
+            page = Page(uuid="a", parent=("team", ROOT)[number % 2])
+            assert catalog.pages.put(tree.ref, page).documents == 1
+        with catalog.database.begin() as connection:
+            rows = connection.execute(
+                text(
+                    "SELECT custom_plans, generic_plans FROM pg_prepared_statements"
+                    " WHERE statement LIKE 'UPDATE rag_catalog.documents%'"
+                )
+            ).all()
+    finally:
+        catalog.close()
+    assert sum(row.custom_plans for row in rows) > 0, "it was prepared"
+    assert sum(row.generic_plans for row in rows) == 0
+
+
 def test_readers_are_rows_of_the_page_alone(tree: Tree) -> None:
     tree.put("a", readers=("ada", "bob"))
     tree.hang("a")
