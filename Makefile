@@ -2,11 +2,12 @@
 # make test   sets everything up, runs every test against real Postgres and Elasticsearch
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
-# make fuzz   parses thousands of damaged documents of every format, others each time
+# make fuzz   parses thousands of damaged documents of every format, asks in random trees of pages, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
 # make docs   writes the documentation as a site into .local/site
 # make browser installs a Chromium for the tests that need one (Debian's, as root)
+# make renderers installs mandoc and pandoc for the tests of man pages (Debian's, as root)
 # make php    installs PHP and Laravel for the tests that compare with it (Debian's, as root)
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
@@ -16,7 +17,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test php browser test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -43,6 +44,10 @@ php:
 	@php -m 2> /dev/null | grep -q sqlite3 && test -d /usr/share/php/Illuminate \
 		|| { apt-get update -qq && apt-get install -y -qq php-cli php-sqlite3 php-laravel-framework > /dev/null; }
 
+renderers:
+	@{ command -v mandoc && command -v pandoc; } > /dev/null \
+		|| { apt-get update -qq && apt-get install -y -qq mandoc pandoc > /dev/null; }
+
 browser:
 	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium > /dev/null; }
 
@@ -61,6 +66,8 @@ test-kills: setup
 fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \
 		-o timeout=7200 tests/unit/ingest/parsing/test_fuzz.py
+	@RAG_ASSETS_TEST_TREES=$$(shuf -i 2-999999 -n $(or $(TREES),8) | paste -sd,) \
+		$(BIN)/python -m pytest -n 2 --no-cov -o timeout=7200 tests/security/test_workspace_readers.py
 
 bench: setup
 	@$(BIN)/python -m benchmarks.chain

@@ -2,6 +2,7 @@
 
     python -m benchmarks.pgvector          20,000 sentences by the shipped model; 3,072 dimensions
     python -m benchmarks.pgvector --count 2000 --name trial
+    python -m benchmarks.pgvector --step prepare     then --step measure, on a quiet machine
 
 Both stores are filled by the adapters of the project and asked as its searches ask, with filters
 that leave 1 %, 10 % and all entries. Exact neighbours are computed by numpy.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +39,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     suitable_index,
 )
+from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.protocols import EntrySearcher
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 
@@ -45,6 +48,8 @@ TOP = 10
 CANDIDATES = 46
 """As of a search for eight hits."""
 QUESTIONS = 200
+FILES = ("vectors", "questions")
+_FOLDERS = (WORK / "sentences", WORK / "long")
 SHARES = {"1 %": "one", "10 %": "ten", "all": None}
 _MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -123,26 +128,32 @@ def long_vectors(count: int) -> Corpus:
     return Corpus("clusters of 3,072", made, clusters.questions(QUESTIONS, count))
 
 
-def measured(corpus: Corpus, store: VectorStore) -> dict[str, Any]:
-    """Recall and latency of both stores."""
-    owner, vectors = corpus.owner, store.vectors
-    if vectors is None:
-        raise SystemExit("the store has no Postgres")
-    dimensions = corpus.vectors.shape[1]
+def written(corpus: Corpus, store: VectorStore) -> dict[str, Any]:
+    """Write everything into both stores; returns what is measured by later, and the seconds."""
+    vectors, owner, dimensions = _vectors_of(store), corpus.owner, corpus.vectors.shape[1]
     index = store.indexes.place(IndexSpec(dimensions, suitable_index(dimensions)), "any", "shared")
     times = {"Elasticsearch": _seconds(lambda: store.entries.write(index.name, corpus.entries()))}
     vectors.create(owner, dimensions)
     times["pgvector"] = _seconds(lambda: vectors.write(corpus.entries()))
     times["pgvector, its graph"] = _seconds(lambda: vectors.index(owner, dimensions))
-    found: dict[str, Any] = {"written in seconds": times}
+    return {"name": corpus.name, "index": index.name, "written in seconds": times}
+
+
+def measured(corpus: Corpus, store: VectorStore, index_name: str) -> dict[str, Any]:
+    """Recall and latency of both stores."""
+    owner, found = corpus.owner, {}
     beside = Owner(owner.tenant, 1, 1, owner.digest_key, vectors_beside=True)
     for share, tag in SHARES.items():
         for name, asked in (("Elasticsearch", owner), ("pgvector", beside)):
-            answer = asyncio.run(_asked(store.searcher(), index.name, asked, corpus, tag))
+            answer = asyncio.run(_asked(store.searcher(), index_name, asked, corpus, tag))
             found[f"{name}, {share}"] = answer
-    store.indexes.drop(index.name)
-    vectors.drop(owner)
     return found
+
+
+def _vectors_of(store: VectorStore) -> PgVectors:
+    if store.vectors is None:
+        raise SystemExit("the store has no Postgres")
+    return store.vectors
 
 
 async def _asked(
@@ -174,21 +185,55 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Prepare, measure, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--name", default="pgvector")
+    parser.add_argument("--step", choices=["prepare", "measure"], help="one of the two alone")
     given = parser.parse_args()
-    result: dict[str, Any] = {"machine": machine(), "load": [load()], "entries": given.count}
-    with benchmark_servers(WORK) as servers:
-        for corpus in (sentences(given.count), long_vectors(given.count)):
-            result[corpus.name] = measured(corpus, _opened(servers))
-    result["load"].append(load())
-    print(save(given.name, result))
+    prepares, measures = given.step != "measure", given.step != "prepare"
+    with benchmark_servers(WORK, fresh=prepares) as servers:
+        store = _opened(servers, fresh=prepares)
+        if prepares:
+            prepare(store, given.count)
+        if measures:
+            print(save(given.name, result_of(store)))
 
 
-def _opened(servers: Servers) -> VectorStore:
-    url = servers.database("vectors")
+def prepare(store: VectorStore, count: int) -> None:
+    """Make the vectors, write them into both stores, and keep them in files."""
+    for folder, made in zip(_FOLDERS, (sentences, long_vectors), strict=True):
+        corpus = made(count)
+        done = written(corpus, store)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            np.save(folder / f"{name}.npy", getattr(corpus, name))
+        (folder / "prepared.json").write_text(json.dumps(done))
+
+
+def result_of(store: VectorStore) -> dict[str, Any]:
+    """What is measured of what was prepared."""
+    before, result = machine(), {}
+    for folder in _FOLDERS:
+        prepared = json.loads((folder / "prepared.json").read_text())
+        arrays = [np.load(folder / f"{name}.npy") for name in FILES]
+        corpus = Corpus(prepared["name"], *arrays)
+        found = measured(corpus, store, prepared["index"])
+        result[corpus.name] = {"written in seconds": prepared["written in seconds"], **found}
+    return {
+        "benchmark": "pgvector",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "entries": len(corpus.vectors),
+        "candidates": CANDIDATES,
+        "corpora": result,
+        "machine": before,
+        "load_average_after": load(),
+    }
+
+
+def _opened(servers: Servers, *, fresh: bool) -> VectorStore:
+    url = servers.database("vectors") if fresh else servers.url_of("vectors")
     return open_store(StoreConfig(servers.elasticsearch_url, prefix="pgbench", vectors_url=url))
 
 

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 
+from tests.back_ends import BackEnd
 from tests.databases import drop_template
 from tests.installation import Installation, new_installation
 from tests.rules import SHARED_RULES
@@ -76,10 +77,20 @@ def installation(
 
 
 @pytest.fixture(scope="module")
+def back_end(request: pytest.FixtureRequest) -> BackEnd:
+    """What answers vector searches in the shared installation; see tests.back_ends."""
+    chosen: BackEnd = getattr(request, "param", "elasticsearch")
+    return chosen
+
+
+@pytest.fixture(scope="module")
 def shared_installation(
-    postgres_url: str, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
+    postgres_url: str,
+    elasticsearch_url: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    back_end: BackEnd,
 ) -> Iterator[Installation]:
     """An installation that the tests of one module share; each takes a tenant of its own."""
     home = tmp_path_factory.mktemp("shared") / "home"
-    with new_installation(home, postgres_url, elasticsearch_url) as made:
+    with new_installation(home, postgres_url, elasticsearch_url, back_end) as made:
         yield made

@@ -30,6 +30,7 @@ from rag_assets.pipeline.slices import plan_work
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.lock import Holder
+from rag_assets.systems.workspace.finishing import FOLLOW_UP
 from tests.installation import Installation
 
 _MOST_RUNS = 50
@@ -96,12 +97,25 @@ class Driver:
     def sync(self, tenant_id: str, *, allow_deletes: bool = False) -> Counter[str]:
         """Carry everything through the chain; returns what was done over all runs."""
         with self.locked(tenant_id) as ctx:
-            return drain(ctx, self.scanner, allow_deletes=allow_deletes)
+            done = drain(ctx, self.scanner, allow_deletes=allow_deletes)
+            if self._installation.back_end == "pgvector":
+                _have_vectors_answer(ctx)
+            return done
 
     def run_once(self, tenant_id: str) -> Counter[str]:
         """One run's slice; returns what was done, and how many documents are `pending`."""
         with self.locked(tenant_id) as ctx:
             return run_slice(ctx, self.scanner)
+
+
+def _have_vectors_answer(ctx: TenantContext) -> None:
+    """Bring vectors to Postgres, as the end of a sync does for workspaces alone."""
+    table = ctx.catalog.generations
+    if serving := table.serving(ctx.ref.id):
+        FOLLOW_UP.finish(ctx, serving)
+        moved = table.serving(ctx.ref.id)
+        assert moved is not None
+        assert moved.vectors_beside == "answering"
 
 
 def drain(

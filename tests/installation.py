@@ -30,6 +30,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.tenants.file import TenantsFile
+from tests.back_ends import BackEnd
 from tests.databases import create_database, drop_database
 from tests.parsers import share_parsers
 
@@ -56,6 +57,7 @@ class Installation:
 
     home: Path
     environment: Mapping[str, str]
+    back_end: BackEnd = "elasticsearch"
     _sessions: list[Session] = field(default_factory=list)
     _retrievers: list[Retriever] = field(default_factory=list)
 
@@ -67,6 +69,8 @@ class Installation:
         folder.mkdir(parents=True, exist_ok=True)
         source = {"name": "files", "type": "files", "root": str(folder)}
         entry = {"id": tenant_id, "profile": "documents", "sources": [source], **config}
+        if self.back_end != "elasticsearch":
+            entry |= {"workspace": {"vector_backend": self.back_end}}
         TenantsFile(self.home / "tenants.yaml").add(entry)
         return folder
 
@@ -92,13 +96,17 @@ class Installation:
         return CommandResult(process.returncode, out, err)
 
     def start(
-        self, *arguments: str, stderr: int | IO[str] = subprocess.PIPE, **env: str
+        self,
+        *arguments: str,
+        stdin: int = subprocess.DEVNULL,
+        stderr: int | IO[str] = subprocess.PIPE,
+        **env: str,
     ) -> subprocess.Popen[str]:
         """Start a command; the caller waits for it, or kills it."""
         return subprocess.Popen(
             [sys.executable, "-m", "rag_assets.cli", *arguments],
             env={**os.environ, **self.environment, **env},
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -217,7 +225,7 @@ class Installation:
 
 @contextmanager
 def new_installation(
-    home: Path, postgres_url: str, elasticsearch_url: str
+    home: Path, postgres_url: str, elasticsearch_url: str, back_end: BackEnd = "elasticsearch"
 ) -> Iterator[Installation]:
     """An empty installation; the process's environment names it meanwhile."""
     home.mkdir(parents=True)
@@ -235,7 +243,7 @@ def new_installation(
     # Exported by a session of the installation that the tests of the module share.
     os.environ.pop("RAG_ASSETS_LAKE_URL", None)
     os.environ.update(environment)
-    installation = Installation(home, environment)
+    installation = Installation(home, environment, back_end)
     try:
         yield installation
     finally:

@@ -63,7 +63,7 @@ def _trust_the_machine(url: str) -> None:
 
 
 @contextmanager
-def elasticsearch_server(*, heap: str = "1g") -> Iterator[str]:
+def elasticsearch_server(*, heap: str = "2g") -> Iterator[str]:
     """An Elasticsearch to test against, as an ``http://`` URL."""
     given = os.environ.get("TEST_ELASTICSEARCH_URL")
     if given:

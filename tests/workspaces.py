@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
+import uvicorn
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
+from rag_assets.api.server import config, listening
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
+from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
@@ -62,6 +67,12 @@ class Workspace:
     def catalog(self) -> Catalog:
         return self.driver.session.catalog
 
+    def token(self, person: Person) -> str:
+        """What somebody asks with."""
+        claims: dict[str, Any] = {"sub": person.name, "groups": [*person.groups]}
+        claims |= {"role": person.role, "tenants": [self.id], "exp": int(time.time()) + 3_000}
+        return jwt.encode(claims, SECRET)
+
     def send(
         self,
         method: str,
@@ -73,9 +84,7 @@ class Workspace:
         **parameters: Any,
     ) -> Any:
         """What a request is answered with."""
-        claims: dict[str, Any] = {"sub": by.name, "groups": list(by.groups), "role": by.role}
-        claims |= {"tenants": [self.id], "exp": int(time.time()) + 3_000}
-        headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}", **ACCEPT}
+        headers = {"Authorization": f"Bearer {self.token(by)}", **ACCEPT}
         given: dict[str, Any] = {"json": body}
         if lines:
             headers["Content-Type"] = "application/x-ndjson"
@@ -128,13 +137,35 @@ def workspace_of(
     installation.add_tenant(tenant, **entry)
     reconcile_tenants(driver.session.catalog, driver.session.settings)
     session = installation.session()
+    with TestClient(service_of(session)) as client:
+        yield Workspace(tenant, client, driver)
+
+
+def service_of(session: Session) -> FastAPI:
+    """The service, as `serve` makes it."""
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     models = ChatModels(session.catalog, session.settings)
     blobs = open_blobs(session.settings)
     backend = Backend(session.catalog, session.store, retriever, SETTINGS, models, blobs=blobs)
-    routers = [*installed_systems().load("routers").values()]
-    with TestClient(build_app(backend, routers=routers)) as client:
-        yield Workspace(tenant, client, driver)
+    return build_app(backend, routers=[*installed_systems().load("routers").values()])
+
+
+@contextmanager
+def served(session: Session) -> Iterator[str]:
+    """The service over real connections, meanwhile; yields its address."""
+    server = uvicorn.Server(config(service_of(session)))
+    listener = listening("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
 
 
 def _body(kind: str, content: str, on: str) -> dict[str, Any]:

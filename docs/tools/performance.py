@@ -18,7 +18,8 @@ from docs.tools.graphs import graphs_table
 from docs.tools.living import living_table
 from docs.tools.serving import serving_tables
 from docs.tools.tables import as_table, in_seconds, median_of, origin
-from docs.tools.workspaces import bulk_table, changing_page_table, moves_table
+from docs.tools.workspace import pgvector_table
+from docs.tools.workspace_trials import bulk_table, changing_page_table, moves_table
 
 PAGE = Path(__file__).resolve().parents[1] / "performance.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
@@ -367,6 +368,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "throughput": _throughput,
     "serving": serving_tables,
     "graphs": graphs_table,
+    "pgvector": pgvector_table,
     "living": living_table,
     "agents": agent_costs_table,
 }

@@ -13,6 +13,7 @@ from docs.tools.code import code_definitions_table, code_routes_table, code_trut
 from docs.tools.code_questions import code_questions_table
 from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
+from docs.tools.workspace import workspace_questions_table
 
 PAGE = Path(__file__).resolve().parents[1] / "quality.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
@@ -33,7 +34,10 @@ _CHOSEN = {
 }
 
 _OF_THEIR_OWN = frozenset(
-    {"merging", "agents-quality", "code-truth", "code-questions", "code-routes", "code-definitions"}
+    {
+        *("merging", "agents-quality", "workspace-questions"),
+        *("code-truth", "code-questions", "code-routes", "code-definitions"),
+    }
 )
 """Tables that have a result of their own name."""
 
@@ -146,6 +150,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "kinds": _kinds,
     "thresholds": _thresholds,
     "merging": merging_table,
+    "workspace-questions": workspace_questions_table,
     "code-truth": code_truth_table,
     "agents-quality": agent_quality_table,
     "code-questions": code_questions_table,

@@ -23,7 +23,9 @@ from rag_assets.api.openapi import Description
 from rag_assets.api.operation_routes import operation
 from rag_assets.api.problems import handle_problems
 from rag_assets.api.reconcile_routes import reconciling
-from rag_assets.api.record_routes import contents, record_lines, records
+from rag_assets.api.record_contents import contents
+from rag_assets.api.record_lines import record_lines
+from rag_assets.api.record_routes import records
 from rag_assets.api.upload_routes import streaming, uploading
 from rag_assets.api.write_routes import writing
 from rag_assets.common.errors import ConfigurationError

@@ -143,9 +143,11 @@ class Guarded(APIRoute):
 
     Attributes:
         most_bytes: of a request's body.
+        most_values: in it; see require_few_values.
     """
 
     most_bytes: ClassVar[int] = MAX_BODY
+    most_values: ClassVar[int] = MAX_VALUES
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The route's handler, behind the guard."""
@@ -164,7 +166,7 @@ class Guarded(APIRoute):
     async def admitted(self, request: Request) -> Request:
         """The request as its handler gets it: its body was read, and is small."""
         body = await whole_body(request, most=self.most_bytes)
-        require_few_values(body)
+        require_few_values(body, most=self.most_values)
         return Request(request.scope, replayed(body, request.receive))
 
 
@@ -223,16 +225,20 @@ def promised_bytes(request: Request) -> int:
     return int(promised[:20]) if promised.isdecimal() else 0
 
 
-def require_few_values(body: bytes) -> None:
+def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
     """Require that a body holds no more values than a request can need.
 
     Each wrong one makes an error: a million bytes of them delay all requests by a second.
+
+    Args:
+        body: of the request.
+        most: values that it may hold.
 
     Raises:
         Refused: it holds more.
     """
     # Texts may hold many commas: these only select the bodies to parse.
-    if body.count(b",") < MAX_VALUES:
+    if body.count(b",") < most:
         return
     try:
         values = [json.loads(body)]
@@ -243,8 +249,8 @@ def require_few_values(body: bytes) -> None:
         value = values.pop()
         if isinstance(value, dict | list):
             seen += len(value)
-            if seen > MAX_VALUES:
-                raise Refused(_TOO_LARGE, f"at most {MAX_VALUES} values are read")
+            if seen > most:
+                raise Refused(_TOO_LARGE, f"at most {most} values are read")
             values += value.values() if isinstance(value, dict) else value
 
 

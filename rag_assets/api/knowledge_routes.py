@@ -12,6 +12,8 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.model import Page, QueryRequest, TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Document, Documents, Status
+from rag_assets.api.workspace_responses import WorkspaceStatus
+from rag_assets.api.workspace_status import PROFILE, workspace_status
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
 from rag_assets.tenants.profiles import configured_sources, profile_of
@@ -62,19 +64,22 @@ async def status(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Status:
+) -> WorkspaceStatus | Status:
     """How far a tenant's index is behind its documents, as they were listed last.
 
-    Of a workspace all but admins are told of the documents that they may read.
+    A workspace also tells what is left out, failed and waits, and its model and back end. All but
+    its admins are told of the documents that they may read.
     """
     tenant = request.state.tenant = identity.tenant(parameters.tenant)
 
-    def read() -> Status:
+    def read() -> WorkspaceStatus | Status:
         # Refuses a tenant that is gone, as a search does.
         record = backend.catalog.tenants.get(tenant)
-        sources = [source["name"] for source in configured_sources(record.config)]
         admin = identity.role == "admin" or not profile_of(record.profile).tells_readers_alone
         readers = None if admin else identity.caller.principals
+        if record.profile == PROFILE:
+            return workspace_status(backend.catalog, record, readers=readers)
+        sources = [source["name"] for source in configured_sources(record.config)]
         found = backend.catalog.freshness.of(tenant, sources, readers=readers)
         return Status(**asdict(found), disabled=record.state != "ACTIVE")
 

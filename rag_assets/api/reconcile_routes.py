@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import IO, Annotated, Any
 
@@ -22,11 +22,15 @@ from rag_assets.api.write_model import RecordQuery, records_source
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.catalog.record_manifests import ManifestLine
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
+from rag_assets.workspace.bodies import BODIES, BlockBody
 
 _MOST_BYTES = 1 << 30
 _MOST_LINE = 1 << 16
 _SILENT_SECONDS = 10.0
 _TOO_SLOW, _TOO_LARGE = 408, 413
+_TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
+"""Types of records of workspaces: blocks are compared with their pages."""
 
 reconciling = APIRouter(
     prefix="/rag",
@@ -42,10 +46,13 @@ class ReconcileQuery(RecordQuery):
     Attributes:
         apply: remove the records that it does not name.
         allow_deletes: however many they are.
+        as_of: when the manifest was made, by default when it is sent: what was pushed later is not
+            among those that it does not name.
     """
 
     apply: bool = False
     allow_deletes: bool = False
+    as_of: AwareDatetime | None = None
 
 
 class _Line(BaseModel):
@@ -83,24 +90,31 @@ async def reconcile(
 ) -> Reconciled:
     """Compare the manifest of all records with those that are stored. For admins.
 
-    It answers which are missing, stale and extra. With `apply` the extra ones are removed; where
+    It answers which are missing, stale and extra. A block is compared with its page: it has no line
+    of its own. With `apply` the extra ones are removed; where
     that is over 30 % and 20 of them, only with `allow_deletes`.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    as_of = parameters.as_of or await backend.run(
+        tenant_id, identity.name, backend.catalog.database.time
+    )
 
     with tempfile.TemporaryFile() as file:
         await _receive(request, file)
 
         def compare() -> Reconciled:
             known = backend.catalog.tenants.get(tenant_id)
-            source = records_source(Tenant.from_config(known.config), parameters.source)
+            tenant = Tenant.from_config(known.config)
+            source = records_source(tenant, parameters.source)
+            types = _TYPES if profile_of(tenant.profile).typed_records else None
             file.seek(0)
             found = backend.catalog.record_manifests.compare(
                 known.ref,
                 source.name,
-                _lines(file),
+                _lines(file, types),
                 remove_extra=parameters.apply,
                 allow_deletes=parameters.allow_deletes,
+                as_of=as_of,
                 by=identity.name,
             )
             if found.blobs:
@@ -134,12 +148,16 @@ async def _receive(request: Request, file: IO[bytes]) -> None:
         await run_sync(file.write, data)
 
 
-def _lines(file: IO[bytes]) -> Iterator[ManifestLine]:
+def _lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestLine]:
+    """The lines of a manifest; of types that there are, where there are not any."""
     number = 0
     while line := file.readline(_MOST_LINE):
         number += 1
         if line.strip():
-            yield _line(line, number)
+            found = _line(line, number)
+            if types is not None and found.source_type not in types:
+                raise invalid("type", f"line {number}: it must be one of: {', '.join(types)}")
+            yield found
 
 
 def _line(line: bytes, number: int) -> ManifestLine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_assets.api.responses import RecordChunk, RecordStatus, RecordWhereabouts
+from rag_assets.api.responses import RecordChunk, RecordWhereabouts
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS
 from rag_assets.common.hashing import sha256_hex
@@ -12,9 +12,6 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordState
 from rag_assets.storage.index.model import StoredEntry
-
-_EXCLUDED = frozenset({"encrypted", "empty", "scanned", "unsupported", "too-large"})
-"""Kinds of failures that are no fault: such a record is left out as it is."""
 
 
 def whereabouts(
@@ -25,6 +22,7 @@ def whereabouts(
     source_id: str,
     document_id: str,
     scope: str,
+    block_id: str | None = None,
 ) -> RecordWhereabouts:
     """What became of a record.
 
@@ -34,6 +32,7 @@ def whereabouts(
         caller: who asks.
         source_id, document_id: of the record.
         scope: the access scope of records that name none, and hang on no page.
+        block_id: of a block, whose page the record is: only chunks that it is in.
 
     Raises:
         UnknownDocument: there is none, or the caller may not read it.
@@ -44,30 +43,35 @@ def whereabouts(
         raise UnknownDocument(
             f"tenant {tenant_id!r} has no such record", hint="see its type and its id"
         )
-    status, reason = _status(state)
-    entries = () if status == "excluded" else _entries(reader, tenant_id, caller, document_id)
+    excluded = state.status == "excluded"
+    entries = () if excluded else _entries(reader, tenant_id, caller, document_id)
     return RecordWhereabouts(
         document_id=document_id,
-        status=status,
-        reason=reason,
+        status=state.status,
+        reason=reason(state),
         updated_at=state.updated_at,
+        sha256=state.sha256,
         dropped_chunks=state.dropped,
-        chunks=tuple(_chunk(tenant_id, source_id, entry) for entry in entries),
+        chunks=tuple(
+            chunk
+            for chunk in (_chunk(tenant_id, source_id, entry) for entry in entries)
+            if block_id is None or block_id in chunk.block_ids
+        ),
     )
 
 
-def _status(state: RecordState) -> tuple[RecordStatus, str | None]:
+def reason(state: RecordState) -> str | None:
+    """Why a record is left out, failed, or is not found as a whole; None: nothing is to be said."""
     if state.is_expired:
-        return "excluded", "The comment was resolved too long ago."
+        return "The comment was resolved too long ago."
     if not state.is_found:
-        return "excluded", "Its content was not put."
-    if not state.is_listed or state.status in {None, "PROCESSING"}:
-        return "queued", None
-    if state.status == "FAILED":
-        kind = state.error_kind or "unreadable"
-        return "excluded" if kind in _EXCLUDED else "failed", WORDS[kind].reason
-    dropped = f"{state.dropped} of its chunks hold a credential and were dropped."
-    return "indexed", dropped if state.dropped else None
+        return "Its content was not put."
+    if state.status == "queued":
+        return None
+    if state.status == "indexed":
+        dropped = f"{state.dropped} of its chunks hold a credential and were dropped."
+        return dropped if state.dropped else None
+    return WORDS[state.error_kind or "unreadable"].reason
 
 
 def _entries(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fastapi.exceptions import RequestValidationError
 
 from rag_assets.api.record_drafts import (
     BlockChange,
     Draft,
+    Drafting,
     Put,
     Removal,
     pages_of,
@@ -19,6 +20,7 @@ from rag_assets.api.record_drafts import (
     with_text,
 )
 from rag_assets.api.responses import Written
+from rag_assets.api.write_model import records_source
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore
@@ -26,7 +28,12 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.bodies import with_block, without_block
+
+if TYPE_CHECKING:
+    from rag_assets.api.backend import Backend
 
 URGENT, BULK = 0, 1
 """Lanes: of what a person waits for, and of many at once."""
@@ -129,6 +136,20 @@ def write_drafts(
         else _written(draft, written)
         for number, draft in enumerate(drafts)
     ]
+
+
+def drafting_of(
+    backend: Backend, tenant_id: str, source: str | None
+) -> tuple[Drafting, TenantRecord]:
+    """What makes drafts of what is sent to a tenant, and the tenant.
+
+    Raises:
+        NoRecordsSource: see records_source.
+    """
+    known = backend.catalog.tenants.get(tenant_id)
+    tenant = Tenant.from_config(known.config)
+    masker = backend.retriever.masker
+    return Drafting(tenant, records_source(tenant, source), masker), known
 
 
 def _written(draft: Draft, written: RecordsWritten) -> Written:

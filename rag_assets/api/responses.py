@@ -115,6 +115,7 @@ class RecordWhereabouts:
             there was one, is found.
         reason: why it is left out, failed, or is not found as a whole.
         updated_at: when it was changed, as its application said.
+        sha256: of what is stored of it, or of a file's content: what manifests are compared with.
         dropped_chunks: of it that hold a credential, and are not found.
         chunks: that are found of it now.
     """
@@ -123,6 +124,7 @@ class RecordWhereabouts:
     status: RecordStatus
     reason: str | None
     updated_at: datetime | None
+    sha256: str
     dropped_chunks: int
     chunks: tuple[RecordChunk, ...]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from rag_assets.api.responses import Status
+
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
@@ -46,6 +48,31 @@ class Settings:
     own: tuple[str, ...] = ()
     updated_at: datetime | None = None
     updated_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceStatus(Status):
+    """The status of a workspace.
+
+    Attributes:
+        excluded: documents and records that are kept and left out, as they are: of what is archived
+            or off, comments that were resolved long ago, files without content, or whose content
+            cannot be a text.
+        failed: documents that cannot be indexed; a former version, if there was one, is found.
+        oldest_wait_seconds: for how long the first of those in queue_depth has waited; null where
+            none does.
+        pending_model: the model that waits until the whole workspace is indexed again; told to
+            admins.
+        vector_backend: what answers vector searches by the settings.
+        backfilled: whether pgvector has all vectors, and answers; null with elasticsearch.
+    """
+
+    excluded: int
+    failed: int
+    oldest_wait_seconds: float | None
+    pending_model: EmbeddingModel | None
+    vector_backend: str
+    backfilled: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,11 +225,20 @@ Reindex = Annotated[
 ]
 
 
-def records_source(tenant: Tenant, wanted: str | None) -> SourceConfig:
+def records_source(tenant: Tenant, wanted: str | None, *, pulled: bool = False) -> SourceConfig:
     """The source that a tenant's records belong to: the one that is wanted, or the only one.
+
+    Args:
+        tenant: the tenant.
+        wanted: the name that was given, if any.
+        pulled: whether it may also be one whose records are pulled from a database; it counts
+            where it is named, or where there is none that they are pushed to.
 
     Raises:
         NoRecordsSource: there is none, or it is not clear which is meant.
     """
     takes = {s.name: s for s in tenant.sources if tenant.source_kind(s).pushed}
+    if pulled:
+        others = {s.name: s for s in tenant.sources if tenant.source_kind(s).pulled}
+        takes = others if wanted in others or not takes else takes
     return chosen_source(tenant.id, takes, wanted, kind="records", refusal=NoRecordsSource)

@@ -31,6 +31,7 @@ from rag_assets.api.responses import (
     Uploads,
     Written,
 )
+from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.client.calls import Call, FormFile, Pages
 from rag_assets.client.errors import refusal
 from rag_assets.retrieval.answers import AnswerResult
@@ -40,6 +41,7 @@ MetadataValue: TypeAlias = bool | int | float | str | list[str]
 
 _PAGE = 100
 _ANSWER_SECONDS = 120.0
+_STATUS: Any = WorkspaceStatus | Status
 """A search, and twice what a chat model may take at most."""
 _UPLOAD_SECONDS = 120.0
 """Until a large file is written and examined."""
@@ -245,6 +247,7 @@ def reconcile(
     *,
     apply: bool | None = None,
     allow_deletes: bool | None = None,
+    as_of: datetime | None = None,
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Reconciled]:
@@ -254,6 +257,7 @@ def reconcile(
         manifest: of each record its `type`, its `id`, and `updated_at` or `sha256`.
         apply: remove those that it does not name.
         allow_deletes: however many they are.
+        as_of: when the manifest was made; by default, when it is sent.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -263,6 +267,7 @@ def reconcile(
         parameters={
             "apply": apply,
             "allow_deletes": allow_deletes,
+            "as_of": None if as_of is None else as_of.isoformat(),
             "source": source,
             "tenant": tenant,
         },
@@ -293,19 +298,25 @@ def put_record_content(
 
 
 def record(
-    source_type: str, source_id: str, *, source: str | None = None, tenant: str | None = None
+    source_type: str,
+    source_id: str,
+    *,
+    page_uuid: str | None = None,
+    source: str | None = None,
+    tenant: str | None = None,
 ) -> Call[RecordWhereabouts]:
     """What became of a record, why, and the chunks that are found of it.
 
     Args:
         source_type, source_id, source: as it was pushed.
+        page_uuid: the page of a block.
     """
     return Call(
         "GET",
         _RECORD,
         RecordWhereabouts,
         named={"source_type": source_type, "source_id": source_id},
-        parameters={"source": source, "tenant": tenant},
+        parameters={"page_uuid": page_uuid, "source": source, "tenant": tenant},
     )
 
 
@@ -424,9 +435,9 @@ def all_events(
     return Pages(first, lambda found: found.events, lambda found: found.next)
 
 
-def status(*, tenant: str | None = None) -> Call[Status]:
-    """How far a tenant's index is behind its documents."""
-    return Call("GET", "/rag/status", Status, parameters={"tenant": tenant})
+def status(*, tenant: str | None = None) -> Call[WorkspaceStatus | Status]:
+    """How far a tenant's index is behind its documents; a workspace tells more."""
+    return Call("GET", "/rag/status", _STATUS, parameters={"tenant": tenant})
 
 
 def live() -> Call[Health]:

@@ -37,6 +37,11 @@ FailureKind: TypeAlias = Literal[
 
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 
+LEFT_OUT: frozenset[FailureKind] = frozenset(
+    {"encrypted", "empty", "scanned", "unsupported", "too-large"}
+)
+"""Kinds that are no fault: such a document is left out as it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class FailureWords:

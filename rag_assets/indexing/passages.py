@@ -18,7 +18,7 @@ class DocChunk:
     """A passage of a file.
 
     Attributes:
-        id: `{agent_id}:{source_path}:{byte_offset}`.
+        id: `{agent_id}:{source_path}:{byte_offset}`; see passage_source.
         content: the bytes of the file at that offset, decoded.
         source_path: below the base of relative globs; absolute for files elsewhere.
         byte_offset: of its first byte in the file, a byte order mark counted.
@@ -34,8 +34,17 @@ class DocChunk:
     @classmethod
     def at(cls, agent_id: str, source_path: str, byte_offset: int, content: str) -> Self:
         """The passage at a place, with its id."""
-        id_ = f"{agent_id}:{source_path}:{byte_offset}"
+        id_ = f"{passage_source(agent_id, source_path)}:{byte_offset}"
         return cls(id_, content, source_path, byte_offset, agent_id)
+
+
+def passage_source(agent_id: str, source_path: str) -> str:
+    """What the ids of a file's passages begin with.
+
+    Colons of an agent's id are percent-encoded: `a` with a file `b:x.md` would else share ids, and
+    rows of a store, with `a:b` and its `x.md`.
+    """
+    return f"{agent_id.replace('%', '%25').replace(':', '%3A')}:{source_path}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,10 @@ _SECONDS = 30.0
 _MAX_DOCUMENTS = 1_000
 _T = TypeVar("_T")
 
-DISABLED = "This knowledge is disabled for now: nothing of it is searched."
+DISABLED = (
+    "This knowledge is disabled for now: nothing of it is searched."
+    " Tell the user to have one of its admins enable it."
+)
 
 
 @dataclass(frozen=True, slots=True)

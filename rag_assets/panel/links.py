@@ -25,12 +25,13 @@ class LinkRequest(BaseModel):
     """Whose panel is to be opened.
 
     Attributes:
-        project: the application's id of the project.
+        project: the application's id of the project; may be left out if the token is for one
+            tenant.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    project: ProjectName
+    project: ProjectName | None = None
 
 
 class Link(BaseModel):

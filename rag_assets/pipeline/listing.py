@@ -59,7 +59,7 @@ def list_documents(
         total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
-    if any(ctx.tenant.source_kind(config).pushed for config in ctx.tenant.sources):
+    if any(ctx.tenant.source_kind(config).of_records for config in ctx.tenant.sources):
         # Now it is recorded what this run reads, and no other one is under way.
         ctx.catalog.records.forget_former_texts(ctx.ref)
     return total.plus(ListingReport(seconds=time.monotonic() - started))

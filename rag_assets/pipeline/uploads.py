@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     UploadUnreadable,
 )
 from rag_assets.ingest.parsing.detection.detect import detect_file
-from rag_assets.ingest.parsing.media_types import media_type_of
+from rag_assets.ingest.parsing.media_types import media_type_of, picture_type
 from rag_assets.ingest.sources.file_names import shown_name
 from rag_assets.ingest.sources.model import StoredUpload
 from rag_assets.ingest.sources.safe_files import readable_size
@@ -33,6 +33,8 @@ from rag_assets.storage.catalog.upload_model import NewUpload, Stored
 from rag_assets.storage.catalog.uploads import TenantUploads
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
+
+_MARK_BYTES = 16
 
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
@@ -95,7 +97,13 @@ class Uploads:
         return self.store(ref, new, received, replaces=replaces)
 
     def examine(
-        self, source: UploadsConfig, received: ReceivedFile, *, file_name: str, by: str
+        self,
+        source: UploadsConfig,
+        received: ReceivedFile,
+        *,
+        file_name: str,
+        by: str,
+        pictures: bool = False,
     ) -> NewUpload:
         """See what a file is that was received as a whole, and make it durable aside.
 
@@ -104,6 +112,7 @@ class Uploads:
             received: its content.
             file_name: as it was given.
             by: name of the caller.
+            pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
             UploadRefused: it is empty, has no name, is too large or nothing that can be read.
@@ -115,7 +124,7 @@ class Uploads:
         if not received.size:
             raise _empty()
         require_size(received.size, source)
-        media_type = _media_type(received, name, source)
+        media_type = _media_type(received, name, source, pictures=pictures)
         received.stage()
         return NewUpload(
             source=source.name,
@@ -225,10 +234,13 @@ def _empty() -> UploadRefused:
     return UploadRefused("the file is empty", hint="see that the right file was chosen")
 
 
-def _media_type(received: ReceivedFile, name: str, source: UploadsConfig) -> str:
+def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool) -> str:
     """What a file is, by its content; its name decides among formats that are text."""
     try:
         with received.opened() as file:
+            if pictures and (picture := picture_type(file.read(_MARK_BYTES))):
+                return picture
+            file.seek(0)
             media_type = detect_file(file, media_type_of(name))
     except DocumentEmpty:
         raise _empty() from None

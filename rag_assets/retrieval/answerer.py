@@ -15,6 +15,7 @@ from rag_assets.ingest.chunking.location import location_fields
 from rag_assets.models.chat.protocol import Completion
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
+    SWITCHED_OFF,
     AnswerRequest,
     AnswerResult,
     Citation,
@@ -63,7 +64,7 @@ class Answerer:
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
         require_asker(record.profile, request.caller)
         if record.state != "ACTIVE":
-            return AnswerResult(disabled=True)
+            return AnswerResult(disabled=True, notice=SWITCHED_OFF)
         chat = await self._chat_models.of(record)
         started = time.perf_counter()
         budget = request.token_budget or CONTEXT_TOKENS
@@ -78,6 +79,7 @@ class Answerer:
                 reason = None
             return AnswerResult(
                 disabled=found.disabled,
+                notice=SWITCHED_OFF if found.disabled else None,
                 needs_clarification=reason is not None,
                 reason=reason,
                 latency_ms=latency,

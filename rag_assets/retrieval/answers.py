@@ -18,6 +18,7 @@ MOST_CONTEXT_TOKENS = 32_000
 
 ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS), NUMBER]
 AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MOST_WRITTEN), NUMBER]
+SWITCHED_OFF = "The knowledge base is switched off. Ask one of its admins to switch it on."
 Reason: TypeAlias = Literal["nothing found", "over budget", "not answered", "nothing supported"]
 
 
@@ -71,6 +72,8 @@ class AnswerResult:
             not exist, or what has none of their words.
         needs_clarification: there is no answer: better to ask the user than to guess.
         reason: why there is none.
+        notice: what whoever asks is to be told in place of an answer: that the knowledge is
+            switched off, and who switches it on.
         cut: the model stopped since it may write no more.
         degraded: steps that the search for passages had to leave out; see SearchAnswer.
         model: provider and model; None where none was used.
@@ -85,6 +88,7 @@ class AnswerResult:
     needs_clarification: bool = False
     reason: Reason | None = None
     disabled: bool = False
+    notice: str | None = None
     cut: bool = False
     degraded: tuple[SkippableStep, ...] = ()
     model: str | None = None

@@ -15,19 +15,23 @@ class Distinct:
 
     Attributes:
         also: uris of other documents, in order of rank.
+        block: the best of the blocks in it that were found.
     """
 
     candidate: Candidate
     also: tuple[str, ...] = ()
+    block: Candidate | None = None
 
     @property
     def id(self) -> str:
         """Of the candidate."""
         return self.candidate.id
 
-    def with_fields(self, fields: Mapping[str, Any]) -> Passage:
-        """The same, with what is stored of it."""
-        return Passage(self.candidate, self.also, fields)
+    def with_fields(
+        self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
+    ) -> Passage:
+        """The same, with what is stored of it, and of its block."""
+        return Passage(self.candidate, self.also, fields, block_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,13 @@ class Passage:
         candidate: that it stands for.
         also: see Distinct.
         fields: that are stored.
+        block_fields: those of the block in it that the question is about, where one was found.
     """
 
     candidate: Candidate
     also: tuple[str, ...]
     fields: Mapping[str, Any]
+    block_fields: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> str:

@@ -33,13 +33,15 @@ def hit_of(
     fields = passage.fields
     modified: str | None = fields.get("modified_at")
     blocks = blocks_of(fields)
-    block_id = block_of_excerpt(fields["text"], question, blocks, offset=fields["start"])
+    # A block that was found by itself holds the answer more surely than one with equal words.
+    about = passage.block_fields or fields
+    block_id = block_of_excerpt(about["text"], question, blocks_of(about), offset=about["start"])
     return Hit(
         number=number,
         ordinal=fields["ordinal"],
         score=None if cosine is None else round(cosine, 6),
         text=fields["text"],
-        excerpt=excerpt(fields["text"], question),
+        excerpt=excerpt(about["text"], question),
         uri=fields["uri"],
         title=fields.get("title"),
         heading_path=tuple(fields["heading_path"]),

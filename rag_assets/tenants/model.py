@@ -22,9 +22,9 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.references import require_reference, resolved
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.ocr import require_languages
 from rag_assets.ingest.parsing.options import ParseOptions, PdfEngine
 from rag_assets.ingest.parsing.pdf.docling_pipeline import require_docling
-from rag_assets.ingest.parsing.pdf.ocr import require_languages
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.config.chat import ChatModelConfig, from_name
@@ -71,8 +71,9 @@ class ParserConfig(_Model):
         memory_mb: memory of the process that parses it, in MiB.
         keep_headers_footers: keep the lines that repeat on every page of a PDF.
         pdf: what reads PDFs; docling takes packages that are not installed with this one.
-        ocr: read the scanned pages of PDFs, about one a second.
-        ocr_languages: of scanned pages, as Tesseract abbreviates them.
+        ocr: read the scanned pages of PDFs, about one a second, and files of workspaces that are
+            pictures.
+        ocr_languages: of scanned pages and pictures, as Tesseract abbreviates them.
         ocr_data: folder of other languages' data, files called LANGUAGE.traineddata.
         docling_models: folder of docling's models.
         passwords: for encrypted documents; each the name of an environment variable, as $NAME.

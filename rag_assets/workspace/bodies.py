@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +24,9 @@ from pydantic import (
 )
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
+
+MOST_BLOCKS = 10_000
+"""Of a page."""
 
 # What a browser follows without running anything, and without a name before the host.
 _FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
@@ -48,6 +51,17 @@ def _in_utc(at: datetime) -> datetime:
     return utc
 
 
+_Any = TypeVar("_Any")
+
+
+def _writable(value: _Any) -> _Any:
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise ValueError("it holds a number or a text that no JSON has") from None
+    return value
+
+
 Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 """Of a page, a block or a database, in its application."""
 _Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
@@ -59,6 +73,8 @@ _Url = Annotated[
     AfterValidator(_followed),
 ]
 _Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+_Json = Annotated[JsonValue, AfterValidator(_writable)]
+_Metadata = Annotated[Mapping[str, JsonValue], AfterValidator(_writable)]
 _Truth = Annotated[bool, Field(strict=True)]
 
 
@@ -83,7 +99,7 @@ class PageBlock(_Model):
     text: _Text = ""
     level: Annotated[int, Field(strict=True, ge=0, le=6)] | None = None
     archived: _Truth = False
-    metadata: Mapping[str, JsonValue] = {}
+    metadata: _Metadata = {}
 
     @property
     def is_secret(self) -> bool:
@@ -130,7 +146,7 @@ class PageBody(Body):
     TYPE: ClassVar[str] = "page"
 
     title: _Line
-    blocks: Annotated[tuple[PageBlock, ...], Field(max_length=20_000)] = ()
+    blocks: Annotated[tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS)] = ()
 
     def kept(self) -> dict[str, Any]:
         """Its title and blocks, without secret ones."""
@@ -193,7 +209,7 @@ class FileBody(Body):
 
     page_uuid: Id
     name: Annotated[_Line, StringConstraints(min_length=1)]
-    metadata: Mapping[str, JsonValue] = {}
+    metadata: _Metadata = {}
 
     @property
     def is_secret(self) -> bool:
@@ -217,7 +233,7 @@ class TemplateBody(Body):
 
     name: _Line
     description: _Text = ""
-    payload: JsonValue = None
+    payload: _Json = None
 
     def page_of(self, source_id: str) -> str | None:
         """It hangs on no page."""

@@ -10,8 +10,11 @@ import pytest
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.retrieval.model import Hit
+from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+
+pytestmark = EACH_BACK_END
 
 GERMAN = "# Lager\n\nWer im Lager arbeitet, liest vor Beginn der Schicht die Hinweise.\n"
 ENGLISH = "# Depot\n\nWhoever works in the depot reads the instructions before the shift.\n"

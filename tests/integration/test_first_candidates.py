@@ -8,8 +8,11 @@ import pytest
 
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.steps import recall
+from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+
+pytestmark = EACH_BACK_END
 
 PAGES, HITS = 60, 5
 

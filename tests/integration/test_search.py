@@ -19,9 +19,12 @@ from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.question_vectors import QuestionVectors
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.events import EventTable, NewEvent
+from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.rules import shared_scanner
+
+pytestmark = EACH_BACK_END
 
 BODY = "The text of page {} names handleHTTPError and nothing else."
 

@@ -1,9 +1,7 @@
-"""Makes pages of commands: by the tree of their help, or of their man pages."""
+"""Makes pages of commands by the tree of their help."""
 
 from __future__ import annotations
 
-import gzip
-import os
 import re
 import shutil
 import tempfile
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rag_assets.agents.corpus.calls import MAX_BYTES, Caller, Said, TooManyCalls
+from rag_assets.agents.corpus.calls import Caller, Said, TooManyCalls
 from rag_assets.agents.corpus.help_text import plain, subcommands
 from rag_assets.agents.corpus.pages import Page, page_of_help, without_name, without_repeated
 from rag_assets.agents.corpus.roff import commands_of, is_docutils, markdown_of
@@ -216,64 +214,3 @@ def version_of(caller: Caller, program: str) -> str:
         if said.whole and said.code == 0 and lines and re.search(r"\d", lines[0]):
             return " ".join(lines[0].split())[:_VERSION_WIDTH]
     return "unknown"
-
-
-def pages_of_man(commands: Sequence[str], variables: Mapping[str, str], *, calls: int) -> Corpus:
-    """Pages of the man pages of commands and their subcommands, as mandoc or pandoc renders them.
-
-    Args:
-        commands: names of pages: `git` has `git-add` below it.
-        variables: of the environment.
-        calls: of the renderer, at most.
-
-    Raises:
-        ConfigurationError: neither renderer is installed, or a command has no page.
-    """
-    path = variables.get("PATH")
-    renderers = {"mandoc": ("-T", "markdown"), "pandoc": ("-f", "man", "-t", "gfm")}
-    name = next((one for one in renderers if shutil.which(one, path=path)), None)
-    if name is None:
-        raise ConfigurationError(
-            "neither mandoc nor pandoc is installed", hint="install one, or use --from help"
-        )
-    renderer = [str(shutil.which(name, path=path)), *renderers[name]]
-    pages: list[Page] = []
-    with tempfile.TemporaryDirectory(prefix="rag-assets-man-") as home:
-        caller = Caller(Path(home), variables, calls=calls)
-        for command in commands:
-            version = version_of(caller, executable(command.split()[0], variables))
-            found = _man_files(command.replace(" ", "-"), variables)
-            if not found:
-                raise ConfigurationError(
-                    f"{command} has no man page", hint="use --from help, or set MANPATH"
-                )
-            try:
-                for title, file in found:
-                    source = Path(home) / "page"
-                    source.write_bytes(_roff(file))
-                    text = plain(caller.run([*renderer, str(source)]).text)
-                    pages.append(Page(title.replace("-", " "), version, text))
-            except TooManyCalls:
-                return Corpus(tuple(pages), (f"{command}: more than {calls:,} calls",))
-    return Corpus(tuple(pages), ())
-
-
-def _man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """The pages of a command and of those below it, in section 1."""
-    roots = [Path(one) for one in variables.get("MANPATH", "").split(os.pathsep) if one]
-    roots = roots or [Path("/usr/local/share/man"), Path("/usr/share/man")]
-    found: dict[str, Path] = {}
-    for root in roots:
-        for file in sorted((root / "man1").glob(f"{name}*.1*")):
-            title = file.name.partition(".1")[0]
-            if title == name or title.startswith(f"{name}-"):
-                found.setdefault(title, file)
-    return sorted(found.items())
-
-
-def _roff(file: Path) -> bytes:
-    with file.open("rb") as source:
-        if file.suffix != ".gz":
-            return source.read(MAX_BYTES)
-        with gzip.open(source) as unpacked:
-            return unpacked.read(MAX_BYTES)

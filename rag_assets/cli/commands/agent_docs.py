@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from rag_assets.agents.corpus.calls import MAX_CALLS
-from rag_assets.agents.corpus.generate import executable, pages_of_help, pages_of_man
+from rag_assets.agents.corpus.generate import executable, pages_of_help
 from rag_assets.agents.corpus.known import remember
+from rag_assets.agents.corpus.man_pages import pages_of_man
 from rag_assets.agents.corpus.pages import write_pages
 from rag_assets.cli.commands.output import print_json, progress, say, warn
 from rag_assets.common.errors import ConfigurationError

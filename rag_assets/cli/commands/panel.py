@@ -5,6 +5,7 @@ from __future__ import annotations
 from rag_assets.cli.commands.output import print_json, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.principals import MEMBERS
 from rag_assets.storage.catalog.panel_sessions import Holder
 
 _OPERATOR = "operator"
@@ -33,7 +34,7 @@ def link(session: Session, tenant_id: str, port: int, *, as_json: bool) -> None:
             f"tenant {tenant_id!r} has the profile {profile!r}, which has no panel",
             hint=f"there is one for: {', '.join(sorted(profiles))}",
         )
-    code = new_code(session.catalog, record.ref, Holder(_OPERATOR))
+    code = new_code(session.catalog, record.ref, Holder(_OPERATOR, (MEMBERS,)))
     url = link_at(settings.origin or f"http://127.0.0.1:{port}", code)
     if as_json:
         print_json({"tenant": tenant_id, "url": url, "expires_at": code.expires_at})

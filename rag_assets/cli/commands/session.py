@@ -116,6 +116,11 @@ class Session:
         from rag_assets.common.errors import ConfigurationError
 
         record = self.catalog.tenants.get(tenant_id)
+        if record.is_switched_off:
+            raise ConfigurationError(
+                f"tenant {tenant_id!r} was switched off by its application",
+                hint=f"`rag-assets panel {tenant_id}` has the switch",
+            )
         if record.state != "ACTIVE":
             raise ConfigurationError(
                 f"tenant {tenant_id!r} is {record.state.lower()}",

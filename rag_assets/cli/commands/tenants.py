@@ -162,11 +162,18 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
     if record.origin == "file":
         TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
     session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")
+    now = session.catalog.tenants.get(tenant_id)
     if enabled:
         session.catalog.syncs.reset(record.ref)
         session.catalog.events.write(record.ref, "reindex_requested", [{"scope": "tenant"}])
     if as_json:
-        print_json({"id": tenant_id, "state": "ACTIVE" if enabled else "DISABLED"})
+        print_json({"id": tenant_id, "state": now.state})
+        return
+    if now.is_switched_off:
+        say(
+            f"Tenant {tenant_id} is enabled, and stays off: its application has switched it off."
+            f" `rag-assets panel {tenant_id}` has the switch."
+        )
         return
     what = "enabled; its next sync reads every document again" if enabled else "disabled"
     say(f"Tenant {tenant_id} is {what}.")

@@ -25,6 +25,17 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # Pushed records of workspaces, as they are kept. No file is one, whatever its name or content.
 WORKSPACE_RECORD = "application/vnd.rag-assets.record+json"
 
+PICTURES: Mapping[str, tuple[str, int, bytes]] = MappingProxyType(
+    {
+        "image/png": ("PNG", 0, b"\x89PNG\r\n\x1a\n"),
+        "image/jpeg": ("JPEG", 0, b"\xff\xd8\xff"),
+        "image/tiff": ("TIFF", 0, b"II*\0"),
+        "image/webp": ("WEBP", 8, b"WEBP"),
+    }
+)
+"""Pictures that OCR reads where their source takes them: what Pillow calls each, and its mark."""
+_TIFF_OF_MOTOROLA = b"MM\0*"
+
 # Office Open XML: ZIP archives of XML parts, or encrypted, OLE2 files around them.
 OOXML = frozenset({DOCX, PPTX, XLSX})
 
@@ -120,3 +131,11 @@ def media_type_of(path: str) -> str | None:
     """The media type of a path's suffix, in any case of letters."""
     stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None
+
+
+def picture_type(beginning: bytes) -> str | None:
+    """The media type of a picture that OCR reads; None of all else."""
+    if beginning.startswith(_TIFF_OF_MOTOROLA):
+        return "image/tiff"
+    marks = PICTURES.items()
+    return next((type_ for type_, (_, at, mark) in marks if beginning.startswith(mark, at)), None)

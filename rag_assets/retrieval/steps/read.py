@@ -11,7 +11,7 @@ from rag_assets.common.errors import IndexInconsistent
 from rag_assets.retrieval.duplicates import Distinct
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.storage.index.model import IndexRef, StoredEntry
+from rag_assets.storage.index.model import Candidate, IndexRef, StoredEntry
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,14 +55,20 @@ class Read:
         order = progress.order[: progress.search.depth]
         with progress.timings.part("read"):
             entries = await self._entries(progress, order)
-        cosines = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
-        unaltered = {d.id: d for d in order if d.id in entries and _is_unaltered(entries[d.id], d)}
-        altered = entries.keys() - unaltered.keys()
+        read = {c.id: c for d in order for c in (d.candidate, d.block) if c and c.id in entries}
+        sound = {
+            id_: entries[id_].fields for id_, c in read.items() if _is_unaltered(entries[id_], c)
+        }
+        altered = entries.keys() - sound.keys()
         return replace(
             progress,
-            cosines={**progress.cosines, **cosines},
-            passages=[d.with_fields(entries[d.id].fields) for d in unaltered.values()],
-            unread=progress.unread | {d.id for d in order if d.id not in unaltered},
+            cosines=_cosines(progress, order, entries),
+            passages=[
+                d.with_fields(sound[d.id], sound.get(d.block.id) if d.block else None)
+                for d in order
+                if d.id in sound
+            ],
+            unread=progress.unread | {d.id for d in order if d.id not in sound},
             altered=progress.altered | altered,
             verified=progress.confirmed.without(altered),
             reads=progress.reads + 1,
@@ -71,7 +77,7 @@ class Read:
     async def _entries(
         self, progress: SearchProgress, order: Sequence[Distinct]
     ) -> Mapping[str, StoredEntry]:
-        """The entries of these texts that are still there, by id, altered ones among them.
+        """The entries of these texts and their blocks that are there, by id, altered ones too.
 
         Their scopes are those that could be read when the search began: later changes are for the
         next verification.
@@ -80,7 +86,7 @@ class Read:
         return await self._searcher.entries(
             progress.serving.index_name,
             progress.owner,
-            [distinct.id for distinct in order],
+            [c.id for one in order for c in (one.candidate, one.block) if c],
             progress.scopes,
             None if is_scored else progress.vector,
             moved=progress.moved,
@@ -108,6 +114,21 @@ class Read:
             )
 
 
-def _is_unaltered(entry: StoredEntry, found: Distinct) -> bool:
+def _cosines(
+    progress: SearchProgress, order: Sequence[Distinct], entries: Mapping[str, StoredEntry]
+) -> dict[str, float]:
+    """All that are known; of a passage that is shown for a block in it, the higher one of both."""
+    read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
+    known = {**progress.cosines, **read}
+    for one in order:
+        if one.block is not None:
+            pair = (one.id, one.block.id)
+            both = [of[id_] for of in (progress.cosines, read) for id_ in pair if id_ in of]
+            if both:
+                known[one.id] = max(both)
+    return known
+
+
+def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
     """Whether an entry is what was written, and of the version that the catalog confirmed."""
-    return entry.intact and entry.index_key == found.candidate.index_key
+    return entry.intact and entry.index_key == found.index_key

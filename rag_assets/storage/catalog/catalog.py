@@ -27,6 +27,7 @@ from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
 from rag_assets.storage.catalog.pace import PaceTable
+from rag_assets.storage.catalog.page_lists import PageLists
 from rag_assets.storage.catalog.pages import PageTable
 from rag_assets.storage.catalog.panel_sessions import PanelSessionTable
 from rag_assets.storage.catalog.pins import PinTable
@@ -57,6 +58,7 @@ from rag_assets.storage.catalog.upload_states import UploadStates
 from rag_assets.storage.catalog.uploads import UploadTable
 from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
+from rag_assets.storage.catalog.workspace_freshness import WorkspaceFreshnessQuery
 from rag_assets.storage.catalog.workspace_settings import WorkspaceSettingsTable
 
 
@@ -67,7 +69,8 @@ class Catalog:
         self.database = database
         self.tenants = TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
-        self.access, self.pages = AccessTable(database), PageTable(database)
+        self.access = AccessTable(database)
+        self.pages, self.page_lists = PageTable(database), PageLists(database)
         self.documents = DocumentTable(database)
         self.moves = MovedDocuments(database)
         self.kinds = KindTable(database)
@@ -112,8 +115,8 @@ class Catalog:
         self.panel_sessions = PanelSessionTable(database)
         self.usage = UsageTable(database)
         self.freshness = FreshnessQuery(database)
-        self.overview = Overview(database)
-        self.work = WorkQuery(database)
+        self.workspace_freshness = WorkspaceFreshnessQuery(database)
+        self.overview, self.work = Overview(database), WorkQuery(database)
         self.changes = ChangeChannel(database)
         self.lock = TenantLock(database)
 

@@ -54,6 +54,7 @@ EventKind = Literal[
     "hold_lifted",
     "model_changed",
     "settings_changed",
+    "rows_set_aside",
     "rag_search_started",
     "rag_search_completed",
     "ai_context_loaded",

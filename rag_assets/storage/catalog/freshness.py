@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal, or_, select
 
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, among
@@ -61,49 +62,81 @@ class FreshnessQuery:
             readers: principals: only documents that one of them may read are counted, so that
                 nothing is told of others; None: all.
         """
-        held, listed = document_index.c, documents.c
-        is_serving = and_(
-            serving.c.tenant == listed.tenant,
-            serving.c.generation == held.generation,
-        )
-        left = has_left()
-        indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
-        waits = or_(
-            and_(listed.status == "PROCESSING", ~is_excluded()),
-            and_(left, held.document_id.is_not(None)),
-            is_pushed_again(),
-        )
-        document_count = func.count(listed.document_id.distinct())
+        waits = or_(is_processing(), leaves_index(), is_pushed_again())
         # Who reads what was never listed is not known yet.
-        unlisted = literal(0) if readers is not None else _never_listed(tenant_id, sources)
-        told = () if readers is None else (is_readable(documents, readers),)
-        query = (
-            select(
-                func.coalesce(func.sum(held.chunk_count).filter(indexed, ~left), 0),
-                document_count.filter(indexed, ~left, is_behind_source()),
-                func.max(case((indexed, held.indexed_at))),
-                document_count.filter(waits) + unlisted,
-            )
-            .select_from(documents)
-            .outerjoin(document_index, same_document())
-            .outerjoin(serving, is_serving)
-            .where(listed.tenant == tenant_id, *told)
+        unlisted = literal(0) if readers is not None else never_listed(tenant_id, sources)
+        query = documents_with_entries(
+            tenant_id, readers, *figures(), document_count().filter(waits) + unlisted
         )
         with self._database.begin() as connection:
             chunks, stale, last, waiting = connection.execute(query).one()
         return Freshness(int(chunks), int(stale), last, int(waiting))
 
 
-def _never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
+def documents_with_entries(
+    tenant_id: str, readers: Collection[str] | None, *columns: ColumnElement[Any]
+) -> Select[Any]:
+    """A tenant's documents, each with its versions in all builds; see FreshnessQuery.of()."""
+    is_serving = and_(
+        serving.c.tenant == documents.c.tenant,
+        serving.c.generation == document_index.c.generation,
+    )
+    told = () if readers is None else (is_readable(documents, readers),)
+    return (
+        select(*columns)
+        .select_from(documents)
+        .outerjoin(document_index, same_document())
+        .outerjoin(serving, is_serving)
+        .where(documents.c.tenant == tenant_id, *told)
+    )
+
+
+def figures() -> tuple[ColumnElement[Any], ...]:
+    """Chunks, stale documents and the time of the last one, of documents_with_entries()."""
+    held, left = document_index.c, has_left()
+    indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
+    return (
+        func.coalesce(func.sum(held.chunk_count).filter(indexed, ~left), 0),
+        document_count().filter(indexed, ~left, is_behind_source()),
+        func.max(case((indexed, held.indexed_at))),
+    )
+
+
+def document_count() -> Any:
+    """The number of documents, however many builds have versions of them."""
+    return func.count(documents.c.document_id.distinct())
+
+
+def is_processing() -> ColumnElement[bool]:
+    """The condition that a document waits to be indexed, as it was listed."""
+    return and_(documents.c.status == "PROCESSING", ~is_excluded())
+
+
+def leaves_index() -> ColumnElement[bool]:
+    """The condition that a build has entries of a document which are to be removed."""
+    return and_(has_left(), document_index.c.document_id.is_not(None))
+
+
+def never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
     """The number of records and uploads that the next listing finds, and none has found yet."""
-    counts = []
+    counts = [
+        rows.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery()
+        for rows in unlisted_rows(tenant_id, sources)
+    ]
+    return counts[0] + counts[1]
+
+
+def unlisted_rows(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
+    """When the records and uploads of never_listed() came."""
     of_files = (uploads.c.enabled, ~is_of_record())
-    for table, which in ((source_records, (is_found(),)), (uploads, of_files)):
+    came = source_records.c.changed_at, uploads.c.updated_at
+    found = (is_found(),), of_files
+    rows = []
+    for table, at, which in zip((source_records, uploads), came, found, strict=True):
         pushed = table.c
         known = exists().where(
             documents.c.tenant == pushed.tenant, documents.c.document_id == pushed.document_id
         )
         of_sources = (pushed.tenant == tenant_id, among(pushed.source, sources))
-        query = select(func.count()).select_from(table).where(*of_sources, ~known, *which)
-        counts.append(query.scalar_subquery())
-    return counts[0] + counts[1]
+        rows.append(select(at).select_from(table).where(*of_sources, ~known, *which))
+    return rows[0], rows[1]

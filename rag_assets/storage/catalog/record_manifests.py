@@ -42,6 +42,7 @@ _INSERT = text(
 )
 _STORED = f"""
     SELECT r.source_type, r.source_id, r.document_id, r.modified_at,
+        greatest(r.changed_at, u.updated_at) > :as_of AS is_later,
         coalesce(u.content_sha256, r.content_sha256) AS sha256
     FROM {SCHEMA}.source_records r
     LEFT JOIN {SCHEMA}.uploads u ON u.tenant = r.tenant AND u.document_id = r.document_id
@@ -57,13 +58,13 @@ _COMPARED = text(
     FROM (SELECT DISTINCT ON (source_type, source_id) *, true AS named FROM manifest
           ORDER BY source_type, source_id, updated_at DESC NULLS LAST) said
     FULL JOIN ({_STORED}) stored USING (source_type, source_id)
-    WHERE stored.document_id IS NULL OR said.named IS NULL
+    WHERE stored.document_id IS NULL OR (said.named IS NULL AND stored.is_later IS NOT TRUE)
         OR said.sha256 <> stored.sha256
         OR (said.updated_at IS NOT NULL AND (stored.modified_at IS NULL
             OR date_trunc('milliseconds', said.updated_at)
                 <> date_trunc('milliseconds', stored.modified_at)))
     """  # noqa: S608 - ours
-)
+).bindparams(bindparam("as_of", type_=TIMESTAMP(timezone=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class ManifestTable:
         *,
         remove_extra: bool = False,
         allow_deletes: bool = False,
+        as_of: datetime | None = None,
         by: str = "",
     ) -> ManifestComparison:
         """Compare the records of one source with a manifest of all of them.
@@ -131,6 +133,7 @@ class ManifestTable:
             lines: the manifest, read once.
             remove_extra: whether records that it does not name are removed.
             allow_deletes: whether they may be any number.
+            as_of: when the manifest was made: what was stored later is not extra.
             by: the caller's name, for events.
 
         Raises:
@@ -142,7 +145,8 @@ class ManifestTable:
             connection.execute(_TABLE)
             for batch in batched(lines, _BATCH):
                 connection.execute(_INSERT, _columns(batch))
-            connection.execute(_COMPARED, {"tenant": ref.id, "source": source})
+            compared = {"tenant": ref.id, "source": source, "as_of": as_of}
+            connection.execute(_COMPARED, compared)
             found = _found(connection)
             if not remove_extra or not found.counts["extra"]:
                 return found

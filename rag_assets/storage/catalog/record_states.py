@@ -1,43 +1,76 @@
-"""What became of a pushed record, as far as the catalog knows."""
+"""What became of pushed records, as far as the catalog knows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Literal, TypeAlias, get_args
 
-from sqlalchemy import and_, case, func, literal, select
+from sqlalchemy import ColumnElement, Row, Select, and_, case, func, literal, or_, select, tuple_
 
-from rag_assets.common.failure_kinds import FailureKind
+from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.record_writes import is_expired
 from rag_assets.storage.catalog.records import is_found
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import NOBODY
+
+RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
+RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """A record, and its document.
+    """A record, and what became of it.
 
     Attributes:
-        is_found: whether it is listed; else it is left out.
+        source, source_type, source_id, document_id, page_uuid: of the record.
+        title: of its document; None before it was read.
+        status: of its present version.
+        sha256: of its text, or of its content where that is put by itself.
         is_expired: whether it is a comment that was resolved too long ago.
-        is_listed: whether the last listing found it as it is now.
-        status: of its document; None before its first listing.
-        error_kind: why it failed, if it did.
+        is_found: whether it is listed; else it is left out.
+        error_kind: why it failed, or is left out.
         dropped: passages that were dropped for a credential.
+        updated_at: when it was changed, as its application said.
+        pushed_at: when its present version came.
     """
 
-    updated_at: datetime | None
-    is_found: bool
+    source: str
+    source_type: str
+    source_id: str
+    document_id: str
+    page_uuid: str | None
+    title: str | None
+    status: RecordStatus
+    sha256: str
     is_expired: bool
-    is_listed: bool
-    status: str | None
+    is_found: bool
     error_kind: FailureKind | None
     dropped: int
+    updated_at: datetime | None
+    pushed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFilter:
+    """Which records are listed.
+
+    Attributes:
+        status: only those of which this became.
+        source_type: only those of this type.
+        page_uuid: only those that hang on this page.
+        after: source, type and id of the last one of the page before.
+    """
+
+    status: RecordStatus | None = None
+    source_type: str | None = None
+    page_uuid: str | None = None
+    after: tuple[str, str, str] | None = None
 
 
 class RecordStateQuery:
@@ -62,49 +95,120 @@ class RecordStateQuery:
             principals: the caller's.
             scope: the access scope of records that name none, and hang on no page.
         """
-        record, row = source_records.c, documents.c
-        of_page = func.coalesce(
-            select(pages.c.scope)
-            .where(pages.c.tenant == record.tenant, pages.c.uuid == record.page_uuid)
-            .scalar_subquery(),
-            NOBODY,
-        )
-        unlisted = func.coalesce(
-            record.said["access_scope"].astext,
-            case((record.page_uuid.is_not(None), of_page)),
-            literal(scope),
-        )
-        placed = (
-            select(
-                record.tenant,
-                record.modified_at,
-                is_found().label("is_found"),
-                is_expired().label("is_expired"),
-                (record.revision == row.revision).label("is_listed"),
-                row.status,
-                row.error_kind,
-                row.dropped_count,
-                func.coalesce(row.access_scope, unlisted).label("access_scope"),
-            )
-            .select_from(source_records)
-            .outerjoin(
-                documents,
-                and_(row.tenant == record.tenant, row.document_id == record.document_id),
-            )
-            .where(record.tenant == tenant_id, record.document_id == document_id)
-            .subquery()
-        )
+        rows = placed_records(tenant_id, literal(scope))
+        rows = rows.where(source_records.c.document_id == document_id)
+        placed = rows.subquery()
         query = select(placed).where(is_readable(placed, [*principals]))
         with self._database.begin() as connection:
             found = connection.execute(query).first()
-        if found is None:
-            return None
-        return RecordState(
-            updated_at=found.modified_at,
-            is_found=found.is_found,
-            is_expired=bool(found.is_expired),
-            is_listed=bool(found.is_listed),
-            status=found.status,
-            error_kind=found.error_kind,
-            dropped=found.dropped_count or 0,
+        return None if found is None else _state(found)
+
+    def page(
+        self,
+        tenant_id: str,
+        principals: Collection[str],
+        chosen: RecordFilter,
+        *,
+        scopes: Mapping[str, str],
+        limit: int,
+    ) -> list[RecordState]:
+        """A page of the records that one of the principals may read, by source, type and id.
+
+        Args:
+            tenant_id: the tenant.
+            principals: the caller's.
+            chosen: which records.
+            scopes: of each source, that of records that name none, and hang on no page; nobody
+                reads those of other sources.
+            limit: the most records to return.
+        """
+        columns = source_records.c
+        given = [(columns.source == source, literal(scope)) for source, scope in scopes.items()]
+        rows = placed_records(tenant_id, case(*given, else_=NOBODY) if given else literal(NOBODY))
+        if chosen.source_type is not None:
+            rows = rows.where(columns.source_type == chosen.source_type)
+        if chosen.page_uuid is not None:
+            rows = rows.where(columns.page_uuid == chosen.page_uuid)
+        if chosen.after is not None:
+            place = tuple_(columns.source, columns.source_type, columns.source_id)
+            rows = rows.where(place > tuple_(*map(literal, chosen.after)))
+        placed = rows.subquery()
+        query = select(placed).where(is_readable(placed, [*principals]))
+        if chosen.status is not None:
+            query = query.where(placed.c.state == chosen.status)
+        order = (placed.c.source, placed.c.source_type, placed.c.source_id)
+        with self._database.begin() as connection:
+            found = connection.execute(query.order_by(*order).limit(limit))
+            return [_state(row) for row in found]
+
+
+def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
+    """The records of a tenant, each with its access scope and what became of it.
+
+    Args:
+        tenant_id: the tenant.
+        scope: the access scope of records that name none, and hang on no page.
+    """
+    record, row = source_records.c, documents.c
+    of_page = func.coalesce(
+        select(pages.c.scope)
+        .where(pages.c.tenant == record.tenant, pages.c.uuid == record.page_uuid)
+        .scalar_subquery(),
+        NOBODY,
+    )
+    unlisted = func.coalesce(
+        record.said["access_scope"].astext,
+        case((record.page_uuid.is_not(None), of_page)),
+        scope,
+    )
+    # A deleted document does not follow the page that it hung on.
+    listed = case((row.status != "DELETED", row.access_scope))
+    waits = or_(
+        row.revision.is_distinct_from(record.revision), row.status.in_(("PROCESSING", "DELETED"))
+    )
+    content = select(uploads.c.content_sha256).where(
+        uploads.c.tenant == record.tenant, uploads.c.document_id == record.document_id
+    )
+    state = case(
+        (or_(~is_found(), is_expired()), "excluded"),
+        (func.coalesce(waits, True), "queued"),
+        (and_(row.status == "FAILED", row.error_kind.in_(LEFT_OUT)), "excluded"),
+        (row.status == "FAILED", "failed"),
+        else_="indexed",
+    )
+    return (
+        select(
+            *(record.tenant, record.source, record.source_type, record.source_id),
+            *(record.document_id, record.page_uuid, record.modified_at, record.changed_at),
+            *(row.title, row.error_kind, row.dropped_count),
+            func.coalesce(content.scalar_subquery(), record.content_sha256).label("sha256"),
+            is_found().label("is_found"),
+            is_expired().label("is_expired"),
+            state.label("state"),
+            func.coalesce(listed, unlisted).label("access_scope"),
         )
+        .select_from(source_records)
+        .outerjoin(
+            documents, and_(row.tenant == record.tenant, row.document_id == record.document_id)
+        )
+        .where(record.tenant == tenant_id)
+    )
+
+
+def _state(row: Row[Any]) -> RecordState:
+    return RecordState(
+        source=row.source,
+        source_type=row.source_type,
+        source_id=row.source_id,
+        document_id=row.document_id,
+        page_uuid=row.page_uuid,
+        title=row.title,
+        status=row.state,
+        sha256=row.sha256,
+        is_expired=bool(row.is_expired),
+        is_found=row.is_found,
+        error_kind=row.error_kind,
+        dropped=row.dropped_count or 0,
+        updated_at=row.modified_at,
+        pushed_at=row.changed_at,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -159,8 +159,8 @@ def withdraw_documents(
         connection.execute(insert(events), payloads)
 
 
-def is_expired() -> ColumnElement[bool]:
-    """The condition that a record is a comment that was resolved too long ago to be found."""
+def expires_at() -> ColumnElement[datetime]:
+    """When a record is found no more because it is a comment that was resolved; null: never."""
     columns = source_records.c
     set_days = tenants.c.config[("workspace", "resolved_comment_days")].astext
     days = (
@@ -168,8 +168,12 @@ def is_expired() -> ColumnElement[bool]:
         .where(tenants.c.id == columns.tenant)
         .scalar_subquery()
     )
-    age = days * literal(timedelta(days=1))
-    return and_(columns.resolved_at.is_not(None), columns.resolved_at + age < func.now())
+    return columns.resolved_at + days * literal(timedelta(days=1))
+
+
+def is_expired() -> ColumnElement[bool]:
+    """The condition that a record is a comment that was resolved too long ago to be found."""
+    return and_(source_records.c.resolved_at.is_not(None), expires_at() < func.now())
 
 
 def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:

@@ -53,6 +53,19 @@ RecordPlan: TypeAlias = Callable[
 """From records as they are, by document id, to those that are stored and those that are removed."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """What a record is stored as.
+
+    Attributes:
+        key: see PushedRecord.key.
+        modified_at: what its application says of its last change.
+    """
+
+    key: str
+    modified_at: datetime | None
+
+
 class RecordTable:
     """Queries on `source_records`."""
 
@@ -121,6 +134,16 @@ class RecordTable:
         with self._database.begin() as connection:
             row = connection.execute(query).first()
         return None if row is None else _pushed(row)
+
+    def keys(self, tenant_id: str, document_ids: Collection[str]) -> dict[str, StoredKey]:
+        """What records are stored as, by the ids of their documents."""
+        columns = source_records.c
+        query = select(columns.document_id, columns.record_key, columns.modified_at).where(
+            columns.tenant == tenant_id, among(columns.document_id, document_ids)
+        )
+        with self._database.begin() as connection:
+            rows = connection.execute(query)
+            return {row.document_id: StoredKey(row.record_key, row.modified_at) for row in rows}
 
     def forget_former_texts(self, ref: TenantRef) -> None:
         """Forget the former texts that no document of a tenant waits for any more.

@@ -68,6 +68,11 @@ class TenantRecord:
         return "ACTIVE" if self.operator_enabled else "DISABLED"
 
     @property
+    def is_switched_off(self) -> bool:
+        """Whether its application has switched it off, and only that keeps it off."""
+        return self.state == "DISABLED" and self.configured_state == "ACTIVE"
+
+    @property
     def profile(self) -> str:
         """The profile that its configuration names."""
         return str(self.config.get("profile", DEFAULT_PROFILE))
@@ -100,6 +105,13 @@ class TenantTable:
     def named(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Those of the named tenants that exist, by id."""
         query = tenant_rows().where(among(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
+        with self._database.begin() as connection:
+            return [tenant_record(row) for row in connection.execute(query)]
+
+    def with_source(self, kind: str) -> list[TenantRecord]:
+        """The active tenants with a source of a kind, by id."""
+        has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
+        query = tenant_rows().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
         with self._database.begin() as connection:
             return [tenant_record(row) for row in connection.execute(query)]
 

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 
 from rag_assets.agents.globs import FoundFile, GlobRoot, expand, roots_of
 from rag_assets.common.errors import ConfigurationError, DocumentVanished, ListingFailed
+from rag_assets.indexing.passages import passage_source
 from rag_assets.ingest.parsing.media_types import PLAIN, media_type_of
 from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
@@ -176,7 +177,7 @@ def shown_path(path: str) -> str:
 
 
 def _passage_source(config: GlobsConfig, path: str) -> str:
-    return f"{config.agent or config.name}:{shown_path(path)}"
+    return passage_source(config.agent or config.name, shown_path(path))
 
 
 GLOBS = SourceKind(

@@ -1,6 +1,6 @@
 """Workspace: pages, comments and rows that an application pushes as records."""
 
-from rag_assets.systems.base import Profile, System
+from rag_assets.systems.base import Migrations, Profile, System
 
 _HERE = "rag_assets.systems.workspace"
 
@@ -20,8 +20,19 @@ SYSTEM = System(
         typed_records=True,
         drops_described_secrets=True,
     ),
+    source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
+    tables=("pulled_sources", "pulled_queries", "pulled_rows"),
+    migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
+    texts=(
+        *("pulled_rows.shown", "pulled_rows.field", "pulled_rows.problem"),
+        "pulled_sources.error",
+    ),
+    jobs={"pull_sources": f"{_HERE}.definitions:pull_job"},
+    sensors={"sql_sources": f"{_HERE}.definitions:sql_sources_sensor"},
+    schedules={"nightly_keys": f"{_HERE}.definitions:nightly_keys"},
     commands={"workspace": f"{_HERE}.commands:app"},
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",
+    panels={"/workspace": f"{_HERE}.panel.pages:PANEL"},
     routers={
         "/rag/settings": f"{_HERE}.setting_routes:router",
         "/rag/tree": f"{_HERE}.tree_routes:router",

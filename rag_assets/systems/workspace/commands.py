@@ -83,3 +83,33 @@ def access(
     from rag_assets.systems.workspace import tree_command_line
 
     tree_command_line.access(tenant, page, principals, as_json=json)
+
+
+@app.command("pull")
+def pull(
+    tenant: TenantArgument,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this source of the type sql.")
+    ] = None,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Compare all keys as well, and remove what is gone.")
+    ] = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="The same, however much is gone.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Pull records from the databases of a workspace's sources now."""
+    from rag_assets.systems.workspace import pull_command_line
+
+    pull_command_line.pull(
+        tenant, source=source, keys=keys, allow_deletes=allow_deletes, as_json=json
+    )
+
+
+@app.command("pulls")
+def pulls(tenant: TenantArgument, json: Json = False) -> None:
+    """Show how pulls from databases went, and rows that were set aside."""
+    from rag_assets.systems.workspace import pull_command_line
+
+    pull_command_line.pulls(tenant, as_json=json)

@@ -8,10 +8,10 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.workspace_responses import Settings
 from rag_assets.systems.workspace.administration import (
     REFUSED,
-    Administered,
     AdministeredDependency,
 )
-from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
+from rag_assets.systems.workspace.services import settings_service
+from rag_assets.systems.workspace.settings import SettingsDraft
 
 router = APIRouter(
     prefix="/rag/settings", tags=["workspace"], responses=REFUSED, route_class=Guarded
@@ -22,7 +22,7 @@ router = APIRouter(
 async def settings(asked: AdministeredDependency) -> Settings:
     """The settings of a workspace, as they are in force. For admins."""
     return await asked.backend.run(
-        asked.tenant, asked.by, lambda: _service(asked).get(asked.tenant)
+        asked.tenant, asked.by, lambda: settings_service(asked.backend).get(asked.tenant)
     )
 
 
@@ -34,11 +34,5 @@ async def change_settings(draft: SettingsDraft, asked: AdministeredDependency) -
     until the whole workspace is indexed again; the present one answers until that is complete.
     """
     return await asked.backend.write(
-        asked.tenant, lambda: _service(asked).change(asked.tenant, draft, asked.by)
+        asked.tenant, lambda: settings_service(asked.backend).change(asked.tenant, draft, asked.by)
     )
-
-
-def _service(asked: Administered) -> SettingsService:
-    backend = asked.backend
-    allowed, masker = backend.embedders.settings.private_endpoints, backend.retriever.masker
-    return SettingsService(backend.catalog, allowed, masker, backend.vectors)

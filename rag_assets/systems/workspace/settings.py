@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assets.api.workspace_responses import EmbeddingModel, Settings
+from rag_assets.api.workspace_responses import Settings
+from rag_assets.api.workspace_status import PROFILE, model_name, pending_model
 from rag_assets.common.errors import (
     ConfigurationError,
     ConfiguredByOperator,
@@ -19,8 +20,7 @@ from rag_assets.common.errors import (
     NoWorkspace,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import MAX_DIMENSIONS, EmbedderConfig
-from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
+from rag_assets.models.config.embedder import MAX_DIMENSIONS
 from rag_assets.models.transport.settings import BaseUrl, ModelName
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
@@ -33,12 +33,10 @@ from rag_assets.workspace.settings import (
     Provider,
     VectorBackend,
     WorkspaceSettings,
-    is_pending,
     overlaid,
     wanted_embedder,
 )
 
-PROFILE = "workspace"
 _SHOWN = tuple(
     field
     for field in WorkspaceSettings.__dataclass_fields__
@@ -102,7 +100,12 @@ class SettingsService:
             UnknownTenant: no tenant has that id.
             NoWorkspace: it is no workspace.
         """
-        return _shown(self._workspace(tenant_id))
+        return self.shown(self._workspace(tenant_id))
+
+    @staticmethod
+    def shown(record: TenantRecord) -> Settings:
+        """The settings of a workspace that was read."""
+        return _shown(record)
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Set what is given.
@@ -192,21 +195,6 @@ class SettingsService:
             return False
 
 
-def pending_model(record: TenantRecord) -> EmbeddingModel | None:
-    """The model that waits until a workspace is indexed again as a whole."""
-    operators = configured_embedder(record.configured)
-    if record.profile != PROFILE or not is_pending(record.settings, operators):
-        return None
-    settings = record.settings
-    wanted = replace(settings, embedder=wanted_embedder(settings, operators))
-    tenant = Tenant.from_config(overlaid(record.configured, wanted))
-    return EmbeddingModel(
-        settings.provider or tenant.embedder.provider,
-        _name(tenant.embedder),
-        tenant.embedder.dimensions,
-    )
-
-
 def _shown(record: TenantRecord) -> Settings:
     settings = record.settings
     tenant = Tenant.from_config(record.config)
@@ -216,7 +204,7 @@ def _shown(record: TenantRecord) -> Settings:
     return Settings(
         enabled=record.state == "ACTIVE",
         provider=settings.provider if hosted and settings.provider else embedder.provider,
-        embedding_model=_name(embedder),
+        embedding_model=model_name(embedder),
         dimensions=embedder.dimensions,
         base_url=embedder.base_url,
         pending_model=pending_model(record),
@@ -226,10 +214,6 @@ def _shown(record: TenantRecord) -> Settings:
         updated_at=settings.updated_at,
         updated_by=settings.updated_by,
     )
-
-
-def _name(embedder: EmbedderConfig) -> str:
-    return embedder.model_name or (embedder.path.name if embedder.path else DEFAULT_MODEL)
 
 
 def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -> None:

@@ -13,10 +13,10 @@ from rag_assets.api.model import TenantQuery
 from rag_assets.api.workspace_responses import PageAccess, TreeChange
 from rag_assets.systems.workspace.administration import (
     REFUSED,
-    Administered,
     AdministeredDependency,
 )
-from rag_assets.systems.workspace.tree import PAGE_UUID, PageDraft, PageUuid, TreeService
+from rag_assets.systems.workspace.services import tree_service
+from rag_assets.systems.workspace.tree import PAGE_UUID, PageDraft, PageUuid
 
 router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
 
@@ -47,7 +47,7 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency)
     page `root` is above all others; its readers are all members, unless it is put.
     """
     return await asked.backend.write(
-        asked.tenant, lambda: _service(asked).put(asked.tenant, uuid, draft)
+        asked.tenant, lambda: tree_service(asked.backend).put(asked.tenant, uuid, draft)
     )
 
 
@@ -55,7 +55,7 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency)
 async def delete_page(uuid: _Uuid, asked: AdministeredDependency) -> TreeChange:
     """Delete a page, those below it, and all records that hang on them. For admins."""
     return await asked.backend.write(
-        asked.tenant, lambda: _service(asked).remove(asked.tenant, uuid, asked.by)
+        asked.tenant, lambda: tree_service(asked.backend).remove(asked.tenant, uuid, asked.by)
     )
 
 
@@ -68,12 +68,8 @@ async def access(
 ) -> PageAccess:
     """Tell whether somebody may read a page, and by which page and grant. For admins."""
     tenant = request.state.tenant = identity.administered(asked_for.tenant)
-    service = TreeService(backend.catalog, backend.retriever.masker)
+    service = tree_service(backend)
     principals = tuple(asked_for.principal)
     return await backend.run(
         tenant, identity.name, lambda: service.access(tenant, asked_for.page_uuid, principals)
     )
-
-
-def _service(asked: Administered) -> TreeService:
-    return TreeService(asked.backend.catalog, asked.backend.retriever.masker)

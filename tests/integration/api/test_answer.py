@@ -184,6 +184,7 @@ def test_a_disabled_tenant_is_reported(service: Talk, llmock: LLMock) -> None:
     try:
         response = service.ask()
         assert (response.status_code, response.json()["disabled"]) == (200, True)
+        assert "Ask one of its admins to switch it on" in response.json()["notice"]
         assert response.json()["hits"] == []
     finally:
         service.set(enabled=True)

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from rag_assets.pipeline.tenancy import reconcile_tenants
 from tests import driving
 from tests.installation import Installation
 from tests.integration.systems.workspace_site import Site, workspace
+from tests.unit.ingest.parsing.pictures import bomb, drawn, saved
 
 PAGE = {
     "title": "Rollbacks",
@@ -400,6 +402,84 @@ def test_a_manifest_tells_what_is_missing_stale_and_extra(site: Site) -> None:
     assert problem(bad) == (422, ["id"])
 
 
+def test_what_is_pushed_while_a_manifest_is_made_is_not_taken_for_extra(site: Site) -> None:
+    site.put("comment", "old", {"page_uuid": "p-1", "text": "An old quoll."})
+    made = datetime.now(UTC)
+    manifest = [{"type": one["type"], "id": one["id"]} for one in reconciled(site, [])["records"]]
+    site.put("comment", "new", {"page_uuid": "p-1", "text": "A new quoll."})
+    assert counts(reconciled(site, manifest)) == (0, 0, 1)
+    as_of = f"&as_of={made.isoformat().replace('+', '%2B')}"
+    answer = site.client.post(
+        f"/rag/reconcile?apply=true{as_of}", content=ndjson(manifest), headers=site.headers()
+    )
+    assert (answer.json()["removed"], counts(answer.json())) == (0, (0, 0, 0))
+    assert site.send("GET", "/rag/records/comment/new").status_code == 200
+    assert reconciled(site, manifest, apply=True)["removed"] == 1
+    assert site.send("GET", "/rag/records/comment/new").status_code == 404
+
+
+def test_a_manifest_compares_what_the_service_says_and_names_no_block(site: Site) -> None:
+    site.put("template", "said", {"name": "Minutes", "payload": {"b": 1, "a": [True, None]}})
+    site.put("file", "said", {"page_uuid": "p-1", "name": "said.md"})
+    site.put_content("said", b"# Said")
+    manifest = [
+        {"type": type_, "id": "said", "sha256": site.send("GET", path).json()["sha256"]}
+        for type_ in ("template", "file")
+        if (path := f"/rag/records/{type_}/said")
+    ]
+    assert manifest[1]["sha256"] == sha256(b"# Said").hexdigest()
+    assert counts(reconciled(site, manifest))[:2] == (0, 0)
+    site.put("template", "said", {"name": "Minutes of meetings"})
+    assert counts(reconciled(site, manifest))[:2] == (0, 1)
+    for type_ in ("block", "wiki"):
+        answer = site.client.post(
+            "/rag/reconcile",
+            content=ndjson([*manifest, {"type": type_, "id": "x"}]),
+            headers=site.headers(),
+        )
+        assert problem(answer) == (422, ["type"])
+        assert "line 3" in answer.text
+
+
+def test_a_block_is_asked_about_by_its_page(site: Site) -> None:
+    blocks = [_block("x1", "Wombats dig."), _block("x2", "Wallabies hop.")]
+    site.put("page", "p-2", {"title": "Marsupials", "blocks": blocks})
+    site.sync()
+    assert problem(site.send("GET", "/rag/records/block/x2")) == (422, ["page_uuid"])
+    found = site.send("GET", "/rag/records/block/x2?page_uuid=p-2").json()
+    assert found["status"] == "indexed"
+    assert [chunk["block_ids"] for chunk in found["chunks"]] == [["x1", "x2"]]
+    assert site.send("GET", "/rag/records/block/none?page_uuid=p-2").json()["chunks"] == []
+    path = "/rag/records/block/x2?page_uuid=p-2"
+    assert site.send("GET", path, role="guest", subject="eve").status_code == 404
+
+
+def test_a_page_may_have_very_many_blocks(site: Site) -> None:
+    blocks = [{**_block(f"m{n}", "x"), "level": 0, "archived": False} for n in range(10_000)]
+    assert site.put("page", "many", {"title": "Many", "blocks": blocks}) == "queued"
+    more = site.send(
+        "PUT", "/rag/records/page/many", {"title": "T", "blocks": [*blocks, _block("z", "x")]}
+    )
+    assert (more.status_code, more.json()["errors"][0]["field"]) == (422, "blocks")
+    site.send("DELETE", "/rag/records/page/many")
+
+
+@pytest.mark.parametrize(
+    "payload", [r'{"a": "\ud800"}', r'{"\udfff": 1}', "NaN", "-Infinity", "9" * 5_000, "[" * 3_000]
+)
+def test_what_no_json_has_is_refused_and_not_stored(site: Site, payload: str) -> None:
+    content = f'{{"name": "Odd", "payload": {payload}}}'
+    headers = {**site.headers(), "Content-Type": "application/json"}
+    answer = site.client.put("/rag/records/template/odd", content=content, headers=headers)
+    assert answer.status_code in {400, 422}, answer.text
+    line = f'{{"op": "put", "type": "template", "id": "odd", {content[1:]}'
+    good = {"op": "put", "type": "template", "id": "even", "name": "Even"}
+    first, second = site.lines([line, good])
+    assert first["outcome"] == "invalid"
+    assert second["outcome"] in {"queued", "unchanged"}
+    assert site.send("GET", "/rag/records/template/odd").status_code == 404
+
+
 def test_records_whose_time_alone_changed_are_listed_again_by_night(site: Site) -> None:
     site.send("PUT", "/rag/tree/dated", {})
     body = {"page_uuid": "dated", "text": "A dated numbat.", "updated_at": "2026-01-01T00:00:00Z"}
@@ -431,3 +511,39 @@ def ndjson(lines: list[dict[str, Any]]) -> str:
 
 def counts(found: dict[str, Any]) -> tuple[int, int, int]:
     return found["missing"], found["stale"], found["extra"]
+
+
+def test_a_picture_is_read_where_ocr_is_on_and_refused_where_it_is_off(
+    shared_installation: Installation,
+) -> None:
+    picture = saved(drawn("Pangolins sleep in the boiler room"), "PNG")
+    with workspace(shared_installation, "scans") as site:
+        site.grant("p-1")
+        site.put("file", "scan", {"page_uuid": "p-1", "name": "scan.png"})
+        answer = site.put_content("scan", picture)
+        assert answer.status_code == 415
+        assert "PNG picture" in answer.text
+        assert "parser.ocr" in answer.text
+        shared_installation.configure("scans", parser={"ocr": True})
+        reconcile_tenants(site.catalog, site.driver.session.settings)
+        assert site.put_content("scan", picture).json()["outcome"] == "queued"
+        site.put("file", "gif", {"page_uuid": "p-1", "name": "moving.gif"})
+        assert site.put_content("gif", saved(drawn(), "GIF")).status_code == 415
+        site.put("file", "bomb", {"page_uuid": "p-1", "name": "bomb.png"})
+        assert site.put_content("bomb", bomb(60_000, 60_000)).status_code == 202
+        site.put("file", "cut", {"page_uuid": "p-1", "name": "cut.png"})
+        assert site.put_content("cut", picture[: len(picture) // 2]).status_code == 202
+        site.sync()
+        [hit] = site.hits("where do pangolins sleep")
+        assert (hit["source_type"], hit["source_id"]) == ("file", "scan")
+        states = {
+            name: site.send("GET", f"/rag/records/file/{name}").json()
+            for name in ("scan", "bomb", "cut")
+        }
+        assert states["scan"]["status"] == "indexed"
+        assert (states["bomb"]["status"], states["cut"]["status"]) == ("excluded", "failed")
+        shared_installation.configure("scans", parser=None)
+        reconcile_tenants(site.catalog, site.driver.session.settings)
+        site.sync()
+        off = site.send("GET", "/rag/records/file/scan").json()
+        assert (off["status"], off["chunks"]) != ("failed", [])

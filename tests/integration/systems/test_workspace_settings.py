@@ -123,6 +123,9 @@ def test_a_workspace_that_is_off_neither_answers_nor_indexes(workspace: Workspac
     assert workspace.patch(enabled=False)["enabled"] is False
     found = workspace.ask()
     assert (found["disabled"], found["hits"]) == (True, [])
+    told = workspace.send("POST", "/rag/answer", {"query": "valve"}).json()
+    assert (told["disabled"], told["answer"]) == (True, "")
+    assert "admins to switch it on" in told["notice"]
     workspace.reconcile()
     assert workspace.ask()["disabled"], "the sensor of tenants.yaml has switched it on"
     record = workspace.catalog.tenants.get(workspace.id)
@@ -147,6 +150,12 @@ def test_what_the_operator_has_disabled_stays_off(workspace: Workspace) -> None:
     workspace._installation.configure(workspace.id, enabled=True)
     workspace.reconcile()
     assert workspace.ask()["disabled"], "its application has switched it off"
+    said = workspace._installation.command("tenants", "enable", workspace.id)
+    assert said.code == 0
+    assert "stays off: its application has switched it off" in said.out
+    assert f"rag-assets panel {workspace.id}" in said.out
+    refused = workspace._installation.command("sync", workspace.id)
+    assert "was switched off by its application" in refused.err
     workspace.patch(enabled=True)
     assert not workspace.ask()["disabled"]
 

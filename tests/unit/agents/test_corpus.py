@@ -14,7 +14,7 @@ import pytest
 
 from rag_assets.agents.corpus import calls
 from rag_assets.agents.corpus.calls import Caller, TooManyCalls
-from rag_assets.agents.corpus.generate import pages_of_help, pages_of_man
+from rag_assets.agents.corpus.generate import pages_of_help
 from rag_assets.agents.corpus.help_text import plain, subcommands
 from rag_assets.agents.corpus.known import outdated, remember
 from rag_assets.agents.corpus.pages import head_of, write_pages
@@ -205,23 +205,6 @@ def test_calls_are_limited(tmp_path: Path) -> None:
 def test_a_command_that_is_not_there(name: str) -> None:
     with pytest.raises(ConfigurationError, match="not installed"):
         pages_of_help([name], 1, dict(os.environ), calls=5)
-
-
-def test_man_pages_need_a_renderer(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="neither mandoc nor pandoc"):
-        pages_of_man(["git"], {"PATH": str(tmp_path)}, calls=5)
-
-
-def test_man_pages_of_a_command_and_those_below_it(tmp_path: Path) -> None:
-    man = tmp_path / "man" / "man1"
-    man.mkdir(parents=True)
-    for name in ("tool.1", "tool-add.1", "toolbox.1"):
-        (man / name).write_text(f".TH {name}\n.SH NAME\n{name}\n")
-    variables = install(tmp_path / "bin", "#!/bin/sh\nfor last; do :; done; cat $last\n", "mandoc")
-    install(tmp_path / "bin", "#!/bin/sh\necho tool 9\n", "tool")
-    found = pages_of_man(["tool"], variables | {"MANPATH": str(tmp_path / "man")}, calls=9)
-    assert [page.command for page in found.pages] == ["tool", "tool add"]
-    assert found.pages[0].version == "tool 9"
 
 
 def test_another_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

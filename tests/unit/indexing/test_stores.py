@@ -60,6 +60,15 @@ def test_an_index_is_what_was_put_there(store: PassageStore) -> None:
     assert all(np.allclose(known[c.id], r, atol=1e-6) for c, r in zip(chunks, rows, strict=True))
 
 
+def test_agents_whose_names_and_paths_read_alike_keep_their_own(store: PassageStore) -> None:
+    of_a = [DocChunk.at("a", "b:x.md", 0, "the valve")]
+    of_ab = [DocChunk.at("a:b", "x.md", 0, "the pump")]
+    for agent, chunks in (("a", of_a), ("a:b", of_ab)):
+        store.replace(agent, chunks, vectors_of(1), state_of(chunks))
+    assert store.chunks("a") == of_a
+    assert store.chunks("a:b") == of_ab
+
+
 def test_another_index_takes_the_place_of_the_former(store: PassageStore) -> None:
     before, after = chunks_of("a", 20), chunks_of("a", 5)
     other = chunks_of("b", 3)

@@ -43,6 +43,7 @@ def test_no_template_or_style_is_inline_or_leads_elsewhere() -> None:
     templates = [
         *root.joinpath("panel", "templates").iterdir(),
         *root.joinpath("systems", "team_guidelines", "panel", "templates").iterdir(),
+        *root.joinpath("systems", "workspace", "panel", "templates").iterdir(),
     ]
     assert templates
     for template in templates:

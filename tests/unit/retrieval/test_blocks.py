@@ -8,6 +8,7 @@ from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.retrieval.answerer import supported_answer
 from rag_assets.retrieval.blocks import block_of_excerpt, url_of
 from rag_assets.retrieval.duplicates import collapse
+from rag_assets.retrieval.enclosing import enclosed
 from rag_assets.storage.index.model import Candidate
 from tests.unit.retrieval.hits import hit_of
 
@@ -73,3 +74,25 @@ def test_passage_and_a_block_in_it_are_one_hit_and_two_blocks_are_two() -> None:
     assert kept(page, first, second, elsewhere) == ["p", "other"]
     assert kept(first, page, second) == ["b1", "b2"]
     assert kept(elsewhere, second, first, page) == ["other", "b2", "b1"]
+
+
+def test_a_block_is_shown_as_the_best_passage_that_holds_it() -> None:
+    def candidate(id_: str, ordinal: int, *within: int, document: str = "d") -> Candidate:
+        return Candidate(id_, document, "key", 1.0, "uri", id_, ordinal, within)
+
+    first, second = candidate("p0", 0), candidate("p1", 1)
+    in_both, in_first = candidate("b2", 2, 0, 1), candidate("b3", 3, 0)
+    alone, elsewhere = candidate("b9", 9, 8), candidate("e", 0, document="e")
+    found = enclosed([in_first, second, in_both, first, alone, elsewhere])
+    assert {id_: one.id for id_, one in found.shown.items()} == {
+        "b3": "p0",
+        "p1": "p1",
+        "b2": "p1",
+        "p0": "p0",
+        "b9": "b9",
+        "e": "e",
+    }
+    assert {id_: one.id for id_, one in found.blocks.items()} == {"p0": "b3", "p1": "b2"}
+    # A former version of the same document holds no block of the present one.
+    former = Candidate("f", "d", "former", 1.0, "uri", "f", 8)
+    assert enclosed([former, alone]).shown["b9"] == alone

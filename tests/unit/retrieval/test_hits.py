@@ -47,3 +47,26 @@ def test_the_present_schema_has_format_place_language_and_date() -> None:
 
 def test_a_hit_of_a_document_that_changed_since_is_stale() -> None:
     assert (hit_of(FIRST_SCHEMA).stale, hit_of(FIRST_SCHEMA).source_sha256) == (True, "c0ffee")
+
+
+def test_a_block_that_was_found_by_itself_is_where_a_hit_leads() -> None:
+    fields = {
+        **FIRST_SCHEMA,
+        "text": "The wheel is heavy.\n\nTurn it left.",
+        "block_id": ["a", "b"],
+        "block_starts": [0, 21],
+    }
+    block = {
+        **fields,
+        "text": "Turn it left.",
+        "start": 21,
+        "block_id": ["b"],
+        "block_starts": [21],
+    }
+    version = ReadableVersion("key", "files/a.md", "public", "c0ffee", stale=False)
+    candidate = Candidate("id", "document", "key", 1.0, "files/a.md", "text")
+    by_words = made(1, Passage(candidate, (), fields), 0.5, version, "wheel")
+    by_block = made(1, Passage(candidate, (), fields, block), 0.5, version, "wheel")
+    assert (by_words.block_id, by_block.block_id) == ("a", "b")
+    assert (by_block.excerpt, by_block.text) == ("Turn it left.", fields["text"])
+    assert by_block.url == "files/a.md#b"

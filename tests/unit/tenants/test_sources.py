@@ -54,7 +54,7 @@ def test_a_kind_of_a_system_is_validated_and_opened(tmp_path: Path) -> None:
 
 
 def test_a_kind_of_a_system_is_unknown_without_it() -> None:
-    known = "files, git, records, uploads, experience, globs"
+    known = "files, git, records, uploads, experience, globs, sql"
     with pytest.raises(ConfigurationError, match=rf"0\.type: choose one of: {known}$"):
         Tenant.from_config({"id": "a", "sources": [SOURCE]})
 

@@ -25,9 +25,11 @@ from rag_assets.ingest.parsing.media_types import (
     EML,
     HTML,
     PDF,
+    PICTURES,
     SOURCE_CODE,
     SUFFIXES,
     WORKSPACE_RECORD,
+    picture_type,
 )
 from rag_assets.ingest.parsing.text.decoding import UTF16_MARKS
 
@@ -56,10 +58,10 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     """
     if not any(piece.strip() for piece in pieces_of(file)):
         raise DocumentEmpty("it is empty")
-    if media_type == WORKSPACE_RECORD:
-        return WORKSPACE_RECORD  # Declared by this project alone, of what it wrote itself.
     file.seek(0)
     data = file.read(_BEGINNING)
+    if taken := _taken_as_declared(data, media_type):
+        return taken
     declared = _declared(media_type)
     # The bytes before the mark distinguish a PDF after some junk from a text about PDFs.
     if data.removeprefix(_UTF8_MARK).lstrip().startswith(PDF_MARK):
@@ -74,6 +76,14 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if meaning := meaning_of(data, is_text=is_text):
         raise DocumentUnsupported(f"it is {meaning}", hint=hint_for(meaning))
     return _text_type(data, declared)
+
+
+def _taken_as_declared(data: bytes, media_type: str | None) -> str | None:
+    """A type that nobody but this project declares; None of all others."""
+    if media_type == WORKSPACE_RECORD:
+        return WORKSPACE_RECORD  # Of what it wrote itself.
+    # Of what was accepted as a picture, by its content.
+    return picture_type(data) if media_type in PICTURES else None
 
 
 def _declared(media_type: str | None) -> str | None:

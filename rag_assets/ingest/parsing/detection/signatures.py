@@ -17,7 +17,10 @@ class Mark(NamedTuple):
     meaning: str
 
 
-_PICTURE_HINT = "OCR reads pictures inside a PDF: save it as one and set parser.ocr"
+_PICTURE_HINT = (
+    "set parser.ocr for the tenant and save it as a PDF; files of workspaces may be PNG, JPEG, TIFF"
+    " or WebP then"
+)
 ARCHIVE_HINT = "unpack it: documents inside archives are not read"
 _RTF_HINT = "save it as DOCX or PDF"
 

@@ -16,7 +16,7 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.outline import first_title
 from rag_assets.ingest.parsing.pdf.docling_document import pieces_of
 from rag_assets.ingest.parsing.pdf.file import PdfFile, no_text
-from rag_assets.ingest.parsing.pdf.ocr import more_seconds
+from rag_assets.ingest.parsing.pdf.scanned_pages import more_seconds
 from rag_assets.ingest.parsing.pieces import assembled, bounded
 from rag_assets.ingest.parsing.titles import sensible_title
 

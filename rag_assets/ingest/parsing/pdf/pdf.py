@@ -12,12 +12,13 @@ from dataclasses import replace
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.ocr import TextReader
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.outline import first_title, heading_name
 from rag_assets.ingest.parsing.pdf.file import SCANTY, PdfFile, no_text
 from rag_assets.ingest.parsing.pdf.layout import PageLayout, warm_up
-from rag_assets.ingest.parsing.pdf.ocr import PageReader, more_seconds
 from rag_assets.ingest.parsing.pdf.outline import Bookmarks, bookmarks_of
+from rag_assets.ingest.parsing.pdf.scanned_pages import more_seconds, pixels_of
 from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded
 from rag_assets.ingest.parsing.titles import sensible_title
 
@@ -63,14 +64,14 @@ class _Reading:
 
     def pieces(self) -> Iterator[Piece]:
         with ExitStack() as stack:
-            reader: PageReader | None = None
+            reader: TextReader | None = None
             for number, pieces in self._layout.pages():
                 self._readable += 1
                 if _scanty(pieces) and self._file.is_picture(number):
                     self._pictures += 1
                     if self._options.ocr:
                         reader = reader or stack.enter_context(
-                            PageReader(self._options.ocr_languages, self._options.ocr_data)
+                            TextReader(self._options.ocr_languages, self._options.ocr_data)
                         )
                         yield from self._read(reader, number) or pieces
                         continue
@@ -93,7 +94,7 @@ class _Reading:
             facts.append(f"{left:,} of {pages:,} pages are pictures without text, OCR is off")
         return tuple(facts)
 
-    def _read(self, reader: PageReader, number: int) -> list[Piece]:
+    def _read(self, reader: TextReader, number: int) -> list[Piece]:
         self.ocr_pages += 1
         if self.ocr_pages > self._limits.ocr_pages:
             raise DocumentTooLarge(
@@ -101,7 +102,8 @@ class _Reading:
                 hint="split the document",
             )
         with self._file.page(number) as page:
-            return [Piece("paragraph", text, page=number) for text in reader.paragraphs(page)]
+            pixels = pixels_of(page)
+        return [Piece("paragraph", text, page=number) for text in reader.paragraphs(pixels)]
 
 
 def _scanty(pieces: Sequence[Piece]) -> bool:

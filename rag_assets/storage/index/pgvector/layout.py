@@ -50,6 +50,8 @@ def tables(schema: str, dimensions: int) -> Iterator[sql.Composed]:
         " entry_id text NOT NULL UNIQUE,"
         " document_id text NOT NULL,"
         " index_key text NOT NULL,"
+        " ordinal integer NOT NULL,"
+        " within integer[],"
         " access_scope text NOT NULL,"
         " text_key text NOT NULL,"
         " text_sha256 text NOT NULL,"

@@ -18,6 +18,8 @@ COLUMNS = (
     "entry_id",
     "document_id",
     "index_key",
+    "ordinal",
+    "within",
     "access_scope",
     "text_key",
     "text_sha256",

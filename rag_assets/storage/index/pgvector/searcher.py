@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,8 @@ that few of its nodes pass."""
 _WIDER = 2
 """Candidates for each that is returned: they are ordered again by vectors of full precision."""
 _FOUND = sql.SQL(
-    "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key,"
-    " 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
+    "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key, c.ordinal,"
+    " c.within, 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
     " CASE WHEN %(symbols)s THEN coalesce(c.metadata -> %(symbol)s ->> 0, '') ELSE '' END"
     " FROM found"
     " JOIN {chunks} AS c USING (rag_chunk_id) JOIN {vectors} AS v USING (rag_chunk_id)"
@@ -160,15 +160,20 @@ class _Search:
     async def _candidates(
         self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
     ) -> list[Candidate]:
-        return [
-            Candidate(id_, document_id, index_key, float(cosine), uri, text_key, symbol=symbol)
-            for id_, document_id, index_key, uri, text_key, cosine, symbol in await self._rows(
-                connection, statement
-            )
-        ]
+        return [_candidate(row) for row in await self._rows(connection, statement)]
 
     async def _rows(
         self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
     ) -> list[Any]:
         cursor = await connection.execute(statement, self._values)
         return await cursor.fetchall()
+
+
+def _candidate(row: Sequence[Any]) -> Candidate:
+    """The candidate that a row of _FOUND is."""
+    id_, document_id, index_key, uri, text_key, ordinal, within, cosine, symbol = row
+    return Candidate(
+        *(id_, document_id, index_key, float(cosine), uri, text_key, ordinal),
+        within=tuple(within or ()),
+        symbol=symbol,
+    )

@@ -39,6 +39,16 @@ def test_vectors_rank_by_their_exact_cosine(opened: Opened, owner: Owner) -> Non
     ]
 
 
+def test_candidates_tell_their_place_and_the_passages_that_hold_them(
+    opened: Opened, owner: Owner
+) -> None:
+    block = replace(entry(owner, "page", ordinal=2), within=(0, 1))
+    opened.write(entry(owner, "page"), entry(owner, "page", ordinal=1), block)
+    for by in (unit(1, 0, 0, 0), "particular"):
+        found = sorted((one.ordinal, one.within) for one in opened.ranking(owner, by))
+        assert found == [(0, ()), (1, ()), (2, (0, 1))]
+
+
 def test_ties_are_broken_by_id(opened: Opened, owner: Owner) -> None:
     opened.write(*(entry(owner, f"same-{number}") for number in range(5)))
     for by in (unit(1, 0, 0, 0), "particular"):

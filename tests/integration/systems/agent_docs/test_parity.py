@@ -34,7 +34,7 @@ from rag_assets.agents.server import build_server as build_light_server
 from rag_assets.agents.settings import Agent
 from rag_assets.indexing.files import FileStore
 from rag_assets.indexing.memory import MemoryStore
-from rag_assets.indexing.passages import PassageStore, SearchResult
+from rag_assets.indexing.passages import PassageStore, SearchResult, passage_source
 from rag_assets.indexing.sqlite import SqliteStore
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
@@ -232,7 +232,7 @@ def test_all_passages_are_the_same_bytes_of_their_files(place: Place) -> None:
     assert len(stored) == len(light) > 200
     for one in stored:
         path = path_of(one["uri"])
-        offset = int(one["chunk_id"].removeprefix(f"{ID}:{path}:"))
+        offset = int(one["chunk_id"].removeprefix(f"{passage_source(ID, path)}:"))
         data = (place.root / path).read_bytes()
         text = one["text"].encode()
         assert data[offset : offset + len(text)] == text

@@ -46,7 +46,7 @@ KEYS = {
     *("content_key", "exact_key", "problem_key", "kept_texts", "masked", "failure", "external_id"),
     *("contributed_by", "requested_by", "merged_by", "split_by", "asked_by", "given_by"),
     *("outcome", "way", "use", "patterns", "bounds", "how", "version", "content_hash"),
-    *("vector_backend", "vectors_beside"),
+    *("vector_backend", "vectors_beside", "query_key", "row_key"),
     "successor",
     *(
         "entry_type",

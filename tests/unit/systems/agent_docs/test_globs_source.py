@@ -145,4 +145,4 @@ def test_names_that_are_no_utf8_are_shown_escaped(tmp_path: Path) -> None:
     assert document.path == name
     config = GlobsConfig(name="docs", base=tmp_path, patterns=("*",), agent="a:b")
     assert GLOBS.passage_source is not None
-    assert GLOBS.passage_source(config, name) == "a:b:caf\\udce9 100%.md"
+    assert GLOBS.passage_source(config, name) == "a%3Ab:caf\\udce9 100%.md"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, DocumentRejected
+from rag_assets.ingest.parsing import ocr
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.media_types import PDF
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.parse import more_seconds
 from rag_assets.ingest.parsing.parse import parse as parse_document
-from rag_assets.ingest.parsing.pdf import ocr
+from rag_assets.ingest.parsing.pdf import scanned_pages
 from rag_assets.ingest.parsing.pdf.file import PdfFile
 from tests.unit.ingest.conftest import Parse
 from tests.unit.ingest.parsing import pdfs
@@ -107,7 +108,7 @@ def test_scanned_pages_add_to_the_time_and_are_limited() -> None:
 
 def test_pages_of_any_size_are_drawn_with_a_bounded_number_of_pixels() -> None:
     for width, height in ((612, 792), (14_400, 14_400), (1, 200_000), (1e6, 1e6)):
-        scale = ocr._scale(width, height)
+        scale = scanned_pages._scale(width, height)
         assert width * height * scale**2 <= 16_000_001
         assert scale <= 200 / 72
 

@@ -1,29 +1,23 @@
-"""OCR: reads the pictures of pages with Tesseract."""
+"""OCR: reads text in pictures with Tesseract."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rag_assets.common.errors import ConfigurationError, DocumentTimeout
-from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.pdf.file import PdfFile
 from rag_assets.ingest.parsing.pieces import clean
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
 
 PAGE_SECONDS = 30.0
 """Seconds that one page may take; a printed one takes about a second."""
 
-_ALLOWED_SECONDS = 10.0  # for each scanned page, on average
-_DOTS_PER_INCH = 200
-_POINTS_PER_INCH = 72
-# An A2 sheet at 200 dots per inch; larger ones, which a hostile file may declare, are read coarser.
-_MOST_PIXELS = 16_000_000
+ALLOWED_SECONDS = 10.0
+"""Seconds that each page adds to a document's limit, on average."""
+MOST_PIXELS = 16_000_000
+"""An A2 sheet at 200 dots per inch; what is larger, as a hostile file may say, is read coarser."""
 _LEAST_CONFIDENCE = 40.0
 _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
@@ -48,25 +42,26 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
         )
 
 
-def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Seconds that OCR of scanned pages adds to a document's limit.
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """A picture in shades of grey.
 
-    Raises:
-        DocumentRejected: it cannot be opened, or has too many pages.
+    Attributes:
+        data: its rows from the top, a byte for each pixel.
+        stride: bytes of a row.
     """
-    if not options.ocr:
-        return 0.0
-    with PdfFile(data, options.passwords) as file:
-        limits.check_pages(len(file))
-        scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
-    return _ALLOWED_SECONDS * min(scanned, limits.ocr_pages)
+
+    data: bytes
+    width: int
+    height: int
+    stride: int
 
 
-class PageReader:
-    """Reads pages; holds the languages' data until it is closed.
+class TextReader:
+    """Reads pictures; holds the languages' data until it is closed.
 
     Args:
-        languages: tried together on every page.
+        languages: tried together on every picture.
         folder: of their data; None for the installed one.
     """
 
@@ -87,25 +82,15 @@ class PageReader:
     def __exit__(self, *raised: object) -> None:
         self._api.End()
 
-    def paragraphs(self, page: PdfPage) -> Iterator[str]:
-        """Read the paragraphs of a page by OCR, in reading order.
+    def paragraphs(self, pixels: Pixels) -> Iterator[str]:
+        """Read the paragraphs of a picture, in reading order.
 
         Raises:
-            DocumentTimeout: the page takes too long.
+            DocumentTimeout: it takes too long.
         """
         from tesserocr import RIL, iterate_level
 
-        picture = page.render(scale=_scale(*page.get_size()), grayscale=True)
-        try:
-            self._api.SetImageBytes(
-                bytes(picture.buffer),
-                picture.width,
-                picture.height,
-                picture.n_channels,
-                picture.stride,
-            )
-        finally:
-            picture.close()
+        self._api.SetImageBytes(pixels.data, pixels.width, pixels.height, 1, pixels.stride)
         if not self._api.Recognize(int(PAGE_SECONDS * 1000)):
             raise DocumentTimeout(f"reading a page by OCR took longer than {PAGE_SECONDS:g} s")
         found = self._api.GetIterator()
@@ -117,13 +102,6 @@ class PageReader:
             text = _HYPHENATION.sub("", paragraph.GetUTF8Text(RIL.PARA))
             if text := clean(" ".join(text.split())):
                 yield text
-
-
-def _scale(width: float, height: float) -> float:
-    """Pixels per point for a page of this size in points."""
-    wanted = _DOTS_PER_INCH / _POINTS_PER_INCH
-    pixels = width * height * wanted**2
-    return wanted if pixels <= _MOST_PIXELS else wanted * (_MOST_PIXELS / pixels) ** 0.5
 
 
 def _installed() -> Path:

@@ -1,0 +1,144 @@
+"""A chat model that writes nothing of its own: it answers with one sentence of the passages.
+
+    with extractive_writer(OnnxEmbedder()) as writer:
+        writer.url                                  what a tenant gives as its base_url
+        writer.told["Who approves it?"] = "duty"    takes the sentence with these words
+
+It stands behind OpenAI's API, so that answers go the whole way: prompt, claims, citations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.retrieval.prompts import NOT_ANSWERED
+from rag_assets.retrieval.sentences import pieces_of
+
+_PASSAGE = re.compile(r"^--- Passage \[(\d+)\] \S+ \(source: .*\) ---$", re.MULTILINE)
+_QUESTION = "\n\nQuestion: "
+_END = "\n[END CONTEXT "
+_LEAST = 12
+"""Characters of a sentence that may be an answer: shorter ones are headings and numbers."""
+
+_Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a passage, with the number that the passage is cited by."""
+
+    number: int
+    text: str
+
+
+@dataclass
+class Writer:
+    """See the module.
+
+    Attributes:
+        told: words of the answer, by question; such a question is answered by the first sentence
+            that holds them, or not at all. Others are answered by the nearest sentence.
+    """
+
+    embedder: OnnxEmbedder
+    told: dict[str, str] = field(default_factory=dict)
+    url: str = ""
+    _vectors: dict[str, _Vectors] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, prompt: str) -> str:
+        """What is written for a prompt of the project."""
+        context, _, question = prompt.rpartition(_QUESTION)
+        sentences = [*_sentences(context.partition(_END)[0])]
+        with self._lock:
+            words = self.told.get(question)
+            chosen = (
+                self._nearest(question, sentences) if words is None else _with(words, sentences)
+            )
+        return NOT_ANSWERED if chosen is None else f"{chosen.text} [{chosen.number}]"
+
+    def _nearest(self, question: str, sentences: Sequence[Sentence]) -> Sentence | None:
+        if not sentences:
+            return None
+        texts = [question, *(one.text for one in sentences)]
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            made = asyncio.run(self.embedder.embed(new)).vectors
+            self._vectors |= {t: np.asarray(v) for t, v in zip(new, made, strict=True)}
+        about = self._vectors[question]
+        return max(sentences, key=lambda one: float(self._vectors[one.text] @ about))
+
+
+def _sentences(context: str) -> Iterator[Sentence]:
+    parts = _PASSAGE.split(context)[1:]
+    for number, passage in zip(parts[::2], parts[1::2], strict=True):
+        for piece in pieces_of(passage):
+            text = " ".join(passage[piece.start : piece.end].split())
+            if len(text) >= _LEAST and not text.startswith("#"):
+                yield Sentence(int(number), text)
+
+
+def _with(words: str, sentences: Sequence[Sentence]) -> Sentence | None:
+    return next((one for one in sentences if words in one.text), None)
+
+
+@contextmanager
+def extractive_writer(embedder: OnnxEmbedder) -> Iterator[Writer]:
+    """Serve it on this machine, for the time of the block."""
+    writer = Writer(embedder)
+    handler = type("Handler", (_Handler,), {"writer": writer})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        writer.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield writer
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    writer: Writer
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        text = self.writer.answer(asked["messages"][-1]["content"])
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        self._send(
+            {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 0,
+                "choices": [choice],
+                "model": asked["model"],
+                "usage": usage,
+            }
+        )
+
+    def _send(self, answer: dict[str, Any]) -> None:
+        raw = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""

@@ -1,0 +1,129 @@
+"""Time and memory of records that are pulled from another database, each step a command.
+
+    python -m benchmarks.pulling                 100,000 pages of two blocks
+    python -m benchmarks.pulling --rows 200000
+
+The application's database is another one of the same Postgres. Each step is a process of its own:
+its memory is the most that was resident.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from ruamel.yaml import YAML
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import Servers, benchmark_servers
+
+WORK = PROJECT / ".local" / "benchmark-pulling"
+_EDITS = "UPDATE pages SET title = title || '!', updated_at = now() WHERE id <= 1000"
+_PAGES = """
+CREATE TABLE pages (id int PRIMARY KEY, title text, updated_at timestamptz);
+CREATE TABLE blocks (id int PRIMARY KEY, page int, body text);
+INSERT INTO pages SELECT n, 'Page ' || n, now() - interval '30 days' + n * interval '10 s'
+    FROM generate_series(1, {rows}) n;
+INSERT INTO blocks SELECT n, n / 2 + 1, 'Block ' || n || repeat(' of words that say little', 12)
+    FROM generate_series(0, {rows} * 2 - 1) n;
+CREATE INDEX ON blocks (page);
+CREATE INDEX ON pages (updated_at);
+ANALYZE;
+"""
+_QUERY = """
+SELECT p.id, p.title, p.updated_at, (SELECT json_agg(json_build_object('block_id', b.id::text,
+    'type', 'paragraph', 'text', b.body) ORDER BY b.id) FROM blocks b WHERE b.page = p.id) AS blocks
+FROM pages p
+"""
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--name", default="pulling", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    before = machine()
+    home = arguments.work / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    with benchmark_servers(arguments.work) as servers:
+        steps = measured(servers, home, arguments.rows)
+    result = {
+        "benchmark": "pulled records",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": before,
+        "load_average_after": load(),
+        "rows": arguments.rows,
+        "steps": steps,
+    }
+    print(save(arguments.name, result))
+
+
+def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
+    """Pull all, nothing, edits and what is gone; returns what each took."""
+    application = servers.database("application")
+    _do(application, _PAGES.format(rows=rows))
+    source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}
+    tenant = {"id": "wiki", "profile": "workspace", "sources": [source]}
+    with (home / "tenants.yaml").open("w") as stream:
+        YAML().dump({"tenants": [tenant]}, stream)
+    os.environ |= {
+        "RAG_ASSETS_HOME": str(home),
+        "DATABASE_URL": servers.database("catalog"),
+        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "APPLICATION": application,
+    }
+    steps: dict[str, Callable[[], dict[str, Any]]] = {
+        "all": _pull,
+        "nothing": _pull,
+        "1,000 edits": lambda: (_do(application, _EDITS), _pull())[1],
+        "all keys": lambda: _pull("--keys"),
+        "a tenth is gone": lambda: (
+            _do(application, "DELETE FROM pages WHERE id % 10 = 0"),
+            _pull("--keys"),
+        )[1],
+    }
+    return {name: step() for name, step in steps.items()}
+
+
+def _do(url: str, statements: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statements)
+
+
+def _pull(*options: str) -> dict[str, Any]:
+    command = (sys.executable, "-m", "rag_assets.cli", "workspace", "pull", "wiki", "--json")
+    began = time.perf_counter()
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen([*command, *options], stdout=out, cwd=PROJECT)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        said = out.read()
+    if process.returncode:
+        sys.exit(f"the pull failed with {process.returncode}: {said.decode()}")
+    [report] = json.loads(said)["sources"]
+    return {
+        "seconds": round(time.perf_counter() - began, 2),
+        "pull_seconds": round(report["seconds"], 2),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
+        "most_resident_mib": round(used.ru_maxrss / 1024, 1),
+        **{name: report[name] for name in ("rows", "stored", "removed", "held")},
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""How well a workspace answers judged questions, whether chips lead to the block, another model.
+
+    python -m benchmarks.workspace_questions                        some four minutes
+    python -m benchmarks.workspace_questions --half tuned --show    while something is improved
+
+examples/workspace is pushed into two workspaces, one of which has no chunks of blocks, and asked by
+its people with the shipped model. Answers are written by extractive_writer.py. Then one is given
+another model, as an application does it: multilingual-e5-small, served as Ollama does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.extractive_writer import Writer, extractive_writer
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+from benchmarks.workspace_questions.measures import HALVES, by_half, holds_answer, is_found, ndcg
+from benchmarks.workspace_questions.site import Site, prepare, served_e5, service, sync
+from examples.workspace.data import Question, people, questions, rows
+from examples.workspace.loading import load as push
+from rag_assets.client import Question as Asked
+from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.quality.intervals import difference_of
+from rag_assets.quality.measures import DEPTH
+from rag_assets.retrieval.answers import AnswerResult
+from rag_assets.retrieval.model import Hit
+from rag_assets.tenants.modes import SearchMode
+
+WORK: Final = PROJECT / ".local" / "benchmark-workspace"
+BLOCKS, PAGES = "osterby", "osterby-pages"
+"""The workspace as it is, and one whose long pages have no chunks of blocks."""
+MODES: Final[tuple[SearchMode, ...]] = ("hybrid", "knn", "text")
+_PAGES_ALONE: Final = {"chunker": "heading", "max_tokens": 1_200, "overlap": 150}
+_SYNCS: Final = 5
+"""A served model on a busy machine does not answer in time; the next sync goes on."""
+_PAUSE: Final = 0.5
+_E5: Final = "multilingual-e5-small"
+_E5_DIMENSIONS: Final = 384
+
+Hits = Mapping[str, Sequence[Hit]]
+"""By question id."""
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    options = _options()
+    asked = [one for one in questions() if one.half in HALVES[options.half]]
+    before = machine()
+    with (
+        benchmark_servers(options.work) as servers,
+        extractive_writer(OnnxEmbedder()) as writer,
+    ):
+        common = {
+            "embedder": {"provider": "local"},
+            "chat_model": {
+                "model": "extractive",
+                "provider": "openai-compatible",
+                "base_url": writer.url,
+            },
+        }
+        tenants = {BLOCKS: common, PAGES: {**common, "chunker": _PAGES_ALONE}}
+        prepare(servers, options.work / "home", tenants)
+        with service(options.work / "service.log") as site:
+            for tenant in tenants:
+                with site.client(tenant) as admin:
+                    outcomes = push(admin)
+                print(tenant, dict(outcomes))
+                _require(sync(tenant).wait() == 0, "the sync failed")
+            measured = {
+                "rankings": rankings(site, asked),
+                "chips": chips(site, asked, writer, show=options.show),
+                "another model": switched(site, asked),
+            }
+    print(json.dumps(measured, indent=1))
+    if options.half != "all":
+        return
+    result = {
+        "benchmark": "workspace-questions",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "records": dict(Counter(row["type"] for row in rows("records"))),
+        "questions": len(asked),
+        **measured,
+        "machine": before,
+        "load_average_after": load(),
+    }
+    print(save(options.name, result))
+
+
+def rankings(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
+    """nDCG@10 of each mode, with chunks of blocks and without."""
+    values = {
+        f"{name}, {mode}": ndcg(asked, hits_of(site, tenant, asked, mode=mode, top_k=DEPTH))
+        for name, tenant in (("pages with blocks", BLOCKS), ("pages alone", PAGES))
+        for mode in MODES
+    }
+    gain = difference_of(values["pages with blocks, hybrid"], values["pages alone, hybrid"])
+    means = {
+        name: {half: asdict(one) for half, one in by_half(asked, of).items()}
+        for name, of in values.items()
+    }
+    return {NDCG_NAME: means, "blocks against pages alone, hybrid": asdict(gain)}
+
+
+NDCG_NAME: Final = f"nDCG@{DEPTH}"
+
+
+def hits_of(site: Site, tenant: str, asked: Sequence[Question], **request: Any) -> Hits:
+    """What each asker finds."""
+    found = {}
+    for one in asked:
+        with site.client(tenant, people()[one.asker]) as client:
+            answer = client.query(Asked(query=one.question, **request))
+        _require(not answer.degraded, f"{one.id} was answered without {answer.degraded}")
+        found[one.id] = answer.hits
+    return found
+
+
+def chips(site: Site, asked: Sequence[Question], writer: Writer, *, show: bool) -> dict[str, Any]:
+    """Whether what is cited, and what hits show, is the block that holds the answer."""
+    hits = hits_of(site, BLOCKS, asked)
+    nearest = _answers(site, asked)
+    writer.told = {one.question: one.answer for one in asked}
+    told = _answers(site, asked)
+    writer.told = {}
+    outcomes = {
+        one.id: _outcomes(one, hits[one.id], told[one.id], nearest[one.id]) for one in asked
+    }
+    if show:
+        for one in asked:
+            print(f"{one.id} {one.question} → {one.record}#{one.block_id} {outcomes[one.id]}")
+            for citation in told[one.id].citations:
+                print(f"     told    {citation.source_id}#{citation.block_id}")
+            for hit in hits[one.id][:4]:
+                print(f"     hit     {hit.source_id}#{hit.block_id} {hit.source_type} {hit.score}")
+    return {
+        half: _counted([outcomes[one.id] for one in asked if one.half in of])
+        for half, of in HALVES.items()
+    }
+
+
+def _answers(site: Site, asked: Sequence[Question]) -> dict[str, AnswerResult]:
+    found = {}
+    for one in asked:
+        with site.client(BLOCKS, people()[one.asker]) as client:
+            found[one.id] = client.answer(one.question)
+    return found
+
+
+def _outcomes(
+    question: Question, hits: Sequence[Hit], told: AnswerResult, nearest: AnswerResult
+) -> dict[str, bool | None]:
+    """What is right of one question; None where there is nothing to judge."""
+    first = next((hit for hit in hits if is_found(question, [hit])), None)
+    return {
+        "found": first is not None,
+        "hit": None if first is None else holds_answer(question, first),
+        "cited": _is_cited(question, told),
+        "cited by the nearest sentence": _is_cited(question, nearest),
+    }
+
+
+def _is_cited(question: Question, answer: AnswerResult) -> bool | None:
+    """Whether the first citation leads to the answer; None of a question without an answer."""
+    return holds_answer(question, answer.citations[0]) if answer.citations else None
+
+
+def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
+    names = outcomes[0] if outcomes else ()
+    judged = {name: [one[name] for one in outcomes if one[name] is not None] for name in names}
+    return {name: {"right": sum(map(bool, of)), "of": len(of)} for name, of in judged.items()}
+
+
+def switched(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
+    """nDCG@10 before and after a change of the model, and that the former one answers meanwhile."""
+    before = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
+    with served_e5() as url, site.client(BLOCKS) as admin:
+        model = {"provider": "ollama", "embedding_model": _E5, "base_url": url}
+        waiting = admin.change_workspace_settings({**model, "dimensions": _E5_DIMENSIONS})
+        _require(waiting.pending_model is not None, "the model does not wait")
+        pending = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
+        admin.reindex()
+        questions_meanwhile = 0
+        for _ in range(_SYNCS):
+            run = sync(BLOCKS)
+            while run.poll() is None:
+                one = asked[questions_meanwhile % len(asked)]
+                found = hits_of(site, BLOCKS, [one], top_k=DEPTH)
+                _require(bool(found[one.id]), f"{one.id} found nothing while the model changed")
+                questions_meanwhile += 1
+                time.sleep(_PAUSE)
+            if run.returncode == 0:
+                break
+        _require(run.returncode == 0, "the sync failed")
+        after = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
+    named = {"all-MiniLM-L6-v2": before, "while the other waits": pending, _E5: after}
+    return {
+        NDCG_NAME: {name: asdict(by_half(asked, of)["all"]) for name, of in named.items()},
+        "questions meanwhile": questions_meanwhile,
+    }
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise SystemExit(otherwise)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--half", choices=[*HALVES], default="all", help="of the questions")
+    parser.add_argument("--show", action="store_true", help="print what was found")
+    parser.add_argument("--name", default="workspace-questions", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

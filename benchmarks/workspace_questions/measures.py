@@ -1,0 +1,80 @@
+"""What rankings and citations are worth, by the judged questions of the example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Final, Protocol
+
+from examples.workspace.data import Question, rows
+from rag_assets.quality.intervals import Estimate, mean_of
+from rag_assets.quality.judgements import JudgedQuestion, Judgement, Passage
+from rag_assets.quality.measures import NDCG, values_of
+
+HALVES: Final = {
+    "all": ("tuned", "untouched"),
+    "tuned": ("tuned",),
+    "untouched": ("untouched",),
+}
+
+
+class Chip(Protocol):
+    """What an application shows of a hit or a citation."""
+
+    @property
+    def source_id(self) -> str | None:
+        """The record that it leads to."""
+
+    @property
+    def block_id(self) -> str | None:
+        """The block that it leads to."""
+
+    @property
+    def excerpt(self) -> str:
+        """What it shows."""
+
+
+def ndcg(asked: Sequence[Question], found: Mapping[str, Sequence[Passage]]) -> dict[str, float]:
+    """nDCG@10 of each question: a passage counts that holds the answer, of the right record.
+
+    Args:
+        found: passages, best first, by question id.
+    """
+    judged = [
+        JudgedQuestion(one.id, one.type, one.question, (Judgement(_url(one), one.answer),))
+        for one in asked
+    ]
+    return values_of(judged, found)[NDCG]
+
+
+def by_half(asked: Sequence[Question], values: Mapping[str, float]) -> dict[str, Estimate]:
+    """The mean over each half, and over all."""
+    halves = {name: [one.id for one in asked if one.half in of] for name, of in HALVES.items()}
+    return {name: mean_of(values, ids) for name, ids in halves.items() if ids}
+
+
+def holds_answer(question: Question, chip: Chip) -> bool:
+    """Whether what a chip leads to holds the answer.
+
+    That is the block, of what has blocks with ids; of all else the excerpt that it shows.
+    """
+    if chip.source_id != question.record:
+        return False
+    if question.block_id is None:
+        return question.answer in chip.excerpt
+    return chip.block_id == question.block_id
+
+
+def is_found(question: Question, passages: Sequence[Passage]) -> bool:
+    """Whether a passage of the right record holds the answer."""
+    judged = Judgement(_url(question), question.answer)
+    return any(judged.is_about(one) for one in passages)
+
+
+def _url(question: Question) -> str:
+    return _urls()[question.type, question.record]
+
+
+@cache
+def _urls() -> Mapping[tuple[str, str], str]:
+    return {(row["type"], row["id"]): row.get("url", "") for row in rows("records")}

@@ -1,0 +1,137 @@
+"""The endpoint for the content of a file that was pushed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Streamed
+from rag_assets.api.invalid_fields import invalid
+from rag_assets.api.problems import documented
+from rag_assets.api.receiving import RawContent
+from rag_assets.api.record_routes import REFUSED, RecordTarget
+from rag_assets.api.responses import Written
+from rag_assets.api.write_model import RecordQuery, SourceId, records_source
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN
+from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
+from rag_assets.ingest.sources.uploads import UploadsConfig
+from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.secrets.masking import mask
+from rag_assets.privacy.secrets.spans import merged
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
+
+_CONTENT = "/records/file/{source_id:path}/content"
+_FILE_TYPES = (PDF, MARKDOWN, PLAIN)
+
+contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=Streamed)
+
+
+@contents.put(
+    _CONTENT,
+    status_code=202,
+    responses=documented(408, 409, 413, 415),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def put_content(
+    request: Request,
+    source_id: SourceId,
+    parameters: Annotated[RecordQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Written:
+    """Put the content of a file that was pushed: PDF, Markdown or plain text. For admins.
+
+    Where OCR is on, also a PNG, JPEG, TIFF or WebP picture. What it is, its bytes tell; its name
+    tells formats that are text apart. At most 50 MiB.
+    """
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    backend.written.take(identity.name)
+    target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
+    file = await backend.run(tenant_id, identity.name, partial(_file, backend, target))
+    async with backend.receiving.file(
+        request,
+        RawContent(),
+        file.takes,
+        tenant_id=tenant_id,
+        caller=identity.name,
+        receive=partial(backend.uploads.receive, file.known.ref),
+    ) as received:
+        new = await backend.run(
+            tenant_id,
+            identity.name,
+            partial(
+                backend.uploads.examine,
+                file.takes,
+                received,
+                file_name=file.name,
+                by=identity.name,
+                pictures=file.may_be_picture,
+            ),
+        )
+        changed = await backend.write(
+            tenant_id,
+            partial(
+                backend.uploads.store_content,
+                file.known.ref,
+                new,
+                received,
+                document_id=file.document_id,
+                path=f"{FILE}/{source_id}",
+            ),
+        )
+    return Written(file.document_id, "queued" if changed else "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The file whose content is put.
+
+    Attributes:
+        known: its tenant.
+        name: fit to be shown.
+        takes: what is taken of it.
+        may_be_picture: whether OCR reads pictures for its tenant.
+    """
+
+    known: TenantRecord
+    document_id: str
+    name: str
+    takes: UploadsConfig
+    may_be_picture: bool
+
+
+def _file(backend: Backend, target: RecordTarget) -> _File:
+    """The file whose content is put, and what is taken of it.
+
+    Raises:
+        UnknownDocument: it was not pushed.
+        RequestValidationError: the tenant's records have no types.
+    """
+    known = backend.catalog.tenants.get(target.tenant_id)
+    tenant = Tenant.from_config(known.config)
+    if not profile_of(tenant.profile).typed_records:
+        raise invalid("source_type", "records of this tenant have no content but their text")
+    source = records_source(tenant, target.source, pulled=True).name
+    document_id = record_document_id(source, FILE, target.source_id)
+    record = backend.catalog.records.find(target.tenant_id, document_id)
+    if record is None:
+        raise UnknownDocument("there is no such file", hint="push the file before its content")
+    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
+    name = str(json.loads(record.text)["name"])
+    # The name is shown in more places than the record, which is kept as it was sent.
+    shown = mask(name, merged(described_spans(name)))
+    return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)

@@ -1,0 +1,146 @@
+"""The endpoint for many pushed records at once: a JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+from fastapi import APIRouter, Query, Request
+from fastapi.exceptions import RequestValidationError
+
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded, require_few_values, whole_body
+from rag_assets.api.invalid_fields import invalid, invalid_fields
+from rag_assets.api.middleware import replayed
+from rag_assets.api.problems import Refused, documented
+from rag_assets.api.record_drafts import Draft, Drafting
+from rag_assets.api.record_routes import MOST_VALUES, REFUSED
+from rag_assets.api.record_writing import BULK, Outcome, drafting_of, write_drafts
+from rag_assets.api.responses import RecordLine, RecordLines
+from rag_assets.api.write_model import SOURCE_ID, SOURCE_TYPE, RecordQuery
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.workspace.bodies import BODIES
+
+MOST_LINES = 1_000
+MOST_BYTES = 16 * 1024 * 1024
+_BULK_SECONDS = 60.0
+_NDJSON = "application/x-ndjson"
+
+
+class Bulk(Guarded):
+    """A guarded route whose body is many lines."""
+
+    most_bytes: ClassVar[int] = MOST_BYTES
+
+    async def admitted(self, request: Request) -> Request:
+        """The request as its handler gets it: its body was read."""
+        body = await whole_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
+        return Request(request.scope, replayed(body, request.receive))
+
+
+record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=Bulk)
+
+
+@record_lines.post(
+    "/records",
+    responses=documented(400, 408, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                _NDJSON: {
+                    "schema": {
+                        "type": "string",
+                        "description": "A JSON object a line: `op` (put or delete), `type`, `id`,"
+                        " and what the body of a single write has.",
+                    }
+                }
+            },
+        }
+    },
+)
+async def write_records(
+    request: Request,
+    parameters: Annotated[RecordQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> RecordLines:
+    """Push and delete many records: a JSON object a line, at most 1,000 lines. For admins.
+
+    Lines are followed in their order, in one transaction; one that is not valid stops no other.
+    What is pushed here yields to records that are pushed one by one.
+    """
+    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
+    if len(lines) > MOST_LINES:
+        raise Refused(413, f"send at most {MOST_LINES:,} lines at once")
+    if lines:
+        backend.written.take(identity.name, len(lines))
+    names = request.app.state.description.names
+
+    def write() -> RecordLines:
+        drafting, known = drafting_of(backend, tenant_id, parameters.source)
+        drafts = [*_drafts(drafting, lines)]
+        outcomes = write_drafts(
+            backend.catalog, backend.blobs, known.ref, drafts, by=identity.name, lane=BULK
+        )
+        found = (_line(at, one, names) for at, one in enumerate(outcomes, start=1))
+        return RecordLines(tuple(found))
+
+    return await backend.write(tenant_id, write)
+
+
+def _drafts(drafting: Drafting, lines: list[bytes]) -> Iterator[Draft | RequestValidationError]:
+    for line in lines:
+        try:
+            yield _draft(drafting, line)
+        except RequestValidationError as error:
+            yield error
+
+
+def _draft(drafting: Drafting, line: bytes) -> Draft:
+    try:
+        values = json.loads(line, parse_constant=_no_number)
+        require_few_values(line, most=MOST_VALUES)
+    except (ValueError, RecursionError):
+        raise invalid("body", "it is no JSON") from None
+    except Refused as error:
+        raise invalid("body", str(error.detail)) from None
+    if not isinstance(values, dict):
+        raise invalid("body", "it must be a JSON object")
+    named = {name: values.pop(name, None) for name in ("op", "type", "id")}
+    for name, value in named.items():
+        if not isinstance(value, str) or not _NAMED[name](value):
+            raise invalid(name, _PROBLEMS[name])
+    if named["op"] == "delete":
+        page_uuid = values.pop("page_uuid", None)
+        if values:
+            raise invalid(next(iter(values)), "there is no such field")
+        return drafting.delete(named["type"], named["id"], page_uuid)
+    return drafting.put(named["type"], named["id"], values)
+
+
+def _no_number(_: str) -> None:
+    raise ValueError
+
+
+_NAMED = {
+    "op": lambda value: value in {"put", "delete"},
+    "type": lambda value: SOURCE_TYPE.fullmatch(value) is not None,
+    "id": lambda value: SOURCE_ID.fullmatch(value) is not None,
+}
+_PROBLEMS = {
+    "op": "it must be put or delete",
+    "type": f"it must be a type of records, in a workspace one of: {', '.join(BODIES)}",
+    "id": "it must be text of up to 512 characters, without control characters",
+}
+
+
+def _line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
+    if isinstance(outcome, RequestValidationError):
+        errors = tuple(invalid_fields(outcome.errors(), names | _NAMED.keys()))
+        return RecordLine(number, "invalid", errors=errors)
+    if isinstance(outcome, UnknownDocument):
+        return RecordLine(number, "unknown-page")
+    return RecordLine(number, outcome.outcome, outcome.document_id)

@@ -1,0 +1,52 @@
+"""Requests to index documents again, as endpoints and pages take them."""
+
+from __future__ import annotations
+
+from rag_assets.api.responses import Reindexed
+from rag_assets.api.write_model import Reindex, ReindexDocument, ReindexPage, ReindexSource
+from rag_assets.common.errors import UnknownDocument, UnknownSource
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.tenants.model import Tenant
+
+
+def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reindexed:
+    """Have documents read, parsed and indexed anew, failed ones too.
+
+    Args:
+        catalog: of the installation.
+        tenant_id: the tenant.
+        body: which documents.
+        by: the caller's name, for the event.
+
+    Raises:
+        UnknownTenant, UnknownDocument, UnknownSource: there is nothing of that id.
+    """
+    record = catalog.tenants.get(tenant_id)
+    requests = catalog.reindex_requests
+    if isinstance(body, ReindexDocument):
+        documents = requests.request_document(record.ref, body.id, by)
+        if not documents:
+            raise UnknownDocument(
+                f"tenant {tenant_id!r} has no such document",
+                hint="take an id from the list of documents",
+            )
+    elif isinstance(body, ReindexPage):
+        documents = requests.request_page(record.ref, body.id, body.scope, by)
+        if not documents and catalog.pages.find(tenant_id, body.id) is None:
+            raise UnknownDocument(
+                f"tenant {tenant_id!r} has no such {body.scope}",
+                hint="take the id that the application pushes it by",
+            )
+    elif isinstance(body, ReindexSource):
+        names = [source.name for source in Tenant.from_config(record.config).sources]
+        if body.id not in names:
+            raise UnknownSource(
+                f"tenant {tenant_id!r} has no such source",
+                hint=f"its sources are: {', '.join(names) or 'none'}",
+            )
+        documents = requests.request_source(record.ref, body.id, by)
+    else:
+        # A model that waits for this is paid for from now on.
+        catalog.workspace_settings.take_pending_model(record.ref, by)
+        documents = requests.request_tenant(record.ref, by)
+    return Reindexed(documents=documents)

@@ -1,0 +1,192 @@
+"""Pictures: their text by OCR, page by page where a TIFF has several.
+
+A picture says how large it is before its pixels are decoded: what is too large is refused by that.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rag_assets.common.errors import DocumentRejected, DocumentScanned, DocumentTooLarge
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.media_types import PICTURES
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.ocr import ALLOWED_SECONDS, MOST_PIXELS, Pixels, TextReader
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_MOST_DECODED = 64_000_000
+"""Pixels of a page: 8,000 by 8,000, or A1 at 200 dots per inch."""
+_SMALL = 4_000_000
+"""Pixels up to which a page is enlarged: letters on screens are smaller than in print."""
+_MOST_ENLARGED = 3.0
+_DAMAGED = "it is damaged: its pixels cannot be read"
+
+
+def warm_up() -> None:
+    """Load the libraries, so that a document's limits bound the document alone."""
+    import PIL.Image
+    import tesserocr
+
+    PIL.Image.preinit()
+    PIL.Image.init()
+    tesserocr.tesseract_version()
+
+
+def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
+    """Seconds that OCR of its pages adds to a picture's limit.
+
+    Raises:
+        DocumentRejected: it cannot be opened.
+    """
+    if not options.ocr:
+        return 0.0
+    with _opened(data) as image:
+        return ALLOWED_SECONDS * sum(1 for _ in _frames(image, limits))
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Read the text of a picture; see registry.ParseFunction.
+
+    Raises:
+        DocumentRejected: OCR is off, it is damaged, too large, or holds no text.
+    """
+    if not options.ocr:
+        raise DocumentScanned(
+            "it is a picture, and OCR is off", hint="set parser.ocr: true for the tenant"
+        )
+    pages = _Pages(data, options, limits)
+    pieces = list(bounded(pages.pieces(), limits))
+    if not pieces:
+        raise DocumentScanned(f"no text, by OCR neither ({pages.count:,} pages)")
+    text, blocks = assembled(pieces)
+    return ParsedText(text, blocks, pages=pages.count, ocr_pages=pages.count, has_lines=False)
+
+
+class _Pages:
+    """Reads the pages of a picture, and counts them."""
+
+    def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
+        self._data, self._options, self._limits = data, options, limits
+        self.count = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        options = self._options
+        with (
+            _opened(self._data) as image,
+            TextReader(options.ocr_languages, options.ocr_data) as reader,
+        ):
+            for number in _frames(image, self._limits):
+                self.count = number
+                with _told_as_damage():
+                    pixels = _pixels(image)
+                for text in reader.paragraphs(pixels):
+                    yield Piece("paragraph", text, page=number)
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Image]:
+    import PIL.Image
+
+    formats = [name for name, _, _ in PICTURES.values()]
+    with _told_as_damage():
+        image = PIL.Image.open(io.BytesIO(data), formats=formats)
+    with image:
+        yield image
+
+
+def _frames(image: Image, limits: ParseLimits) -> Iterator[int]:
+    """Go to each page of a TIFF, or to the first of all else; yields its number from 1."""
+    number = 0
+    while True:
+        if number >= limits.ocr_pages:
+            raise DocumentTooLarge(
+                f"it has more than {limits.ocr_pages:,} pages", hint="split the document"
+            )
+        try:
+            with _told_as_damage():
+                image.seek(number)
+        except EOFError:
+            return
+        _require_size(image)
+        number += 1
+        yield number
+        if image.format != "TIFF":
+            return
+
+
+def _require_size(image: Image) -> None:
+    width, height = image.size
+    if width * height > _MOST_DECODED:
+        raise DocumentTooLarge(
+            f"it has {width:,} by {height:,} pixels, over the limit of {_MOST_DECODED:,}",
+            hint="scale it down",
+        )
+
+
+@contextmanager
+def _told_as_damage() -> Iterator[None]:
+    """Take whatever the library finds wrong for damage of the picture.
+
+    Its decoders raise errors of many kinds on hostile bytes, and some quote them.
+    """
+    import PIL.Image
+
+    try:
+        with warnings.catch_warnings():
+            # The size is judged here, and what else is odd is not for the log.
+            warnings.simplefilter("ignore")
+            yield
+    except (EOFError, MemoryError, DocumentRejected):
+        raise
+    except PIL.Image.DecompressionBombError:
+        raise DocumentTooLarge(
+            f"it has more pixels than the limit of {_MOST_DECODED:,}", hint="scale it down"
+        ) from None
+    except Exception:
+        raise DocumentRejected(_DAMAGED) from None
+
+
+def _pixels(image: Image) -> Pixels:
+    """A page in shades of grey, upright, on white, neither too large nor too small to be read."""
+    import PIL.Image
+    from PIL import ImageOps
+
+    if image.format == "JPEG" and image.width * image.height > MOST_PIXELS:
+        # Decoded coarser at once; the exact size follows below.
+        image.draft("L", (image.width // 2, image.height // 2))
+    image.load()
+    grey = _grey(ImageOps.exif_transpose(image))
+    scale = _scale(grey.width * grey.height)
+    if scale != 1:
+        size = (max(int(grey.width * scale), 1), max(int(grey.height * scale), 1))
+        grey = grey.resize(size, PIL.Image.Resampling.LANCZOS)
+    return Pixels(grey.tobytes(), grey.width, grey.height, grey.width)
+
+
+def _scale(pixels: int) -> float:
+    """By how much a page of so many pixels is enlarged, or made smaller."""
+    fits = math.sqrt(MOST_PIXELS / pixels)
+    if pixels > MOST_PIXELS:
+        return fits
+    return min(fits, _MOST_ENLARGED) if pixels <= _SMALL else 1.0
+
+
+def _grey(image: Image) -> Image:
+    import PIL.Image
+
+    if image.mode.startswith("I;16"):
+        return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    if image.mode in {"RGBA", "LA", "PA"} or "transparency" in image.info:
+        coloured = image.convert("RGBA")
+        white = PIL.Image.new("RGBA", coloured.size, "white")
+        return PIL.Image.alpha_composite(white, coloured).convert("L")
+    return image.convert("L")

@@ -1,0 +1,84 @@
+"""Pages of a workspace, one level at a time, with the titles of those that somebody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, select
+
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.database import Database, among
+from rag_assets.storage.catalog.page_rows import page_of
+from rag_assets.storage.catalog.tables import documents
+from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.workspace.tree import Page
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """A page in a list.
+
+    Attributes:
+        has_pages: whether there are pages below it.
+    """
+
+    page: Page
+    has_pages: bool
+
+
+class PageLists:
+    """Queries on `pages`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def below(
+        self, tenant_id: str, parent: str, *, after: str | None, limit: int
+    ) -> list[ListedPage]:
+        """The pages directly below another one, known or not, by uuid.
+
+        Args:
+            tenant_id: the tenant.
+            parent: the page above them.
+            after: the last one of the page before.
+            limit: the most to return.
+        """
+        return self._list(tenant_id, pages.c.parent == parent, after, limit)
+
+    def unplaced(self, tenant_id: str, *, after: str | None, limit: int) -> list[ListedPage]:
+        """The pages whose parent is not known; see below()."""
+        above = pages.alias("above")
+        known = exists().where(above.c.tenant == pages.c.tenant, above.c.uuid == pages.c.parent)
+        return self._list(tenant_id, (pages.c.kind != "root") & ~known, after, limit)
+
+    def titles(
+        self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
+    ) -> dict[str, str]:
+        """The titles of those pages that one of the principals may read, by uuid."""
+        table = documents.c
+        query = select(table.page_uuid, table.title).where(
+            table.tenant == tenant_id,
+            among(table.page_uuid, [*uuids]),
+            table.source_type == "page",
+            table.status != "DELETED",
+            table.title.is_not(None),
+            is_readable(documents, [*principals]),
+        )
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def _list(
+        self, tenant_id: str, which: ColumnElement[bool], after: str | None, limit: int
+    ) -> list[ListedPage]:
+        lower = pages.alias("lower")
+        has_pages = exists().where(lower.c.tenant == pages.c.tenant, lower.c.parent == pages.c.uuid)
+        query = select(pages, has_pages.label("has_pages")).where(
+            pages.c.tenant == tenant_id, which
+        )
+        if after is not None:
+            query = query.where(pages.c.uuid > after)
+        with self._database.begin() as connection:
+            rows: Any = connection.execute(query.order_by(pages.c.uuid).limit(limit))
+            return [ListedPage(page_of(row), row.has_pages) for row in rows]

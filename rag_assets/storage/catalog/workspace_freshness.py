@@ -1,0 +1,200 @@
+"""What waits in a workspace, since when, and what is left out of it or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
+
+from rag_assets.common.failure_kinds import LEFT_OUT
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.freshness import (
+    Freshness,
+    document_count,
+    documents_with_entries,
+    figures,
+    is_processing,
+    leaves_index,
+    never_listed,
+    unlisted_rows,
+)
+from rag_assets.storage.catalog.index_rows import is_excluded
+from rag_assets.storage.catalog.rag_setting_tables import rag_settings
+from rag_assets.storage.catalog.record_states import placed_records
+from rag_assets.storage.catalog.record_writes import expires_at
+from rag_assets.storage.catalog.records import is_found
+from rag_assets.storage.catalog.tables import documents, generations, serving, source_records
+from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.upload_tables import uploads
+from rag_assets.workspace.tree import NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFreshness:
+    """The freshness of a workspace, and what is not found in it.
+
+    Attributes:
+        freshness: of its serving generation.
+        excluded: documents and records that are left out as they are.
+        failed: documents that cannot be indexed.
+        oldest_wait_seconds: for how long the first of what waits has waited; None: nothing waits.
+        backfilled: whether its vectors are in the store beside the index, too, all of them.
+    """
+
+    freshness: Freshness
+    excluded: int
+    failed: int
+    oldest_wait_seconds: float | None
+    backfilled: bool
+
+
+class WorkspaceFreshnessQuery:
+    """Reads `documents`, `document_index` and `source_records`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(
+        self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
+    ) -> WorkspaceFreshness:
+        """The freshness of a workspace, in one query; see FreshnessQuery.of()."""
+        record = _records(tenant_id)
+        waits = _waiting(record)
+        first: ColumnElement[Any] = func.min(case(*waits))
+        depth: ColumnElement[Any] = document_count().filter(or_(*(one for one, _ in waits)))
+        if readers is None:
+            depth += never_listed(tenant_id, sources)
+            came = [
+                rows.with_only_columns(
+                    func.min(rows.selected_columns[0]), maintain_column_froms=True
+                ).scalar_subquery()
+                for rows in unlisted_rows(tenant_id, sources)
+            ]
+            first = func.least(first, *came)
+        stays = and_(documents.c.status != "DELETED", ~_is_left_out(record))
+        kept = and_(stays, ~is_excluded(), ~_is_pushed_again(record))
+        settled = and_(kept, documents.c.status == "FAILED")
+        no_fault = documents.c.error_kind.in_(LEFT_OUT)
+        query = documents_with_entries(
+            tenant_id,
+            readers,
+            *figures(),
+            depth.label("depth"),
+            func.extract("epoch", func.now() - first).label("waited"),
+            document_count().filter(or_(and_(stays, is_excluded()), and_(settled, no_fault))),
+            _records_left_out(tenant_id, readers),
+            document_count().filter(settled, func.coalesce(~no_fault, True)),
+            _vectors_beside(tenant_id),
+        ).outerjoin(record, record.c.document_id == documents.c.document_id)
+        with self._database.begin() as connection:
+            row = connection.execute(query).one()
+        chunks, stale, last, depth_now, waited, out, records_out, failed, vectors = row
+        return WorkspaceFreshness(
+            Freshness(int(chunks), int(stale), last, int(depth_now)),
+            excluded=int(out) + int(records_out),
+            failed=int(failed),
+            oldest_wait_seconds=None if waited is None else max(0.0, float(waited)),
+            backfilled=vectors == "answering",
+        )
+
+
+def _records(tenant_id: str) -> FromClause:
+    """The records of a workspace, each with whether it is listed, and until when."""
+    record = source_records.c
+    return (
+        select(
+            *(record.document_id, record.revision, record.changed_at),
+            is_found().label("is_found"),
+            expires_at().label("expires_at"),
+        )
+        .where(record.tenant == tenant_id)
+        .subquery("record")
+    )
+
+
+def _waiting(record: FromClause) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
+    """The conditions that a document waits, each with since when."""
+    row, own = documents.c, record.c
+    uploaded_at = _value(select(uploads.c.updated_at).where(*_its_upload()))
+    pushed_at = func.coalesce(own.changed_at, uploaded_at)
+    taken_out_at = _value(
+        select(func.max(pages.c.updated_at)).where(
+            pages.c.tenant == row.tenant, or_(pages.c.archived, ~pages.c.ai)
+        )
+    )
+    set_at = _value(select(rag_settings.c.updated_at).where(rag_settings.c.tenant == row.tenant))
+    is_back = and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
+    expired_at = func.greatest(own.changed_at, own.expires_at)
+    return [
+        # What was asked for again is unchanged since, but not since then.
+        (is_processing(), case((row.edition > 0, row.updated_at), else_=row.changed_at)),
+        (leaves_index(), case((row.status == "DELETED", row.updated_at), else_=taken_out_at)),
+        (and_(_is_left_out(record), row.status != "DELETED"), expired_at),
+        (and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
+        (is_back, func.greatest(pushed_at, set_at)),
+    ]
+
+
+def _is_left_out(record: FromClause) -> ColumnElement[bool]:
+    """The condition that a document is of a record which is kept, and not listed."""
+    return and_(record.c.document_id.is_not(None), ~record.c.is_found)
+
+
+def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
+    """The condition that a document's record or upload changed since it was listed."""
+    own, revision = record.c, documents.c.revision
+    changed = exists().where(
+        *_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
+    )
+    return or_(
+        and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
+        # The content of a record that is a file has the record's revision.
+        and_(own.document_id.is_(None), changed),
+    )
+
+
+def _its_upload() -> tuple[ColumnElement[bool], ...]:
+    own = uploads.c
+    return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
+
+
+def _records_left_out(tenant_id: str, readers: Collection[str] | None) -> ColumnElement[Any]:
+    """The number of records that are kept, and not listed."""
+    if readers is None:
+        kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
+        return _value(kept)
+    # They all hang on pages: only comments and files are kept so.
+    placed = placed_records(tenant_id, literal(NOBODY)).where(~is_found()).subquery()
+    return _value(select(func.count()).select_from(placed).where(is_readable(placed, [*readers])))
+
+
+def _vectors_beside(tenant_id: str) -> ColumnElement[Any]:
+    return _value(
+        select(generations.c.vectors_beside)
+        .join(
+            serving,
+            and_(
+                serving.c.tenant == generations.c.tenant,
+                serving.c.generation == generations.c.generation,
+            ),
+        )
+        .where(generations.c.tenant == tenant_id)
+    )
+
+
+def _value(query: Select[Any]) -> ColumnElement[Any]:
+    return query.scalar_subquery()

@@ -1,0 +1,165 @@
+"""What pulls sources of the type `sql`: a sensor for changes, and a nightly comparison of keys."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.settings import Settings
+from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.run_history import delete_old_runs
+from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.privacy.masker import masker_of
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.workspace.pulling.source import SQL
+from rag_assets.systems.workspace.pulling.states import PullStates
+from rag_assets.systems.workspace.pulling.tenants import (
+    due_tenants,
+    is_due,
+    pulled_sources,
+)
+from rag_assets.tenants.model import Tenant
+from resources.stores import PostgresResource
+from resources.tenant_lock import REASON_TAG
+from resources.workbench import clear_failures
+from sensors.tenants import UNFINISHED
+
+_JOB = "pull_sources"
+_TENANTS_TAG = "rag_assets/pulled_tenants"
+_KEPT_DAYS = 3
+"""There is a run a minute."""
+_AT_ONCE = 50
+"""Tenants that one run pulls; the next run takes further ones."""
+_SLOW_RUNS = 2
+"""Runs at a time that each pull one tenant for long: others need places for runs, too."""
+
+
+class PullConfig(dg.Config):
+    """What a run pulls.
+
+    Attributes:
+        tenants: ids; all active tenants with such a source by default.
+        keys: whether all keys are compared, and what is gone is removed; otherwise only sources
+            that are due are pulled.
+    """
+
+    tenants: list[str] | None = None
+    keys: bool = False
+
+
+@dg.op(tags={"kind": "postgres"})
+def pull_tenants(
+    context: dg.OpExecutionContext, config: PullConfig, postgres: PostgresResource
+) -> None:
+    """Pull the sources of tenants; one that fails stops no other."""
+    # Bodies of records bring FastAPI, which nothing else here needs.
+    from rag_assets.systems.workspace.pulling.pull import Puller
+
+    with clear_failures():
+        settings = Settings.from_environment()
+        catalog = postgres.catalog()
+        masker, blobs = masker_of(settings.local), open_blobs(settings)
+        records = catalog.tenants.with_source(SQL.name)
+        states = PullStates(catalog.database)
+        if config.keys:
+            while delete_old_runs(context.instance, [_JOB], days=_KEPT_DAYS):
+                pass
+
+    def pull(record: TenantRecord) -> str:
+        tenant = Tenant.from_config(record.config)
+        puller = Puller(catalog, blobs, masker, record.ref, tenant)
+        known = states.of(record.id)
+        done: list[str] = []
+        failures: list[RagAssetsError] = []
+        for source in pulled_sources(tenant):
+            if not config.keys and not is_due(known.get(source.name), datetime.now(UTC)):
+                continue
+            try:
+                done.append(puller.pull(source, scan=config.keys).line())
+            except RagAssetsError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return "; ".join(done) or "nothing was due"
+
+    wanted = config.tenants
+    chosen = [one for one in records if wanted is None or one.id in wanted]
+    for_each(context, chosen, "pulling sources", pull)
+
+
+@dg.job(
+    name=_JOB,
+    tags=NO_RUN_RETRIES,
+    description=(
+        "Pulls records from databases that sources of the type sql name: what has changed, or all "
+        "keys to remove what is gone."
+    ),
+)
+def pull_job() -> None:
+    """Pull the sources of tenants."""
+    pull_tenants()
+
+
+nightly_keys = dg.ScheduleDefinition(
+    name="nightly_keys",
+    job=pull_job,
+    cron_schedule="30 1 * * *",
+    run_config={"ops": {"pull_tenants": {"config": {"keys": True}}}},
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description=(
+        "Compares all keys of databases that sources of the type sql name with what is stored of "
+        "them, removes what is gone, and reads again what has changed unseen."
+    ),
+)
+
+
+@dg.sensor(
+    name="sql_sources",
+    job=pull_job,
+    minimum_interval_seconds=10,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Requests runs that pull sources of the type sql which are due, in one query over all "
+        "tenants: one run for those that take seconds, and one for each other tenant."
+    ),
+)
+def sql_sources_sensor(
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
+) -> dg.SensorResult:
+    """Request runs for sources that are due."""
+    with clear_failures():
+        catalog = postgres.catalog()
+        records = catalog.tenants.with_source(SQL.name)
+        if not records:
+            return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
+        states = PullStates(catalog.database).all([one.id for one in records])
+        due = due_tenants(records, states, datetime.now(UTC))
+        under_way = _under_way(context.instance)
+        busy = {id_ for ids in under_way for id_ in ids}
+    # One such run at a time, whatever holds it up: others need places for runs, too.
+    is_grouped = any(len(ids) > 1 for ids in under_way)
+    quick = [] if is_grouped else [id_ for id_ in due.quick if id_ not in busy][:_AT_ONCE]
+    slow = [id_ for id_ in due.slow if id_ not in busy]
+    free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
+    groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]
+    skip = None if groups else dg.SkipReason(f"{len(records)} tenants, none due")
+    return dg.SensorResult(run_requests=[_request(ids) for ids in groups], skip_reason=skip)
+
+
+def _request(tenant_ids: list[str]) -> dg.RunRequest:
+    return dg.RunRequest(
+        run_config={"ops": {"pull_tenants": {"config": {"tenants": tenant_ids}}}},
+        tags={
+            _TENANTS_TAG: ",".join(tenant_ids),
+            REASON_TAG: f"sources of {len(tenant_ids):,} tenants are due",
+        },
+    )
+
+
+def _under_way(instance: dg.DagsterInstance) -> list[list[str]]:
+    """The tenants of each run that has not ended."""
+    filters = dg.RunsFilter(job_name=_JOB, statuses=list(UNFINISHED))
+    runs: Iterable[dg.DagsterRun] = instance.get_runs(filters=filters)
+    return [run.tags[_TENANTS_TAG].split(",") for run in runs if _TENANTS_TAG in run.tags]

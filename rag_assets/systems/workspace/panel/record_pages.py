@@ -1,0 +1,126 @@
+"""Records: what became of each, why, and the chunks that are found of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final, get_args
+
+from starlette.responses import Response
+
+from rag_assets.api.record_states import reason, whereabouts
+from rag_assets.api.responses import RecordWhereabouts
+from rag_assets.api.write_model import records_source
+from rag_assets.common.errors import UnknownDocument
+from rag_assets.common.failure_kinds import WORDS, FailureKind
+from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.panel.frame import Visit
+from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
+from rag_assets.systems.workspace.panel.room import PAGE, Room, given, room_of
+from rag_assets.tenants.model import Tenant
+from rag_assets.workspace.bodies import BODIES
+
+_PLACE: Final = ("source", "type", "id")
+
+
+async def records(visit: Visit) -> Response:
+    """The records that whoever is signed in may read, page by page."""
+    room = await room_of(visit)
+    status, source_type = given(visit, "status"), given(visit, "type")
+    after = tuple(given(visit, f"after_{name}") for name in _PLACE)
+    chosen = RecordFilter(
+        status=_status_named(status),
+        source_type=source_type if source_type in BODIES else None,
+        page_uuid=given(visit, "page").strip() or None,
+        after=after if all(after) else None,  # type: ignore[arg-type]
+    )
+    found = await room.read(partial(_page, room, chosen))
+    shown = found[:PAGE]
+    return visit.html(
+        "records.html",
+        records=shown,
+        following=_place_after(chosen, shown[-1]) if len(found) > PAGE else None,
+        chosen=chosen,
+        statuses=get_args(RecordStatus),
+        types=tuple(one for one in BODIES if one != "block"),
+        reason=reason,
+        remedy=_remedy,
+    )
+
+
+async def record(visit: Visit) -> Response:
+    """One record; 404 as well for whoever may not read it."""
+    room = await room_of(visit)
+    source, source_type, source_id = (given(visit, name) for name in _PLACE)
+    pushed = _source(room, source)
+    scope, document_id = pushed[1], record_document_id(pushed[0], source_type, source_id)
+
+    def read() -> tuple[RecordState | None, RecordWhereabouts]:
+        backend, tenant_id = visit.backend, room.record.id
+        found = whereabouts(
+            backend.reader,
+            tenant_id,
+            room.caller,
+            source_id=source_id,
+            document_id=document_id,
+            scope=scope,
+        )
+        principals = backend.reader.policy.principals(room.caller)
+        states = backend.catalog.record_states
+        return states.of(tenant_id, document_id, principals, scope=scope), found
+
+    state, found = await room.read(read)
+    if state is None:
+        raise UnknownDocument("there is no such record", hint="see the list of records")
+    return visit.html("record.html", state=state, found=found, remedy=_remedy)
+
+
+def _page(room: Room, chosen: RecordFilter) -> list[RecordState]:
+    backend = room.visit.backend
+    return backend.catalog.record_states.page(
+        room.record.id,
+        backend.reader.policy.principals(room.caller),
+        chosen,
+        scopes=_default_scopes(room),
+        limit=PAGE + 1,
+    )
+
+
+def _default_scopes(room: Room) -> dict[str, str]:
+    """The access scope of records that name none, and hang on no page, by source."""
+    tenant = Tenant.from_config(room.record.config)
+    return {
+        source.name: source.scope or tenant.access.scope
+        for source in tenant.sources
+        if tenant.source_kind(source).of_records
+    }
+
+
+def _source(room: Room, name: str) -> tuple[str, str]:
+    """A source of records, or the only one, and the access scope of those that hang on no page.
+
+    Raises:
+        NoRecordsSource: there is none of that name, or it is not clear which is meant.
+    """
+    tenant = Tenant.from_config(room.record.config)
+    source = records_source(tenant, name or None, pulled=True)
+    return source.name, source.scope or tenant.access.scope
+
+
+def _place_after(chosen: RecordFilter, last: RecordState) -> dict[str, Any]:
+    named = {
+        "status": chosen.status,
+        "type": chosen.source_type,
+        "page": chosen.page_uuid,
+        "after_source": last.source,
+        "after_type": last.source_type,
+        "after_id": last.source_id,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def _status_named(text: str) -> RecordStatus | None:
+    return next((one for one in get_args(RecordStatus) if one == text), None)
+
+
+def _remedy(kind: FailureKind | None) -> str:
+    return WORDS[kind or "unreadable"].remedy

@@ -1,0 +1,276 @@
+"""From a row of a query to the body of a record, or to why it is none."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from fastapi.exceptions import RequestValidationError
+
+from rag_assets.api.record_drafts import Draft, Drafting
+from rag_assets.api.write_model import SOURCE_ID
+from rag_assets.common.errors import ListingFailed
+from rag_assets.systems.workspace.pulling.source import RecordType
+
+_ID, _CHANGED = "id", "updated_at"
+
+
+@dataclass(frozen=True, slots=True)
+class PulledRow:
+    """A row that can be read.
+
+    Attributes:
+        source_id: the id of the record.
+        updated_at: when it was last changed.
+        body: of its type.
+    """
+
+    source_id: str
+    updated_at: datetime
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A row that is no record.
+
+    Attributes:
+        source_id: its id as far as it has one.
+        column: which of its columns is wrong.
+        problem: what is wrong with it, without its value.
+    """
+
+    source_id: str
+    column: str
+    problem: str
+
+
+def _text(value: Any, _: ZoneInfo) -> Any:
+    if isinstance(value, (str, list, dict)):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (bytes, memoryview)):
+        try:
+            return bytes(value).decode()
+        except UnicodeDecodeError:
+            raise ValueError("it is no text in UTF-8") from None
+    return value.isoformat() if isinstance(value, (date, time)) else str(value)
+
+
+def _value_text(value: Any, zone: ZoneInfo) -> str:
+    found = _text(value, zone)
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+
+
+def _json(value: Any, _: ZoneInfo) -> Any:
+    try:
+        return _parsed(value)
+    except (ValueError, RecursionError):
+        raise ValueError("it is no JSON") from None
+
+
+def _payload(value: Any, zone: ZoneInfo) -> Any:
+    """JSON, or a text that is none."""
+    try:
+        return _parsed(value)
+    except json.JSONDecodeError:
+        return _text(value, zone)
+    except (ValueError, RecursionError):
+        raise ValueError("it is JSON that cannot be read") from None
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, (str, bytes, memoryview)):
+        return value
+    return json.loads(value if isinstance(value, str) else bytes(value), parse_constant=_refuse)
+
+
+def _refuse(_: str) -> None:
+    raise ValueError
+
+
+def _truth(value: Any, _: ZoneInfo) -> Any:
+    # Some databases have numbers for it.
+    return bool(value) if isinstance(value, (int, Decimal)) and value in {0, 1} else value
+
+
+def _whole(value: Any, _: ZoneInfo) -> Any:
+    if isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value):
+        return int(value)
+    return value
+
+
+def _time(value: Any, zone: ZoneInfo) -> datetime:
+    """A time with its zone.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError("it is no time that can be read") from None
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else value.replace(tzinfo=zone)
+    if isinstance(value, date):
+        return datetime.combine(value, time(), zone)
+    raise ValueError("it must be a time")
+
+
+Converter = Callable[[Any, ZoneInfo], Any]
+_ALL: Mapping[str, Converter] = {"url": _text, _CHANGED: _time}
+COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
+    {
+        "page": {**_ALL, "title": _text, "blocks": _json},
+        "block": {
+            **_ALL,
+            "page_uuid": _text,
+            "after": _text,
+            "type": _text,
+            "text": _text,
+            "level": _whole,
+            "archived": _truth,
+            "metadata": _json,
+        },
+        "comment": {
+            **_ALL,
+            "page_uuid": _text,
+            "block_id": _text,
+            "text": _text,
+            "resolved_at": _time,
+        },
+        "file": {**_ALL, "page_uuid": _text, "name": _text, "metadata": _json},
+        "template": {**_ALL, "name": _text, "description": _text, "payload": _payload},
+        "db_row": {**_ALL, "database_uuid": _text, "values": _json},
+    }
+)
+"""What a query may return beside `id`, and how it is read; all others of a db_row are values."""
+_OF_BLOCK = ("type", "text", "level", "archived", "metadata")
+_FIELDS: Final = frozenset({"block_id", *_OF_BLOCK, "secret", "name", "value_text"})
+"""What blocks and values have, of which a problem may tell."""
+
+
+class RowReader:
+    """Reads the rows of one query.
+
+    Args:
+        source_type: of its records.
+        names: of its columns, in order.
+        zone: of times that name none.
+        needed: columns that must be there, beside the id and the time of a change.
+
+    Raises:
+        ListingFailed: a column is missing, or is none of a record of this type.
+    """
+
+    def __init__(
+        self,
+        source_type: RecordType,
+        names: Sequence[str],
+        zone: ZoneInfo,
+        *,
+        needed: Sequence[str] = (),
+    ) -> None:
+        self._type, self._zone = source_type, zone
+        self._names = [name.lower() for name in names]
+        known = COLUMNS[source_type]
+        missing = [name for name in (_ID, _CHANGED, *needed) if name not in self._names]
+        if missing:
+            raise ListingFailed(
+                f"the query of {source_type} has no column {missing[0]!r}",
+                hint="select it, under that name",
+            )
+        others = [name for name in self._names if name != _ID and name not in known]
+        self._values_by_name = source_type == "db_row" and "values" not in self._names
+        if others and not self._values_by_name:
+            raise ListingFailed(
+                f"the query of {source_type} has a column {others[0]!r} that is none of it",
+                hint=f"a {source_type} has: {', '.join([_ID, *known])}",
+            )
+
+    def read(self, row: Sequence[Any]) -> PulledRow | SetAside:
+        """A row as a record, or why it is none."""
+        given = dict(zip(self._names, row, strict=True))
+        source_id = key_of_row(given.pop(_ID))
+        if SOURCE_ID.fullmatch(source_id) is None:
+            problem = "it must be text of 1 to 512 characters, without control characters"
+            return SetAside(source_id, _ID, problem)
+        body: dict[str, Any] = {}
+        values: list[dict[str, str]] = []
+        for column, value in given.items():
+            if value is None:
+                continue
+            try:
+                if convert := COLUMNS[self._type].get(column):
+                    body[column] = convert(value, self._zone)
+                else:
+                    values.append({"name": column, "value_text": _value_text(value, self._zone)})
+            except ValueError as error:
+                return SetAside(source_id, column, str(error))
+        if body.get("url") == "":
+            del body["url"]
+        if _CHANGED not in body:
+            return SetAside(source_id, _CHANGED, "it is needed, to know what has changed")
+        if self._values_by_name:
+            body["values"] = values
+        at: datetime = body[_CHANGED]
+        return PulledRow(source_id, at, self._placed(source_id, body))
+
+    def _placed(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        """What is of a block, in a field of its own."""
+        if self._type != "block":
+            return body
+        block = {name: body.pop(name) for name in _OF_BLOCK if name in body}
+        return {**body, "block": {"block_id": source_id, **block}}
+
+
+def key_of_row(value: Any) -> str:
+    """The id of a row as text; empty where it has none."""
+    if value is None:
+        return ""
+    if isinstance(value, (bytes, memoryview)):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return str(value)
+
+
+def time_of_row(value: Any, zone: ZoneInfo) -> datetime | None:
+    """When a row was changed; None where that cannot be read."""
+    try:
+        return None if value is None else _time(value, zone)
+    except ValueError:
+        return None
+
+
+def drafted(drafting: Drafting, source_type: RecordType, row: PulledRow) -> Draft | SetAside:
+    """What a row asks for, validated as a pushed record is."""
+    try:
+        return drafting.put(source_type, row.source_id, row.body)
+    except RequestValidationError as error:
+        return problem_of_row(row, error)
+
+
+def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
+    """The first problem of a row, by its column."""
+    first = error.errors()[0]
+    place = [*first["loc"][1:]]
+    if place[:1] == ["block"]:
+        place = place[1:]
+    named = place[0] if place else _ID
+    column = {"source_id": _ID, "source_type": _ID}.get(str(named), str(named))
+    within = ".".join(_place(part) for part in place[1:])
+    said = str(first["msg"]).removeprefix("Value error, ")
+    return SetAside(row.source_id, column, f"{within}: {said}" if within else said)
+
+
+def _place(part: Any) -> str:
+    """A step to what is wrong; a name that is none of ours is a value, and may be a secret."""
+    return str(part) if isinstance(part, int) or part in _FIELDS else "…"

@@ -1,0 +1,91 @@
+"""The source of pulled records: its configuration, and the records that were pulled."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.hashing import key_of
+from rag_assets.common.references import require_reference
+from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
+
+RecordType = Literal["page", "block", "comment", "file", "template", "db_row"]
+"""Types of records, each before those that change one of it."""
+TYPES: tuple[RecordType, ...] = ("page", "block", "comment", "file", "template", "db_row")
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("there is no such time zone; write it as in Europe/Berlin") from None
+    return name
+
+
+def _one_statement(query: str) -> str:
+    return query.rstrip().rstrip(";").rstrip()
+
+
+def _referenced(url: str) -> str:
+    try:
+        require_reference("url", url)
+    except ConfigurationError as error:
+        raise ValueError(f"{error.message}: {error.hint}") from None
+    return url
+
+
+Query = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_one_statement)
+]
+
+
+class SqlConfig(SourceConfig):
+    """Records of a workspace that are pulled from a database, by a query for each type.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        scope: the access scope of templates, where it is not the tenant's.
+        url: the database's URL as SQLAlchemy writes it, by the name of an environment variable, as
+            $NAME.
+        queries: a SELECT for each type of record that is pulled. Its columns are `id`,
+            `updated_at`, and the fields of the type's body.
+        timezone: of times that name none.
+        overlap_seconds: how far before the last change that was seen a pull begins: how long after
+            its `updated_at` a change may be committed.
+        every_seconds: how often changes are looked for; less often where that takes long.
+        timeout_seconds: of a statement.
+    """
+
+    type: Literal["sql"] = "sql"
+    url: Annotated[str, AfterValidator(_referenced)]
+    queries: Annotated[dict[RecordType, Query], Field(min_length=1)]
+    timezone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
+    overlap_seconds: int = Field(default=300, ge=0, le=86_400)
+    every_seconds: int = Field(default=60, ge=5, le=86_400)
+    timeout_seconds: int = Field(default=120, ge=1, le=3_600)
+
+    def query_key(self, source_type: RecordType) -> str:
+        """Hash of all that decides what a query returns: another one is followed anew."""
+        return key_of("query", self.url, self.timezone, source_type, self.queries[source_type])
+
+
+def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
+    if context.records is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: records need a catalog, and none is open",
+            hint="open it with the tenant's catalog",
+        )
+    if not context.typed:
+        raise ConfigurationError(
+            f"source {config.name!r}: records are pulled by tenants of the profile workspace alone",
+            hint="set `profile: workspace`, or have an application push them",
+        )
+    plain = RecordsConfig(name=config.name, scope=config.scope)
+    return RecordsSource(plain, context.records, context.uploads)
+
+
+SQL = SourceKind("sql", SqlConfig, _build, pulled=True)

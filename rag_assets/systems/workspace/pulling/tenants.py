@@ -1,0 +1,84 @@
+"""The sources of tenants that are pulled, and which of them are due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from rag_assets.common.errors import ConfigurationError, UnknownSource
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.workspace.pulling.source import SqlConfig
+from rag_assets.systems.workspace.pulling.states import SourceState
+from rag_assets.tenants.model import Tenant
+
+_SLOW_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class DueTenants:
+    """Tenants with a source that is due.
+
+    Attributes:
+        quick: those whose last pulls took seconds, and did not fail: one run pulls all of them.
+        slow: all others: each has a run of its own, and holds up nobody.
+    """
+
+    quick: tuple[str, ...]
+    slow: tuple[str, ...]
+
+
+def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
+    """The sources of a tenant that are pulled, or the one of a name.
+
+    Raises:
+        UnknownSource: there is none.
+    """
+    found = [one for one in tenant.sources if isinstance(one, SqlConfig)]
+    chosen = [one for one in found if named in {None, one.name}]
+    if not chosen:
+        which = "no source that is pulled" if named is None else f"no source {named!r} of that type"
+        raise UnknownSource(
+            f"tenant {tenant.id!r} has {which}",
+            hint=f"those of the type sql are: {', '.join(one.name for one in found) or 'none'}",
+        )
+    return chosen
+
+
+def due_tenants(
+    records: Iterable[TenantRecord],
+    states: Mapping[tuple[str, str], SourceState],
+    now: datetime,
+) -> DueTenants:
+    """Tenants of whose sources one is due.
+
+    Args:
+        records: tenants that have any.
+        states: of their sources, by tenant and source.
+        now: the time.
+    """
+    quick: list[str] = []
+    slow: list[str] = []
+    for record in records:
+        found = [states.get((record.id, name)) for name in _names(record)]
+        if any(is_due(one, now) for one in found):
+            takes_long = any(
+                one is None or one.seconds is None or one.failures or one.seconds > _SLOW_SECONDS
+                for one in found
+            )
+            (slow if takes_long else quick).append(record.id)
+    return DueTenants(tuple(quick), tuple(slow))
+
+
+def is_due(state: SourceState | None, now: datetime) -> bool:
+    """Whether a source is to be pulled now."""
+    return state is None or state.next_at <= now
+
+
+def _names(record: TenantRecord) -> list[str]:
+    try:
+        tenant = Tenant.from_config(record.config)
+    except ConfigurationError:
+        # It is told of by whoever syncs the tenant.
+        return []
+    return [one.name for one in tenant.sources if isinstance(one, SqlConfig)]

@@ -1,0 +1,139 @@
+"""The configuration of pulled sources, and which of them are due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from sqlalchemy import text
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+
+from rag_assets.common.errors import ConfigurationError, UnknownSource
+from rag_assets.ingest.sources.kinds import SourceContext
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.workspace.pulling.database import escaped, open_snapshot
+from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
+from rag_assets.systems.workspace.pulling.states import SourceState
+from rag_assets.systems.workspace.pulling.tenants import due_tenants, pulled_sources
+from rag_assets.tenants.model import Tenant
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+VARIABLE = "PULLED_TEST_URL"
+
+
+def config(**more: Any) -> SqlConfig:
+    given = {"name": "app", "url": f"${VARIABLE}", "queries": {"page": "SELECT 1"}, **more}
+    return SqlConfig.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"url": "postgresql://ann:hunter2@db/app"},
+        {"queries": {}},
+        {"queries": {"wiki": "SELECT 1"}},
+        {"queries": {"page": "  "}},
+        {"timezone": "Mars/Olympus"},
+        {"timezone": "../../etc/passwd"},
+        {"overlap_seconds": -1},
+    ],
+)
+def test_what_cannot_be_followed_is_refused_where_it_is_written(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        config(**given)
+    assert "hunter2" not in str(refused.value.errors(include_input=False))
+
+
+def test_another_query_is_another_one_and_its_end_is_none() -> None:
+    first = config(queries={"page": "SELECT 1 ;\n"})
+    assert first.queries["page"] == "SELECT 1"
+    assert first.query_key("page") == config().query_key("page")
+    assert first.query_key("page") != config(timezone="Europe/Berlin").query_key("page")
+
+
+def test_only_tenants_whose_records_have_types_pull_any() -> None:
+    class Records:
+        pass
+
+    with pytest.raises(ConfigurationError, match="workspace"):
+        SQL.build(config(), SourceContext(base=Path(), records=Records()))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (None, "is not set"),
+        ("", "is not set"),
+        ("hunter2", "holds no URL"),
+        ("postgresql://ann:hunter2@db:port/app", "holds no URL"),
+        ("oracle+nothing://ann:hunter2@db/app", "no such kind|is not installed"),
+        ("mysql+pymysql://ann:hunter2@db/app", "is not installed: pymysql"),
+    ],
+)
+def test_a_database_that_cannot_be_named_is_one_error_without_its_url(
+    url: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if url is not None:
+        monkeypatch.setenv(VARIABLE, url)
+    with pytest.raises(ConfigurationError, match=said) as refused, open_snapshot(config()):
+        pass
+    assert refused.value.hint
+    assert VARIABLE in refused.value.message
+    error: BaseException | None = refused.value
+    while error is not None:
+        assert "hunter2" not in str(error)
+        error = error.__cause__
+
+
+def record(tenant_id: str, *sources: dict[str, Any]) -> TenantRecord:
+    given = {"id": tenant_id, "profile": "workspace", "sources": list(sources)}
+    return TenantRecord(
+        id=tenant_id, config=given, state="ACTIVE", incarnation=1, origin="file", scanned={}
+    )
+
+
+def state(**more: Any) -> SourceState:
+    usual = SourceState("app", NOW, 0.5, None, NOW, 0, None, 0)
+    return replace(usual, **more)
+
+
+def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own() -> None:
+    source = {"type": "sql", **config().model_dump(mode="json")}
+    ids = ("new", "quick", "slow", "later", "failed", "failing")
+    records = [record(id_, source) for id_ in ids]
+    states = {
+        ("quick", "app"): state(),
+        ("slow", "app"): state(seconds=200.0),
+        ("later", "app"): state(next_at=NOW + timedelta(seconds=1)),
+        ("failed", "app"): state(seconds=None, pulled_at=None, failures=3),
+        ("failing", "app"): state(failures=1),
+    }
+    due = due_tenants(records, states, NOW)
+    assert due.quick == ("quick",)
+    assert due.slow == ("new", "slow", "failed", "failing")
+
+
+def test_a_source_that_is_named_and_not_there_is_told() -> None:
+    tenant = Tenant.from_config(record("acme").config)
+    with pytest.raises(UnknownSource, match="no source that is pulled"):
+        pulled_sources(tenant)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ':draft:', 'a:b', x::text, a[1:2], '\\:z', '\\\\:z', ':9' FROM t",
+        "SELECT * FROM t WHERE at > '10:30' AND name <> ':smile:' -- :since",
+        "SELECT ':a:b', ':$x', '\\:', ':', '::', ':::', '\\::x', ':x\\:y:z'",
+    ],
+)
+def test_a_query_is_sent_as_it_is_written(query: str) -> None:
+    sent = text(escaped(query))
+    assert not sent._bindparams
+    compiled = sent.compile(dialect=SQLiteDialect(paramstyle="qmark"))
+    assert str(compiled) == query
