@@ -313,6 +313,16 @@ def without_block(page: Mapping[str, Any], block_id: str) -> dict[str, Any]:
     return {**page, "blocks": blocks}
 
 
+def block_of(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
+    """What is kept of a block of a page; None: the page has no such block.
+
+    Args:
+        page: what is kept of it.
+        block_id: of the block.
+    """
+    return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
+
+
 def _place(change: BlockBody, before: list[str], others: list[str]) -> int:
     """Where a block comes among the others of its page."""
     if "after" in change.model_fields_set:
