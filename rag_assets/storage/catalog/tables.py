@@ -130,6 +130,8 @@ documents = Table(
     now_column("first_seen"),
     now_column("changed_at"),
     now_column("updated_at"),
+    # When it began to wait, to be indexed or to leave; a trigger keeps it.
+    now_column("waiting_since"),
     CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
     CheckConstraint(
         "error_kind IN ({})".format(", ".join(f"'{kind}'" for kind in FAILURE_KINDS)),
@@ -283,6 +285,8 @@ source_records = Table(
     json_column("said"),
     time_column("modified_at"),
     now_column("changed_at"),
+    # Of the first change that was not listed when it came.
+    now_column("waiting_since"),
     # Of a record of a workspace: the page or database that it hangs on.
     Column("page_uuid", Text),
     # Of a comment.
