@@ -21,6 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.site import SOURCE, Service, Workspace
@@ -28,11 +30,13 @@ from benchmarks.saved_to_searchable import cpu_of, cpu_since, running
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
 from rag_assets.client import Client
+from rag_assets.common.settings import Settings
+from rag_assets.local_stack.stack import LocalStack
 
 WORK = PROJECT / ".local" / "benchmark-pushing"
 TENANT = "wiki"
 _CLI = (sys.executable, "-m", "rag_assets.cli")
-_KILLS = {10: "run", 20: "service", 30: "run", 40: "service"}
+_KILLS = {8: "run", 16: "service", 24: "daemon", 32: "run", 40: "watcher"}
 
 
 def main() -> None:
@@ -57,7 +61,9 @@ def main() -> None:
             kills = {} if arguments.no_kills else _KILLS
             plan = bulk.Plan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
             results = bulk.result_of(plan, bulk.tried(made, plan))
-        results["cpu"] = cpu_since(cpu, meter)
+        # Of what was not killed.
+        alive = {name: pid for name, pid in meter.items() if psutil.pid_exists(pid)}
+        results["cpu"] = cpu_since(cpu, alive)
     result = {
         "benchmark": f"pushing: {arguments.trial}",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -90,6 +96,7 @@ def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
             "DATABASE_URL": servers.database("pushing"),
             "ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
+        stack = LocalStack(Settings.from_environment())
         with running() as pids, Session() as session:
             created = ("tokens", "create", TENANT, "--principal", "app", "--role", "admin")
             made = subprocess.run(
@@ -108,6 +115,7 @@ def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
                             session.catalog,
                             session.instance,
                             session.store,
+                            {"daemon": stack.dagster.daemon, "watcher": stack.watcher.process},
                         ),
                         {**servers.pids, **pids},
                     )

@@ -38,7 +38,8 @@ class Plan:
         edits: of pages that are there, one by one.
         every: seconds between two edits.
         sampled: seconds between two moments at which the queue is counted.
-        kills: "run" or "service", by the number of the edit before which it is killed.
+        kills: what is killed, by the number of the edit before which that happens; see
+            Workspace.kill.
     """
 
     records: int
@@ -137,14 +138,14 @@ def tried(workspace: Workspace, plan: Plan, say: Callable[[str], None] = print) 
     trial, ended = Trial(), threading.Event()
     _prepare(workspace, plan)
     began = time.monotonic()
-    with ThreadPoolExecutor(plan.edits + 2) as pool:
+    with ThreadPoolExecutor(plan.edits + len(plan.kills) + 2) as pool:
         sampling = pool.submit(_sample, workspace, trial, plan.sampled, ended)
         pushing = pool.submit(_push, workspace, plan)
         edits = []
         for number in range(plan.edits):
             time.sleep(max(0.0, began + (number + 1) * plan.every - time.monotonic()))
             if victim := plan.kills.get(number):
-                _kill(workspace, victim)
+                workspace.kill(victim, pool)
                 trial.killed.append(victim)
                 say(f"killed: {victim}")
             edits.append(pool.submit(_edit, workspace, number))
@@ -200,14 +201,6 @@ def _edit(workspace: Workspace, number: int) -> Edit:
     seconds = time.monotonic() - began
     [row] = workspace.rows(_OVERTAKEN, at=at)
     return Edit(round(seconds, 2), int(row[0]))
-
-
-def _kill(workspace: Workspace, victim: str) -> None:
-    if victim == "run":
-        workspace.kill_run()
-    else:
-        workspace.service.kill()
-        workspace.service.start()
 
 
 def _sample(workspace: Workspace, trial: Trial, every: float, ended: threading.Event) -> None:

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from rag_assets.client.errors import ClientError
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.local_stack.liveness import birth_of
 from rag_assets.local_stack.net import free_port
+from rag_assets.local_stack.processes import BackgroundProcess
 from rag_assets.pipeline.context import owner_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
@@ -94,6 +96,7 @@ class Workspace:
         id: of its tenant.
         client: of an admin, who is a member.
         catalog, instance, store: of its installation.
+        background: processes that `rag-assets up` starts, by name.
     """
 
     id: str
@@ -102,6 +105,7 @@ class Workspace:
     catalog: Catalog
     instance: dg.DagsterInstance
     store: VectorStore
+    background: Mapping[str, BackgroundProcess] = field(default_factory=dict)
 
     def put(self, source_type: str, source_id: str, body: Mapping[str, Any]) -> str:
         """Push a record, however often that takes; returns the outcome."""
@@ -155,6 +159,25 @@ class Workspace:
         wanted = dg.RunsFilter(tags={PARTITION_TAG: self.id})
         records = self.instance.get_run_records(filters=wanted, ascending=True)
         return [r.dagster_run for r in records if r.create_timestamp.timestamp() >= since]
+
+    def kill(self, victim: str, pool: ThreadPoolExecutor) -> None:
+        """Kill something without a warning, and start it again.
+
+        Args:
+            victim: "run", "service", or one of the background.
+            pool: starts what was killed while the caller goes on.
+        """
+        if victim == "run":
+            self.kill_run()
+        elif victim == "service":
+            self.service.kill()
+            self.service.start()
+        else:
+            record = self.background[victim].find()
+            if record is None:
+                raise RuntimeError(f"no {victim} was under way")
+            os.kill(record.pid, signal.SIGKILL)
+            pool.submit(subprocess.run, [*_CLI, "up"], check=True, stdout=subprocess.DEVNULL)
 
     def kill_run(self, within: float = 120.0) -> str:
         """Kill the process of the run that is under way; waits for one. Returns its id."""

@@ -57,6 +57,25 @@ def moves_table(result: Mapping[str, Any]) -> str:
     return f"{as_table(columns, [row])}\n{held}\n\n{origin(result)}"
 
 
+def scopes_table(result: Mapping[str, Any]) -> str:
+    """Questions of callers with few and with very many access scopes."""
+    names = {
+        "few": "10 scopes, all documents",
+        "many": f"{result['scopes']:,} scopes, all documents",
+        "few of many": f"10 of {result['scopes']:,} scopes",
+    }
+    rows = [
+        [
+            mode,
+            *(f"{by[who]['p50']:.1f} / {by[who]['p95']:.1f} ms" for who in names),
+            f"{result['p95_ratio'][mode]:.2f}",
+        ]
+        for mode, by in result["milliseconds"].items()
+    ]
+    columns = ["p50 / p95 of a question", *names.values(), "p95, very many to 10"]
+    return f"{as_table(columns, rows)}\n{origin(result)}"
+
+
 def _verdict(result: Mapping[str, Any]) -> str:
     faults = result["faults"]
     if not faults:

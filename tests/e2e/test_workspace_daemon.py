@@ -21,6 +21,7 @@ from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.recount import counted
 from benchmarks.pushing.site import SOURCE, Service, Workspace, page
 from rag_assets.client import Client, Question
+from rag_assets.client.errors import NotFound
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
 
@@ -154,6 +155,47 @@ def test_switched_off_it_indexes_nothing_and_on_everything_again(
     after = indexed_at(workspace)
     assert after.keys() > before.keys()
     assert min(after.values()) > switched, "everything was indexed again"
+
+
+def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
+    workspace: Workspace,
+) -> None:
+    workspace.client.put_page("birds", kind="database")
+    workspace.client.put_page("nests", kind="database")
+    for database in ("birds", "nests"):
+        for number in range(3):
+            values = [{"name": "Name", "value_text": f"Plover {number} of the {database}"}]
+            workspace.put(
+                "db_row", f"{database}-{number}", {"database_uuid": database, "values": values}
+            )
+    workspace.put_page("field")
+    workspace.put("page", "field", page("Field", "The lapwing tumbles."))
+    workspace.put("comment", "seen", {"page_uuid": "field", "text": "A lapwing, indeed."})
+    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+
+    def ids(source_type: str, *names: str) -> set[str]:
+        return {workspace.document_id(source_type, name) for name in names}
+
+    rows = ids("db_row", *(f"birds-{number}" for number in range(3)))
+    for scope, wanted in (
+        ({"database": "birds"}, rows),
+        ({"page": "field"}, ids("page", "field") | ids("comment", "seen")),
+    ):
+        before, began = indexed_at(workspace), time.time()
+        assert workspace.client.reindex(**scope).documents == len(wanted)
+        assert_counted(workspace)
+        wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+        after = indexed_at(workspace)
+        assert {one for one in after if after[one] != before[one]} == wanted
+        assert embedded_texts(workspace, began) == 0
+    with pytest.raises(NotFound):
+        workspace.client.reindex(database="unknown")
+
+
+def assert_counted(workspace: Workspace) -> None:
+    """What is told to wait is what rows say, at one moment."""
+    depth = counted(workspace)
+    assert depth.told == depth.recounted
 
 
 def indexed_at(workspace: Workspace) -> dict[str, datetime]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
 from rag_assets.api.rate_limits import Rate
+from rag_assets.api.record_lines import MOST_BYTES, MOST_LINES
 from rag_assets.ingest.sources.records import MAX_FILE_BYTES
+from rag_assets.storage.catalog.tables import source_records
 from tests.installation import Installation
 from tests.integration.systems import workspace_site
 from tests.integration.systems.workspace_site import LINES, Site, workspace
@@ -87,6 +91,50 @@ def test_an_encrypted_file_is_left_out_with_the_reason(site: Site) -> None:
     assert site.send("GET", "/rag/records/file/locked").json()["status"] == "indexed"
 
 
+def test_lines_are_taken_up_to_their_limits(site: Site) -> None:
+    def lines(count: int, words: str) -> bytes:
+        comment = {"op": "put", "type": "comment", "page_uuid": "p", "text": words}
+        rows = ({**comment, "id": f"line-{number}"} for number in range(count))
+        return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+    before = site.status()["queue_depth"]
+    answer = posted(site, lines(MOST_LINES + 1, "A stint."))
+    assert (answer.status_code, site.status()["queue_depth"]) == (413, before)
+    assert "1,000 lines" in answer.text
+    answer = posted(site, lines(MOST_LINES, "A stint."))
+    assert (answer.status_code, len(answer.json()["lines"])) == (200, MOST_LINES)
+    assert site.status()["queue_depth"] == before + MOST_LINES
+
+    # Sixteen records of nearly a MiB, and empty lines: as large as may be, and a byte larger.
+    large = lines(16, "x" * 1_048_000)
+    whole = large + b"\n" * (MOST_BYTES - len(large))
+    for refused in (whole + b"\n", streamed_in_pieces(whole + b"\n")):
+        answer = posted(site, refused)
+        assert (answer.status_code, "16 MiB" in answer.text) == (413, True), answer.text
+    assert large_records(site) == 0
+    answer = posted(site, streamed_in_pieces(whole))
+    assert {one["outcome"] for one in answer.json()["lines"]} == {"queued"}
+    assert large_records(site) == 16
+    # Nothing of it is to be indexed here.
+    rows = [{"op": "delete", "type": "comment", "id": f"line-{n}"} for n in range(MOST_LINES)]
+    assert {one["outcome"] for one in site.lines(rows)} == {"removed"}
+    assert site.status()["queue_depth"] == before
+
+
+def streamed_in_pieces(content: bytes) -> Iterator[bytes]:
+    """Content whose length is not told."""
+    for at in range(0, len(content), 1 << 20):
+        yield content[at : at + (1 << 20)]
+
+
+def large_records(site: Site) -> int:
+    with site.catalog.database.begin() as connection:
+        large = select(func.count()).where(
+            source_records.c.tenant == site.id, source_records.c.size > 1_000_000
+        )
+        return int(connection.scalar(large) or 0)
+
+
 def test_a_tokens_records_are_limited_lines_as_well(
     shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +160,6 @@ def test_a_tokens_records_are_limited_lines_as_well(
         assert answer.status_code == 202, "another token writes on"
 
 
-def posted(site: Site, content: bytes) -> Any:
+def posted(site: Site, content: bytes | Iterator[bytes]) -> Any:
     headers = {**site.headers(), "Content-Type": LINES}
     return site.client.post("/rag/records", content=content, headers=headers)
