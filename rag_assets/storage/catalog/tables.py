@@ -285,14 +285,14 @@ source_records = Table(
     json_column("said"),
     time_column("modified_at"),
     now_column("changed_at"),
-    # Of the first change that was not listed when it came.
-    now_column("waiting_since"),
     # Of a record of a workspace: the page or database that it hangs on.
     Column("page_uuid", Text),
     # Of a comment.
     time_column("resolved_at"),
     # 0 where a person waits for it, 1 of many at once.
     Column("lane", SmallInteger, nullable=False, server_default="0"),
+    # Of the first change that was not listed when it came.
+    now_column("waiting_since"),
     Index(None, "tenant", "document_id", unique=True),
     Index(
         "ix_source_records_tenant_page_uuid",
