@@ -140,8 +140,8 @@ def test_switched_off_it_indexes_nothing_and_on_everything_again(
     workspace.put("page", "quiet", page("Quiet", "The bittern booms at night."))
     answer = workspace.client.query(Question(query="bittern hobby", mode="text"))
     assert (answer.disabled, answer.hits) == (True, ())
-    # The watcher sees a push at once, and the daemon looks every fifteen seconds.
-    time.sleep(20)
+    # The watcher sees a push at once, and the daemon looks every five seconds.
+    time.sleep(8)
     daemon.idle(TENANT)
     assert indexed_at(workspace) == before
     assert counted(workspace).told == counted(workspace).recounted == 1
@@ -265,16 +265,16 @@ def embedded_texts(workspace: Workspace, since: float) -> int:
 def test_a_page_that_is_saved_every_second_is_indexed_as_it_was_listed(
     doors: Doors,
 ) -> None:
-    trial = changing_page.tried(doors.workspace("changing"), 20)
+    trial = changing_page.tried(doors.workspace("changing"), 9)
     assert changing_page.faults(trial) == []
-    assert len(trial.listed) >= 3
+    assert len(trial.listed) >= 2
 
 
 def test_many_records_are_neither_lost_nor_doubled_by_kills_and_yield_to_edits(
     doors: Doors, daemon: Daemon
 ) -> None:
-    kills = {2: "run", 4: "service"}
-    plan = bulk.Plan(records=3_000, edits=6, every=2.0, sampled=0.5, kills=kills)
+    kills = {1: "run", 3: "service"}
+    plan = bulk.Plan(records=3_000, edits=4, every=1.5, sampled=0.5, kills=kills)
     trial = bulk.tried(doors.workspace("imported"), plan, say=lambda line: None)
     assert bulk.faults(trial) == []
     assert trial.killed == ["run", "service"]
