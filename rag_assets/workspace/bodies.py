@@ -285,6 +285,16 @@ def canonical_text(kept: Mapping[str, Any]) -> str:
     return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
+def block_of(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
+    """What is kept of a block of a page; None: the page has no such block.
+
+    Args:
+        page: what is kept of it.
+        block_id: of the block.
+    """
+    return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
+
+
 def kept_block(block: PageBlock) -> dict[str, Any]:
     """What is kept of a block of a page."""
     return block.model_dump(mode="json", exclude_defaults=True)

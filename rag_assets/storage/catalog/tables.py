@@ -130,6 +130,8 @@ documents = Table(
     now_column("first_seen"),
     now_column("changed_at"),
     now_column("updated_at"),
+    # When it began to wait, to be indexed or to leave; a trigger keeps it.
+    now_column("waiting_since"),
     CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
     CheckConstraint(
         "error_kind IN ({})".format(", ".join(f"'{kind}'" for kind in FAILURE_KINDS)),
@@ -291,6 +293,8 @@ source_records = Table(
     time_column("resolved_at"),
     # 0 where a person waits for it, 1 of many at once.
     Column("lane", SmallInteger, nullable=False, server_default="0"),
+    # Of the first change that was not listed when it came.
+    now_column("waiting_since"),
     Index(None, "tenant", "document_id", unique=True),
     Index(
         "ix_source_records_tenant_page_uuid",
