@@ -56,7 +56,7 @@ class Around(NamedTuple):
 
     Attributes:
         ways: those with the greatest shares first.
-        size: how many relations it has, each direction counted.
+        size: how many relations it has, each direction counted; at least so many where it is cut.
         is_cut: whether it has too many, and therefore no way.
     """
 
@@ -66,10 +66,10 @@ class Around(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A node; `has_file`: whether what is stated of its file is stated of it."""
+    """A node, and the file of which what is stated is stated of it; None where it has none."""
 
     key: NodeKey
-    has_file: bool
+    file: NodeKey | None
 
 
 class Surroundings:
@@ -90,8 +90,8 @@ class Surroundings:
                 first of its definitions.
             nodes: what they are.
         """
-        owners = {*files_of(keys, nodes).values()}
-        asked = [_Asked(key, key in owners) for key in keys]
+        files = {key: file for file, key in files_of(keys, nodes).items()}
+        asked = [_Asked(key, files.get(key)) for key in keys]
         held = self._around
         known = {one: held[one] for one in asked if one in held}
         missing = [one for one in asked if one not in known]
@@ -146,7 +146,7 @@ def _read(
     view: View, asked: Sequence[_Asked], nodes: Mapping[NodeKey, Node]
 ) -> dict[_Asked, Around]:
     at: dict[NodeKey, list[_Ended]] = {one.key: [] for one in asked}
-    files = files_of([one.key for one in asked if one.has_file], nodes)
+    files = {one.file: one.key for one in asked if one.file is not None}
     names = dict.fromkeys(name for _, name in (*at, *files))
     whole = [name for _, name in at]
     found = view.edges([*names], "both", files=whole, without=WEAK, most=_MOST_EDGES)
@@ -180,7 +180,7 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
             ways.append((-share, (edge.document_id, edge.position), found))
     ways.sort(key=lambda one: one[:2])
-    return Around([way for _, _, way in ways], len(edges), is_cut)
+    return Around([way for _, _, way in ways], _MOST_EDGES if is_cut else len(edges), is_cut)
 
 
 def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:

@@ -104,7 +104,7 @@ def test_what_everything_names_leaves_room_for_the_others() -> None:
     found, cut = kept.of(view_of(told), [*nodes], nodes)
     assert cut
     assert {key[1]: one.is_cut for key, one in found.items()} == {"A": False, "B": False, "M": True}
-    assert {key[1]: one.size for key, one in found.items()} == {"A": 2, "B": 2, "M": 0}
+    assert {key[1]: one.size for key, one in found.items()} == {"A": 2, "B": 2, "M": 1_000}
     read = len(told.read)
     assert kept.of(view_of(told), [*nodes], nodes) == (found, True)
     assert len(told.read) == read
