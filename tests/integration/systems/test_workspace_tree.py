@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 from tests.workspaces import ADMIN, Person, Workspace, marks_in, workspace_of
 
+pytestmark = EACH_BACK_END
 ADA = Person("ada")
 GUEST = Person("gil", "guest", ("partners",))
 
@@ -25,7 +27,13 @@ def workspace(
 
 
 def found(workspace: Workspace, by: Person, **body: Any) -> set[str]:
-    return marks_in(workspace.ask(by, "marka markb markc markd", **body))
+    """The marks that somebody finds, which are the same by words and by vectors."""
+    asked = "marka markb markc markd"
+    by_words, by_vectors = (
+        marks_in(workspace.ask(by, asked, mode=mode, **body)) for mode in ("text", "knn")
+    )
+    assert by_words == by_vectors
+    return by_words
 
 
 def entry_scopes(workspace: Workspace, installation: Installation) -> dict[str, str]:
