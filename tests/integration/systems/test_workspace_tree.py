@@ -54,13 +54,16 @@ def test_a_move_holds_with_its_answer_and_entries_follow(
     workspace.put("b", parent="a")
     workspace.push({"a": "alpha marka", "b": "beta markb"})
     workspace.sync()
-    bob = Person("bob")
+    # As a guest he does not read what entries were before.
+    bob, guest = Person("bob"), Person("bob", "guest")
     assert found(workspace, ADA) == found(workspace, bob) == {"marka", "markb"}
+    assert found(workspace, guest) == set()
     assert workspace.put("a", parent="board") == {"scope": "page:board", "documents": 2}
     for _ in ("before entries follow", "and afterwards"):
         assert found(workspace, ADA) == set()
-        assert found(workspace, bob) == {"marka", "markb"}
+        assert found(workspace, bob) == found(workspace, guest) == {"marka", "markb"}
         workspace.sync()
+    assert found(workspace, guest) == {"marka", "markb"}
     assert entry_scopes(workspace, shared_installation) == {"a": "page:board", "b": "page:board"}
     workspace.put("a")
     for _ in ("before entries follow", "and afterwards"):
