@@ -28,9 +28,11 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.retrieval.asked_names import asked_names
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.steps.walk import walked_from as walk_of
+from rag_assets.retrieval.surroundings import Surroundings
 from rag_assets.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.storage.catalog.relation_graph.graph import Graph, GraphKey
 from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
+from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
 from rag_assets.tenants.model import Tenant
 
 WORK = PROJECT / ".local" / "benchmark-code-scale"
@@ -191,14 +193,15 @@ def walked_from(session: Session, copies: Sequence[int]) -> dict[str, Any]:
     walker = Walker(session.catalog)
     tenant = Tenant.from_config(session.catalog.tenants.get(TENANT).config)
     spent: dict[str, list[float]] = {"question": [], "relations, 5 steps": []}
-    reached = []
+    reached, kept = [], Surroundings()
     for turn, number in enumerate(copies):
         asked = asked_names(_QUESTIONS[turn % len(_QUESTIONS)].format(number))
         started = time.perf_counter()
         view = walker.serving_view(TENANT, Caller())
         if view is None:
             sys.exit("nothing answers")
-        reached.append(len(walk_of(view, tenant, asked).reached))
+        known = kept if isinstance(view.relations, GraphRelations) else Surroundings()
+        reached.append(len(walk_of(view, known, tenant, asked).reached))
         between = time.perf_counter()
         name = f"App{number}\\Http\\Controllers\\InvoiceController::store"
         walker.relations(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)

@@ -36,8 +36,8 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Creates the context of a stage or a check.
 
     Attributes:
-        slice_documents, slice_megabytes, slice_parse_seconds, slice_embed_seconds: see
-            SliceLimits.
+        slice_documents, slice_megabytes, slice_parse_seconds, slice_embed_seconds,
+            slice_list_seconds: see SliceLimits.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
@@ -48,6 +48,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     slice_megabytes: int = SliceLimits().megabytes
     slice_parse_seconds: float = SliceLimits().parse_seconds
     slice_embed_seconds: float = SliceLimits().embed_seconds
+    slice_list_seconds: float = SliceLimits().list_seconds
     _workers: KeptPool | None = PrivateAttr(default=None)
     _kept: _Kept | None = PrivateAttr(default=None)
 
@@ -108,6 +109,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_megabytes,
                 self.slice_parse_seconds,
                 self.slice_embed_seconds,
+                self.slice_list_seconds,
             ),
             batch_api=partial(embedders.batch_api, record.ref),
             embedder_of=partial(embedders.of_documents, record),

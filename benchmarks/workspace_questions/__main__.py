@@ -11,10 +11,11 @@ another model, as an application does it: multilingual-e5-small, served as Ollam
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,9 +30,13 @@ from examples.workspace.data import Question, people, questions, rows
 from examples.workspace.loading import load as push
 from rag_assets.client import Question as Asked
 from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.models.providers.local import shipped_model
 from rag_assets.quality.intervals import difference_of
 from rag_assets.quality.measures import DEPTH
 from rag_assets.retrieval.answers import AnswerResult
+from rag_assets.retrieval.blocks import parts_of
+from rag_assets.retrieval.citing import CitedHit, citation_of, nearness
 from rag_assets.retrieval.model import Hit
 from rag_assets.tenants.modes import SearchMode
 
@@ -165,6 +170,8 @@ def _outcomes(
         "found": first is not None,
         "hit": None if first is None else holds_answer(question, first),
         "cited": _is_cited(question, told),
+        "claim, words": None if first is None else _is_claimed(question, first),
+        "claim, meaning": None if first is None else _is_claimed(question, first, shipped_model),
         "cited by the nearest sentence": _is_cited(question, nearest),
     }
 
@@ -172,6 +179,20 @@ def _outcomes(
 def _is_cited(question: Question, answer: AnswerResult) -> bool | None:
     """Whether the first citation leads to the answer; None of a question without an answer."""
     return holds_answer(question, answer.citations[0]) if answer.citations else None
+
+
+def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | None = None) -> bool:
+    """Whether a claim in none of the passage's words, here the question, leads to the answer.
+
+    Args:
+        question: the claim.
+        hit: the passage that it cites.
+        model: tells what it means; None: its words alone count.
+    """
+    parts = parts_of(hit.text, question.question, hit.blocks, offset=hit.start)
+    cited = CitedHit(hit, question.question, parts)
+    near = {} if model is None else asyncio.run(nearness([cited], model))
+    return holds_answer(question, citation_of(cited, near.get(hit.number)))
 
 
 def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:

@@ -19,6 +19,12 @@ from docs.tools.living import living_table
 from docs.tools.serving import serving_tables
 from docs.tools.tables import as_table, in_seconds, median_of, origin
 from docs.tools.workspace import pgvector_table
+from docs.tools.workspace_trials import (
+    bulk_table,
+    changing_page_table,
+    moves_table,
+    scopes_table,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "performance.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
@@ -354,6 +360,10 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "saved-to-searchable": _saved,
     "saved-to-searchable-import": _saved,
     "saved-to-searchable-burst": _burst,
+    "pushing-page": changing_page_table,
+    "pushing-bulk": bulk_table,
+    "workspace-moves": moves_table,
+    "workspace-scopes": scopes_table,
     "guidelines": _guidelines,
     "chain": _chain,
     "chain-20000": _linear,

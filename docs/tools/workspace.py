@@ -12,6 +12,8 @@ _HALVES: Final = {"all": "all", "untouched": "untouched half"}
 _CHIPS: Final = {
     "found": "a passage that holds the answer is among the hits",
     "cited": "of answers that state it, the block cited holds it",
+    "claim, meaning": "a claim in the question's words alone leads to that block",
+    "claim, words": "the same, if words alone told it",
     "hit": "the block that the first such hit leads to holds it",
     "cited by the nearest sentence": "answers of the nearest sentence whose cited block holds it",
 }

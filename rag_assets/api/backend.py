@@ -20,6 +20,7 @@ from rag_assets.api.shared_limits import SharedLimits
 from rag_assets.api.shares import Share
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
+from rag_assets.models.providers.local import shipped_model
 from rag_assets.pipeline.uploads import Uploads
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answerer import Answerer
@@ -70,7 +71,7 @@ class Backend:
         searches = Admission(share.searches, settings.wait)
         self.retriever = AdmittedRetriever(retriever, searches)
         self._chat_models = chat_models
-        self.answerer = Answerer(catalog, chat_models, self.retriever)
+        self.answerer = Answerer(catalog, chat_models, self.retriever, shipped_model)
         self.reader = DocumentReader(catalog, store, retriever.policy)
         self.settings = settings
         self._tokens = TokenReader(catalog.database)

@@ -13,10 +13,11 @@ from rag_assets.api.model import Page, QueryRequest, TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Document, Documents, Status
 from rag_assets.api.workspace_responses import WorkspaceStatus
-from rag_assets.api.workspace_status import PROFILE, workspace_status
+from rag_assets.api.workspace_status import workspace_status
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
 from rag_assets.tenants.profiles import configured_sources, profile_of
+from rag_assets.workspace.settings import PROFILE
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from fastapi.exceptions import RequestValidationError
@@ -179,20 +180,34 @@ def require_size(record: PushedRecord) -> None:
     Raises:
         RequestValidationError: it is.
     """
-    if len(record.text.encode()) > MAX_RECORD_BYTES:
-        field = "blocks" if record.source_type == PageBody.TYPE else "body"
+    require_bytes(len(record.text.encode()), record.source_type)
+
+
+def require_bytes(size: int, source_type: str) -> None:
+    """Refuse a record of so many bytes, if it may not have them.
+
+    Raises:
+        RequestValidationError: it may not.
+    """
+    if size > MAX_RECORD_BYTES:
+        field = "blocks" if source_type == PageBody.TYPE else "body"
         raise invalid(field, f"a record has {MAX_RECORD_BYTES} bytes of JSON at most")
 
 
-def with_text(
-    record: PushedRecord, kept: Mapping[str, Any], body: BlockBody | None
-) -> PushedRecord:
-    """A page after one of its blocks was changed."""
-    at = None if body is None else body.updated_at
+def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRecord:
+    """A page after blocks of it were changed.
+
+    Args:
+        record: the page.
+        text: what is kept of it now.
+        at: when the last of them was changed, if that is known; the page may have been later.
+    """
     said = record.source_metadata
+    if at is not None and said.modified_at is not None:
+        at = max(at, said.modified_at)
     return replace(
         record,
-        text=canonical_text(kept),
+        text=text,
         source_metadata=said if at is None else replace(said, modified_at=at),
     )
 

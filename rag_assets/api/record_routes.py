@@ -179,7 +179,8 @@ async def record_state(
 ) -> RecordWhereabouts:
     """What became of a record, why, and the chunks that are found of it.
 
-    Of a block, it is what became of its page. 404 as well for whoever may not read it.
+    Of a block, it is what became of its page; an archived one is left out. 404 as well for whoever
+    may not read it.
     """
 
     def read() -> RecordWhereabouts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rag_assets.api.responses import RecordChunk, RecordWhereabouts
@@ -12,6 +13,7 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordState
 from rag_assets.storage.index.model import StoredEntry
+from rag_assets.workspace.bodies import block_of
 
 
 def whereabouts(
@@ -35,20 +37,20 @@ def whereabouts(
         block_id: of a block, whose page the record is: only chunks that it is in.
 
     Raises:
-        UnknownDocument: there is none, or the caller may not read it.
+        UnknownDocument: there is none, or the caller may not read it; or the page has no such
+            block.
     """
     principals = reader.policy.principals(caller)
     state = reader.catalog.record_states.of(tenant_id, document_id, principals, scope=scope)
     if state is None:
-        raise UnknownDocument(
-            f"tenant {tenant_id!r} has no such record", hint="see its type and its id"
-        )
-    excluded = state.status == "excluded"
+        raise _unknown(tenant_id)
+    archived = block_id is not None and _is_archived(reader, tenant_id, document_id, block_id)
+    excluded = archived or state.status == "excluded"
     entries = () if excluded else _entries(reader, tenant_id, caller, document_id)
     return RecordWhereabouts(
         document_id=document_id,
-        status=state.status,
-        reason=reason(state),
+        status="excluded" if archived else state.status,
+        reason="The block is archived." if archived else reason(state),
         updated_at=state.updated_at,
         sha256=state.sha256,
         dropped_chunks=state.dropped,
@@ -57,6 +59,25 @@ def whereabouts(
             for chunk in (_chunk(tenant_id, source_id, entry) for entry in entries)
             if block_id is None or block_id in chunk.block_ids
         ),
+    )
+
+
+def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block_id: str) -> bool:
+    """Whether a block is hidden on its page.
+
+    Raises:
+        UnknownDocument: the page has no such block.
+    """
+    page = reader.catalog.records.of(tenant_id).text(document_id)
+    block = None if page is None else block_of(json.loads(page), block_id)
+    if block is None:
+        raise _unknown(tenant_id)
+    return bool(block.get("archived"))
+
+
+def _unknown(tenant_id: str) -> UnknownDocument:
+    return UnknownDocument(
+        f"tenant {tenant_id!r} has no such record", hint="see its type and its id"
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from fastapi.exceptions import RequestValidationError
@@ -13,10 +13,9 @@ from rag_assets.api.record_drafts import (
     BlockChange,
     Draft,
     Drafting,
-    Put,
     Removal,
     pages_of,
-    require_size,
+    require_bytes,
     with_text,
 )
 from rag_assets.api.responses import Written
@@ -30,7 +29,7 @@ from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from rag_assets.workspace.bodies import with_block, without_block
+from rag_assets.workspace.page_blocks import PageBlocks
 
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
@@ -41,13 +40,44 @@ URGENT, BULK = 0, 1
 Outcome: TypeAlias = Written | RequestValidationError | UnknownDocument
 
 
+class _ChangedPage:
+    """A page of which blocks are changed, one after the other.
+
+    Args:
+        page: as it is.
+    """
+
+    def __init__(self, page: PushedRecord) -> None:
+        self._page, self._blocks = page, PageBlocks(page.text)
+        self._changed_at: datetime | None = None
+
+    def follow(self, draft: BlockChange) -> None:
+        """Change a block.
+
+        Raises:
+            RequestValidationError: the page would be too large; it is as it was.
+        """
+        if draft.body is None:
+            self._blocks.remove(draft.block_id)
+            return
+        require_bytes(self._blocks.size_with(draft.body), self._page.source_type)
+        self._blocks.put(draft.body)
+        if (at := draft.body.updated_at) is not None:
+            self._changed_at = max(at, self._changed_at or at)
+
+    def record(self) -> PushedRecord:
+        """The page with its changes."""
+        return with_text(self._page, self._blocks.text, self._changed_at)
+
+
 @dataclass
 class _Plan:
     """The state that drafts make, one after the other.
 
     Attributes:
         lane: of what is stored.
-        puts: records as they will be, by document.
+        puts: records as they will be, by document, but for blocks that are changed alone.
+        pages: of which blocks are changed, by document.
         removed: documents whose records go.
         refused: why drafts cannot be followed, by number.
     """
@@ -55,6 +85,7 @@ class _Plan:
     drafts: Sequence[Draft | RequestValidationError]
     lane: int
     puts: dict[str, RecordPut] = field(default_factory=dict)
+    pages: dict[str, _ChangedPage] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     refused: dict[int, RequestValidationError | UnknownDocument] = field(default_factory=dict)
 
@@ -70,35 +101,32 @@ class _Plan:
                 self._follow(draft, present)
             except (RequestValidationError, UnknownDocument) as error:
                 self.refused[number] = error
+        for id_, page in self.pages.items():
+            self.puts[id_] = RecordPut(page.record(), None, self.lane)
         return [*self.puts.values()], self.removed
 
     def _follow(self, draft: Draft, present: Mapping[str, PushedRecord]) -> None:
         id_ = draft.document_id
+        if isinstance(draft, BlockChange):
+            self._page(id_, present).follow(draft)
+            return
+        self.pages.pop(id_, None)
         if isinstance(draft, Removal):
             self.puts.pop(id_, None)
             self.removed.add(id_)
-            return
-        put = (
-            RecordPut(draft.record, draft.scope, self.lane)
-            if isinstance(draft, Put)
-            else self._with_block(draft, present)
-        )
-        self.puts[id_] = put
-        self.removed.discard(id_)
+        else:
+            self.puts[id_] = RecordPut(draft.record, draft.scope, self.lane)
+            self.removed.discard(id_)
 
-    def _with_block(self, draft: BlockChange, present: Mapping[str, PushedRecord]) -> RecordPut:
-        id_ = draft.document_id
-        page = self.puts[id_].record if id_ in self.puts else present.get(id_)
+    def _page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
+        """A page to change, which is read once."""
+        if id_ in self.pages:
+            return self.pages[id_]
+        put = self.puts.get(id_)
+        page = present.get(id_) if put is None else put.record
         if page is None or id_ in self.removed:
             raise UnknownDocument("there is no such page", hint="push the page before its blocks")
-        kept = json.loads(page.text)
-        if draft.body is None:
-            changed = without_block(kept, draft.block_id)
-        else:
-            changed = with_block(kept, draft.body)
-        record = with_text(page, changed, draft.body)
-        require_size(record)
-        return RecordPut(record, None, self.lane)
+        return self.pages.setdefault(id_, _ChangedPage(page))
 
 
 def write_drafts(

@@ -32,7 +32,7 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
             )
     elif isinstance(body, ReindexPage):
         documents = requests.request_page(record.ref, body.id, body.scope, by)
-        if not documents and catalog.pages.find(tenant_id, body.id) is None:
+        if not documents and not _is_in_tree(catalog, tenant_id, body):
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such {body.scope}",
                 hint="take the id that the application pushes it by",
@@ -50,3 +50,9 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
         catalog.workspace_settings.take_pending_model(record.ref, by)
         documents = requests.request_tenant(record.ref, by)
     return Reindexed(documents=documents)
+
+
+def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
+    """Whether a page or a database is known, although nothing hangs on it."""
+    page = catalog.pages.find(tenant_id, body.id)
+    return page is not None and (page.kind == "database") == (body.scope == "database")

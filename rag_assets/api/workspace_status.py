@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, replace
-from typing import Final
 
 from rag_assets.api.workspace_responses import EmbeddingModel, WorkspaceStatus
 from rag_assets.models.config.embedder import EmbedderConfig
@@ -13,9 +12,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_embedder, configured_sources
-from rag_assets.workspace.settings import is_pending, overlaid, wanted_embedder
-
-PROFILE: Final = "workspace"
+from rag_assets.workspace.settings import PROFILE, is_pending, overlaid, wanted_embedder
 
 
 def workspace_status(

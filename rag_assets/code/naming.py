@@ -26,6 +26,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.names import keys_of, route_keys, setting_keys
@@ -57,6 +58,8 @@ _BY_SUFFIX: Final[dict[str, NameStyle]] = {
     ".rs": "rust",
     ".sql": "sql",
 }
+_MOST_KEPT: Final = 32_768
+"""Paths and names of which is kept what was told by them."""
 _SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
 """Folders that names may begin below although the file that has them lies beside them."""
 
@@ -70,6 +73,7 @@ _LONGEST: Final = 6
 """Parts of a name that spellings of it may have."""
 
 
+@lru_cache(_MOST_KEPT)
 def style_of(path: str) -> NameStyle:
     """How names of a file are made whose own text does not qualify them."""
     if path.endswith(_PYTHON):
@@ -115,6 +119,7 @@ def _relative(spelling: str, path: str) -> str:
     return spelling
 
 
+@lru_cache(_MOST_KEPT)
 def depends_on_place(name: str) -> bool:
     """Whether a name has a root that only the repository's files tell."""
     if name.startswith(CALLED):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from rag_assets.code.names import path_template
@@ -29,9 +30,13 @@ ASKS: Final = "asks"
 HANDS_ON: Final = "hands_on"
 """The kind of the edge from a name that a module hands on to what it stands for."""
 
+_MOST_NAMES: Final = 32_768
+"""Names whose short ones are kept."""
+
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 
+@lru_cache(_MOST_NAMES)
 def short_name(name: str) -> str:
     """A qualified name without its namespace or module, in lower case; methods keep their class."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import ConfigurationError, NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.prices import Price, provider_and_model
 from rag_assets.models.embedding.protocol import CallLimits, Embedder
@@ -19,7 +19,7 @@ from rag_assets.models.embedding.remote import RemoteEmbedder
 from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
 from rag_assets.models.embedding.revision import RevisedEmbedder, revised_id
 from rag_assets.models.embedding.vectors import MAX_BATCH
-from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
+from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
 from rag_assets.models.providers.registry import provider_of
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.models.transport.traffic import Traffic
@@ -111,6 +111,18 @@ def embedder_id_of(config: EmbedderConfig) -> str:
     if isinstance(offer, LocalEmbedding):
         return revised_id(offer.identify(config), config.revision)
     return revised_id(remote_model(config).embedder_id, config.revision)
+
+
+def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
+    """Whether vectors of one are as good as those of the other: limits and prices may differ."""
+    if AUTO in {one.provider, other.provider}:
+        # Which model it is depends on keys; what is configured has to be the same.
+        values = (config.model_dump(exclude={*TRAFFIC_OPTIONS, "price"}) for config in (one, other))
+        return next(values) == next(values)
+    try:
+        return embedder_id_of(one) == embedder_id_of(other)
+    except ConfigurationError:
+        return one == other
 
 
 def price_of(config: EmbedderConfig) -> Price | None:

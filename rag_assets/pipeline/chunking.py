@@ -183,6 +183,7 @@ def _warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[s
         for rule in row.rules:
             yield {
                 "uri": document.uri,
+                "source": document.source,
                 "type": document.source_type,
                 "id": document.source_id,
                 "chunk": row.ordinal,

@@ -53,12 +53,14 @@ class SliceLimits:
         megabytes: about the largest amount of source content.
         parse_seconds: time after which no further document is sent to the parsers.
         embed_seconds: time after which no further text is sent to the embedder.
+        list_seconds: time after which no further records are listed that were pushed in bulk.
     """
 
     documents: int = 2_000
     megabytes: int = 64
     parse_seconds: float = 15.0
     embed_seconds: float = 15.0
+    list_seconds: float = 5.0
 
     @property
     def halved(self) -> SliceLimits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from rag_assets.common.batches import batched
@@ -14,7 +14,7 @@ from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
 from rag_assets.pipeline.masked_rows import change_of, settings_changed
-from rag_assets.pipeline.source_listing import SourceListing, successors
+from rag_assets.pipeline.source_listing import SourceListing, partial_digest, successors
 from rag_assets.pipeline.source_plans import (
     Deletions,
     SourcePlan,
@@ -31,6 +31,9 @@ from rag_assets.storage.catalog.document_rows import CatalogDocument, DocumentCh
 _BATCH = 500
 _URGENT = 100
 """This many changes of one listing have priority over a bulk import."""
+_LINES = 2_000
+_BULK = 1
+"""The lane of records that were pushed many at once."""
 
 
 def list_documents(
@@ -105,6 +108,7 @@ def _record(
     names: MaskedNames,
 ) -> ListingReport:
     config, deletions = plan.config, plan.deletions
+    moved: dict[str, str] = {}
     ctx.guard()
     scope = config.scope or ctx.tenant.access.scope
     if deletions.removed:
@@ -118,17 +122,18 @@ def _record(
     if deletions.held:
         payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
         ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
-    _write_changes(ctx, listing, names, scope)
+    changes = _write_changes(ctx, listing, names, scope, first=frozenset(moved.values()))
+    is_whole = len(changes) == len(listing.changes)
     _rescope(ctx, listing, known, scope)
     ctx.catalog.syncs.record_listing(
         ctx.ref,
         config.name,
-        digest=listing.digest,
+        digest=listing.digest if is_whole else partial_digest(plan.settings),
         at_ns=listing.listed_at_ns,
         held_deletions=len(deletions.held),
     )
-    kinds = [change.kind for change in listing.changes]
-    fresh = [change for change in listing.changes if change.kind in {"added", "changed"}]
+    kinds = [change.kind for change in changes]
+    fresh = [change for change in changes if change.kind in {"added", "changed"}]
     return ListingReport(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
@@ -139,16 +144,59 @@ def _record(
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
         sample=sample_of(fresh, known, deletions.removed, names),
-        rejected=rejected_of(listing.changes, names),
+        rejected=rejected_of(changes, names),
         left_out=Counter(listing.left_out),
     )
 
 
 def _write_changes(
-    ctx: TenantContext, listing: SourceListing, names: MaskedNames, scope: str
+    ctx: TenantContext,
+    listing: SourceListing,
+    names: MaskedNames,
+    scope: str,
+    *,
+    first: Collection[str],
+) -> Sequence[Change]:
+    """Write what a listing found, and of what was pushed in bulk as much as there is time for.
+
+    People wait for the rest of the run; the next one lists what is left.
+
+    Args:
+        ctx, listing, names, scope: see _record.
+        first: documents that do not wait.
+
+    Returns:
+        what was written.
+    """
+    lines, others = list[Change](), list[Change]()
+    for change in listing.changes:
+        document = change.document
+        in_bulk = document.lane == _BULK and document.document_id not in first
+        (lines if in_bulk else others).append(change)
+    _write_urgent(ctx, listing, names, scope, others)
+    written, until = 0, time.monotonic() + ctx.limits.list_seconds
+    for batch in batched(lines, _LINES):
+        names.prepare(change.document for change in batch)
+        rows = [
+            _row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels) for change in batch
+        ]
+        ctx.guard()
+        ctx.catalog.documents.record(ctx.ref, rows, lane=_BULK)
+        written += len(batch)
+        if time.monotonic() > until:
+            break
+    return [*others, *lines[:written]]
+
+
+def _write_urgent(
+    ctx: TenantContext,
+    listing: SourceListing,
+    names: MaskedNames,
+    scope: str,
+    changes: Sequence[Change],
 ) -> None:
     written = 0
-    for batch in batched(listing.changes, _BATCH):
+    for batch in batched(changes, _BATCH):
         names.prepare(change.document for change in batch)
         lanes: dict[int, list[DocumentChange]] = {0: [], 1: []}
         for change in batch:

@@ -103,8 +103,12 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
 
 
 def unfinished_count(ctx: TenantContext, generation: Generation) -> int:
-    """The number of documents that a build lacks, those included that are tried again later."""
-    return ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
+    """The number of documents that a build lacks, those included that are tried again later.
+
+    A source of which a part is still to be listed counts as one.
+    """
+    left = ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
+    return left + ctx.catalog.syncs.partly_listed(ctx.ref.id)
 
 
 def require_entries(ctx: TenantContext, generation: Generation) -> None:

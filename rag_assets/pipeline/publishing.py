@@ -128,7 +128,8 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
 
 
 def _pending_count(ctx: TenantContext, work: Work) -> int:
-    return ctx.catalog.index.pending_count(ctx.ref.id, work.generation.number, work.config_key)
+    left = ctx.catalog.index.pending_count(ctx.ref.id, work.generation.number, work.config_key)
+    return left + ctx.catalog.syncs.partly_listed(ctx.ref.id)
 
 
 def remove_deleted(ctx: TenantContext) -> tuple[int, int]:

@@ -85,9 +85,12 @@ def work_of(ctx: TenantContext, run_id: str) -> Work:
 
 
 def pending_count(ctx: TenantContext) -> int:
-    """The number of documents that can be processed now, in both builds that are kept current."""
+    """The number of documents that can be processed now, in both builds that are kept current.
+
+    A source of which a part is still to be listed counts as one.
+    """
     builds = active_builds(ctx)
-    return sum(
+    return ctx.catalog.syncs.partly_listed(ctx.ref.id) + sum(
         ctx.catalog.index.pending_count(
             ctx.ref.id, build.generation.number, build.context.config_key, beside=build.beside
         )

@@ -29,6 +29,7 @@ from rag_assets.storage.blobs.store import blobs_folder, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.document_rows import CatalogDocument
 from rag_assets.storage.catalog.removals import UNREADABLE
+from rag_assets.storage.catalog.syncs import PARTLY
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
@@ -98,6 +99,15 @@ def digest_without_listing(source: DocumentSource, settings: str = "") -> str | 
     except ListingFailed:
         return None
     return f"state-{key_of('state', state)}{settings[:8]}"
+
+
+def partial_digest(settings: str) -> str:
+    """The digest of a listing of which a part is recorded: the source has to be listed again.
+
+    Args:
+        settings: see settings_key.
+    """
+    return f"{PARTLY}{settings[:8]}"
 
 
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:

@@ -83,8 +83,12 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
         # The row first: tables that no row tells of are deleted as nobody's.
         ctx.guard()
         generation = table.set_vectors_beside(ctx.ref, generation, "filling")
+    differing = _differing(ctx, vectors, generation)
+    if differing and generation.vectors_beside == "answering":
+        ctx.guard()
+        generation = table.set_vectors_beside(ctx.ref, generation, "filling")
     vectors.create(owner, generation.dimensions)
-    if differing := _differing(ctx, vectors, generation):
+    if differing:
         _make_equal(ctx, vectors, generation, differing)
         vectors.index(owner, generation.dimensions)
         differing = _differing(ctx, vectors, generation)

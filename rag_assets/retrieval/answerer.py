@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import PassagesWithdrawn
-from rag_assets.ingest.chunking.location import location_fields
 from rag_assets.models.chat.protocol import Completion
+from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
     SWITCHED_OFF,
@@ -21,9 +21,8 @@ from rag_assets.retrieval.answers import (
     Citation,
     Reason,
 )
-from rag_assets.retrieval.blocks import block_of_excerpt, url_of
 from rag_assets.retrieval.citations import enforce_citations, verify_citations
-from rag_assets.retrieval.excerpts import excerpt
+from rag_assets.retrieval.citing import citation_of, cited_hits, nearness
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
 from rag_assets.retrieval.roles import require_asker
@@ -43,12 +42,20 @@ class Answerer:
         catalog: holds the tenants.
         chat_models: write the answers.
         retriever: finds the passages.
+        model: of this machine, which tells the block that a claim means where its words do not.
     """
 
-    def __init__(self, catalog: Catalog, chat_models: ChatModels, retriever: PassageSearch) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        chat_models: ChatModels,
+        retriever: PassageSearch,
+        model: Callable[[], Embedder] | None = None,
+    ) -> None:
         self._catalog = catalog
         self._chat_models = chat_models
         self._retriever = retriever
+        self._model = model
 
     async def answer(self, tenant_id: str, request: AnswerRequest) -> AnswerResult:
         """Answer one question from one tenant's knowledge.
@@ -102,6 +109,8 @@ class Answerer:
                 hint="ask the question again",
             )
         result = supported_answer(completion, found.hits)
+        if self._model is not None:
+            result = replace(result, citations=await _cited_by_meaning(result, self._model))
         return replace(result, model=chat.id, latency_ms=latency, degraded=found.degraded)
 
 
@@ -120,7 +129,7 @@ def supported_answer(completion: Completion, hits: Sequence[Hit]) -> AnswerResul
     reason: Reason = "not answered" if silent else "nothing supported"
     return AnswerResult(
         answer=kept,
-        citations=_citations_of(kept, hits),
+        citations=tuple(map(citation_of, cited_hits(kept, hits))),
         hits=tuple(hits),
         removed=0 if declined else _claims(written, hits) - _claims(kept, hits),
         needs_clarification=not kept,
@@ -135,37 +144,13 @@ def _claims(text: str, hits: Sequence[Hit]) -> int:
     return sum(s.verdict != "no claim" for s in verify_citations(text, hits).sentences)
 
 
-def _citations_of(answer: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    """The passages that an answer cites, by number.
-
-    Args:
-        answer: whose citations exist.
-        hits: that could be cited.
-    """
-    claims: dict[int, list[str]] = {}
-    for sentence in verify_citations(answer, hits).sentences:
-        for number in sentence.cites:
-            claims.setdefault(number, []).append(sentence.text)
-    return tuple(
-        _citation(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims
-    )
-
-
-def _citation(hit: Hit, claim: str) -> Citation:
-    block_id = block_of_excerpt(hit.text, claim, hit.blocks, offset=hit.start)
-    return Citation(
-        number=hit.number,
-        uri=hit.uri,
-        document_id=hit.document_id,
-        title=hit.title,
-        **location_fields(hit),
-        excerpt=excerpt(hit.text, claim),
-        source_type=hit.source_type,
-        source_id=hit.source_id,
-        page_uuid=hit.page_uuid,
-        block_id=block_id,
-        url=url_of(hit.uri, block_id),
-    )
+async def _cited_by_meaning(
+    result: AnswerResult, model: Callable[[], Embedder]
+) -> tuple[Citation, ...]:
+    """The citations of an answer, each with the block that its claims mean."""
+    cited = cited_hits(result.answer, result.hits)
+    near = await nearness(cited, model)
+    return tuple(citation_of(one, near.get(one.hit.number)) for one in cited)
 
 
 def _milliseconds(seconds: float) -> float:

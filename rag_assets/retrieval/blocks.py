@@ -1,17 +1,37 @@
-"""Blocks of pages: which one an excerpt is from, and its address."""
+"""Blocks of pages: which one a question or a claim is about, its excerpt, and its address."""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
 from urllib.parse import quote
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.retrieval.excerpts import excerpt_range, question_terms, terms_of
+from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_terms, terms_of
 
-_WORD = re.compile(r"\S+")
+_SHARE: Final = 0.5
+"""What all words that a block could share with a claim are worth, beside their cosine."""
+_CLEAR: Final = 0.25
+"""By how much the share of the best block exceeds all others where words alone tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPart:
+    """A block as a passage has it.
+
+    Attributes:
+        start, end: in the text of the passage.
+        share: of the words of a question or claim, which of them the block has: 0 to 1.
+    """
+
+    block_id: str
+    start: int
+    end: int
+    share: float
 
 
 def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
@@ -24,33 +44,73 @@ def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
     return tuple(BlockPlace(id_, start) for id_, start in zip(ids, starts, strict=True))
 
 
-def block_of_excerpt(
+def parts_of(
     text: str, question: str, blocks: Sequence[BlockPlace], *, offset: int
-) -> str | None:
-    """The block that an excerpt is from: the one with most words of the question.
+) -> tuple[BlockPart, ...]:
+    """The blocks of a passage, with what they share with a question.
+
+    A word counts by how few of the blocks have it: what all of them say tells none from another.
 
     Args:
-        text, question: as of excerpt().
-        blocks: in the text, in order; of none the answer is None.
+        text: of the passage.
+        question: or a claim.
+        blocks: in the text, in order.
         offset: of the text, which the starts of blocks count from, too.
     """
-    if len(blocks) <= 1:
-        return blocks[0].block_id if blocks else None
-    found = [*_WORD.finditer(text)]
-    first, end = excerpt_range([word.group() for word in found], question)
+    ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
     wanted = question_terms(question)
-    starts = [block.start - offset for block in blocks]
-    terms: dict[int, set[str]] = {}
-    sizes: dict[int, int] = {}
-    for word in found[first:end]:
-        at = bisect_right(starts, word.start()) - 1
-        if at < 0:
-            continue  # The title, or the end of a block that is not named.
-        terms.setdefault(at, set()).update(terms_of(word.group()) & wanted)
-        sizes[at] = sizes.get(at, 0) + len(word.group())
-    # Of equally many words the longer one: a heading names what the text below it says.
-    best = max(sizes, key=lambda at: (len(terms[at]), sizes[at], -at), default=0)
-    return blocks[best].block_id
+    met = [
+        {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
+        for start, end in pairwise(ends)
+    ]
+    found_in = Counter(term for terms in met for term in terms)
+    weights = {term: math.log((len(blocks) + 1) / max(found_in[term], 1)) for term in wanted}
+    whole = sum(weights.values()) or 1.0
+    return tuple(
+        BlockPart(block.block_id, start, end, math.fsum(weights[term] for term in terms) / whole)
+        for block, (start, end), terms in zip(blocks, pairwise(ends), met, strict=True)
+    )
+
+
+def is_clear(parts: Sequence[BlockPart]) -> bool:
+    """Whether words alone tell which block a question is about."""
+    shares = sorted((part.share for part in parts), reverse=True)
+    return len(shares) < 2 or shares[0] - shares[1] >= _CLEAR  # noqa: PLR2004 - a pair
+
+
+def best_of(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
+    """The block that a question is about: by words, and by meaning where that is known.
+
+    Args:
+        parts: at least one.
+        cosines: of the question and each block.
+    """
+    near = cosines or [0.0] * len(parts)
+
+    # Of equal ones the longer: a heading names what the text below it says.
+    def rank(at: int) -> tuple[float, int, int]:
+        part = parts[at]
+        return round(near[at] + _SHARE * part.share, 9), part.end - part.start, -at
+
+    return parts[max(range(len(parts)), key=rank)]
+
+
+def excerpt_of_block(
+    text: str, question: str, parts: Sequence[BlockPart], cosines: Sequence[float] | None = None
+) -> tuple[str | None, str]:
+    """The block that a question is about, and the excerpt that shows it.
+
+    Args:
+        text, question: as of parts_of().
+        parts: of none the block is None.
+        cosines: as of best_of().
+    """
+    if not parts:
+        return None, excerpt(text, question)
+    best = best_of(parts, cosines)
+    if len(parts) == 1:
+        return best.block_id, excerpt(text, question)
+    return best.block_id, excerpt_of_part(text, question, best.start, best.end)
 
 
 def url_of(uri: str, block_id: str | None) -> str:

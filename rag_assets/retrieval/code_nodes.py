@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from rag_assets.code.kinds import source_type_of
 from rag_assets.code.nodes import (
@@ -44,6 +45,9 @@ _UNIT_ROLES = {
     "key": "key",
     "run": "derived",
 }
+_MOST_MET: Final = 16_384
+"""Nodes that are kept as they were made: walks meet the same ones again and again."""
+
 NodeKey: TypeAlias = tuple[str, str]
 """Of a node: its repository and its name."""
 
@@ -144,6 +148,7 @@ def _is_policy_of(source: str, target: Node) -> bool:
     return target.source_type == "model" and short == f"{wanted}Policy"
 
 
+@lru_cache(_MOST_MET)
 def node_of(one: FoundSymbol) -> Node:
     """The node of a definition."""
     role = _UNIT_ROLES.get(one.role, "class")

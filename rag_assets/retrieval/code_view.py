@@ -94,6 +94,7 @@ class View:
         files: Sequence[str] = (),
         only: Collection[str] = (),
         without: Collection[str] = (),
+        most: int | None = None,
     ) -> FoundEdges:
         """The edges that begin or end at nodes.
 
@@ -101,17 +102,21 @@ class View:
             nodes, direction, only, without: see Relations.edges.
             files: of which, unless others' edges alone are asked for, what they state outside of
                 their definitions is read too.
+            most: edges of a direction; where there are more, none is returned. By default the
+                first MOST_EDGES are.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._handed_on.names(nodes) if direction != "out" else []
         found = self.relations.edges(
             [*nodes, *others],
             direction,
-            MOST_EDGES,
+            MOST_EDGES if most is None else most,
             files=uris if direction != "in" else (),
             only=only,
             without=without,
         )
+        if found.cut and most is not None:
+            return replace(found, edges=[])
         return replace(found, edges=self._resolved(self._permitted(found.edges)))
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:

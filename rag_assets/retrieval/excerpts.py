@@ -20,19 +20,27 @@ def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
         length: characters, about.
     """
     words = text.split()
-    start, end = excerpt_range(words, question, length)
-    before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
-    return f"{before}{' '.join(words[start:end])}{after}"
+    return _shown(words, *_widened(words, *_best_part(words, question, length), length))
 
 
-def excerpt_range(words: Sequence[str], question: str, length: int = EXCERPT) -> tuple[int, int]:
-    """The words of an excerpt, from the first to after the last.
+def excerpt_of_part(text: str, question: str, start: int, end: int, length: int = EXCERPT) -> str:
+    """The excerpt of a text that is about one part of it: all of that part, if it fits.
 
     Args:
-        words: of a text.
-        question, length: as of excerpt().
+        text, question, length: as of excerpt().
+        start, end: of the part.
     """
-    return _widened(words, *_best_part(words, question, length), length)
+    before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
+    words = [*before, *part, *after]
+    first, last = 0, len(part)
+    if len(" ".join(part)) > length:
+        first, last = _best_part(part, question, length)
+    return _shown(words, *_widened(words, len(before) + first, len(before) + last, length))
+
+
+def _shown(words: Sequence[str], start: int, end: int) -> str:
+    before, after = "[...] " if start else "", " [...]" if end < len(words) else ""
+    return f"{before}{' '.join(words[start:end])}{after}"
 
 
 def _best_part(words: Sequence[str], question: str, length: int) -> tuple[int, int]:

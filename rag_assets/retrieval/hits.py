@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from rag_assets.ingest.chunking.location import Location, location_fields
-from rag_assets.retrieval.blocks import block_of_excerpt, blocks_of, url_of
+from rag_assets.retrieval.blocks import blocks_of, excerpt_of_block, parts_of, url_of
 from rag_assets.retrieval.duplicates import Passage
-from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, Scores
 from rag_assets.retrieval.search_progress import RankingKind, SearchProgress
 from rag_assets.storage.catalog.index_rows import ReadableVersion
@@ -35,13 +34,14 @@ def hit_of(
     blocks = blocks_of(fields)
     # A block that was found by itself holds the answer more surely than one with equal words.
     about = passage.block_fields or fields
-    block_id = block_of_excerpt(about["text"], question, blocks_of(about), offset=about["start"])
+    parts = parts_of(about["text"], question, blocks_of(about), offset=about["start"])
+    block_id, shown = excerpt_of_block(about["text"], question, parts)
     return Hit(
         number=number,
         ordinal=fields["ordinal"],
         score=None if cosine is None else round(cosine, 6),
         text=fields["text"],
-        excerpt=excerpt(about["text"], question),
+        excerpt=shown,
         uri=fields["uri"],
         title=fields.get("title"),
         heading_path=tuple(fields["heading_path"]),

@@ -10,35 +10,25 @@ Known as a random walk with restart (Tong, Faloutsos and Pan, ICDM 2006), of a f
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
-from rag_assets.code.nodes import MEMBER
-from rag_assets.code.relations import NAMED
-from rag_assets.retrieval.code_nodes import OF_TESTS, Node, NodeKey, relation_of, stated_of
+from rag_assets.retrieval.code_nodes import Node, NodeKey
 from rag_assets.retrieval.code_view import View
-from rag_assets.retrieval.flow import OF_DOCUMENTS, WEAK, Reached, share_of
-from rag_assets.storage.catalog.found_relations import FoundEdge
+from rag_assets.retrieval.flow import Reached
+from rag_assets.retrieval.shares import OF_DOCUMENTS
+from rag_assets.retrieval.surroundings import Around, Surroundings, Way, files_of
 
 _FOLLOWED: Final = (20, 15, 10)
 """Nodes whose relations are followed in each step, the most relevant."""
 _KEPT: Final = 0.9
 """Share of relevance that a step keeps."""
 _LEAST: Final = 0.05
-"""Share below which none is passed on."""
+"""Relevance below which none is passed on."""
 _CROWDED: Final = 30
 """Relations from which on a node is thought to be related to everything."""
-
-_UNNAMED: Final[Mapping[str, tuple[float, float]]] = {
-    "makes": (0.7, 0.5),
-    "takes": (0.5, 0.3),
-    "touches": (0.3, 0.2),
-    "returns": (0.4, 0.3),
-}
-"""Shares that flow along relations that are told to nobody: a service that a method is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +48,20 @@ class Relevance:
 
 
 def relevance(
-    view: View, found: Mapping[NodeKey, float], nodes: Mapping[NodeKey, Node]
+    view: View,
+    surroundings: Surroundings,
+    found: Mapping[NodeKey, float],
+    nodes: Mapping[NodeKey, Node],
 ) -> Relevance:
     """Pass relevance on along relations.
 
     Args:
         view: what the caller may read.
+        surroundings: what is known of it.
         found: relevance of the definitions that a search found.
         nodes: what they are.
     """
-    passing = _Passing(view, found, nodes)
+    passing = _Passing(view, surroundings, found, nodes)
     values = dict(found)
     for most in _FOLLOWED:
         values = passing.step(values, most)
@@ -76,21 +70,15 @@ def relevance(
     return passing.relevance()
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """A step along an edge: its ends, and the share that flows."""
-
-    start: NodeKey
-    end: NodeKey
-    share: float
-    edge: FoundEdge
-
-
 class _Passing:
     def __init__(
-        self, view: View, found: Mapping[NodeKey, float], nodes: Mapping[NodeKey, Node]
+        self,
+        view: View,
+        surroundings: Surroundings,
+        found: Mapping[NodeKey, float],
+        nodes: Mapping[NodeKey, Node],
     ) -> None:
-        self._view, self._nodes = view, dict(nodes)
+        self._view, self._surroundings, self._nodes = view, surroundings, dict(nodes)
         self._paths: dict[NodeKey, tuple[str, ...]] = {key: (key[1],) for key in found}
         self._most: dict[NodeKey, float] = {}
         self._gained: dict[NodeKey, float] = {}
@@ -104,23 +92,23 @@ class _Passing:
         best = sorted(fresh, key=lambda key: (-values[key], key))[:most]
         if not best:
             return {}
-        found = self._view.edges_at(best, self._nodes, "both", without=WEAK)
-        self._complete = self._complete and not found.cut
-        crowds = _crowds(found.edges, frozenset(best))
-        self._followed |= _tempers(best, crowds)
-        passed = {
-            key: values[key] * (self._followed[key] if key in self._gained else 1.0) for key in best
-        }
-        relevant = [edge for edge in found.edges if _most(edge, passed, crowds) >= _LEAST]
-        known = self._view.ends(relevant, self._nodes)
+        around, cut = self._surroundings.of(self._view, best, self._nodes)
+        self._complete = self._complete and not cut
+        files = files_of(best, self._nodes)
         gains: dict[NodeKey, float] = defaultdict(float)
-        for way in _ways(relevant, known, crowds):
-            gain = passed.get(way.start, 0.0) * way.share
-            if gain < _LEAST:
-                continue
-            gains[way.end] += gain
-            self._note(way, gain)
-            self._nodes.setdefault(way.end, known[way.end])
+        for key in best:
+            self._followed[key] = _temper(around[key])
+            tempered = self._followed[key] if key in self._gained else 1.0
+            passed = _KEPT * values[key] * tempered
+            for way in around[key].ways:
+                gain = passed * way.share
+                if gain < _LEAST:
+                    break
+                # What is stated of a file that is followed is stated of what it defines.
+                end = files.get(way.key, way.key)
+                if end != key:
+                    gains[end] += gain
+                    self._note(key, end, way, gain)
         for key, gain in gains.items():
             self._gained[key] = self._gained.get(key, 0.0) + gain
         return dict(gains)
@@ -134,82 +122,16 @@ class _Passing:
         reached.sort(key=lambda one: (-one.score, one.node.name))
         return Relevance(tuple(reached), self._stating, self._complete)
 
-    def _note(self, way: _Way, gain: float) -> None:
-        if way.edge.kind in OF_DOCUMENTS:
-            held = way.edge.document_id
-            self._stating[held] = max(gain, self._stating.get(held, 0.0))
-        if gain > self._most.get(way.end, 0.0) and way.end[1] not in self._paths[way.start]:
-            self._most[way.end] = gain
-            if len(self._paths.get(way.end, ())) != 1:
-                self._paths[way.end] = (*self._paths[way.start], way.end[1])
+    def _note(self, start: NodeKey, end: NodeKey, way: Way, gain: float) -> None:
+        self._nodes.setdefault(end, way.node)
+        if way.kind in OF_DOCUMENTS:
+            self._stating[way.document_id] = max(gain, self._stating.get(way.document_id, 0.0))
+        if gain > self._most.get(end, 0.0) and end[1] not in self._paths[start]:
+            self._most[end] = gain
+            if len(self._paths.get(end, ())) != 1:
+                self._paths[end] = (*self._paths[start], end[1])
 
 
-_Crowds = Counter[tuple[NodeKey, str, int]]
-
-
-def _crowds(edges: Sequence[FoundEdge], frontier: frozenset[NodeKey]) -> _Crowds:
-    """How many edges of a kind there are at each node in each direction."""
-    found: _Crowds = Counter()
-    for edge in edges:
-        for way, key in enumerate(_ends(edge)):
-            if key in frontier:
-                found[key, edge.kind, way] += 1
-    return found
-
-
-def _tempers(keys: Sequence[NodeKey], crowds: _Crowds) -> dict[NodeKey, float]:
-    """Factors of what nodes gain: less than 1 where everything is related to them."""
-    sizes: Counter[NodeKey] = Counter()
-    for (key, _, _), count in crowds.items():
-        sizes[key] += count
-    return {key: math.sqrt(min(1.0, _CROWDED / max(1, sizes[key]))) for key in keys}
-
-
-def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:
-    return (edge.source, stated_of(edge)), (edge.source, edge.target)
-
-
-def _most(edge: FoundEdge, passed: Mapping[NodeKey, float], crowds: _Crowds) -> float:
-    """The most that may flow along an edge, whatever is at its other end."""
-    shares = _HIGHEST.get(edge.kind) or _shares(edge.kind)
-    return max(
-        _KEPT * passed.get(start, 0.0) * shares[way] * edge.confidence / (1 + math.log2(crowd))
-        for way, start in enumerate(_ends(edge))
-        if (crowd := crowds[start, edge.kind, way] or 1)
-    )
-
-
-def _shares(kind: str) -> tuple[float, float]:
-    return _UNNAMED.get(kind) or share_of(kind)
-
-
-def _highest() -> dict[str, tuple[float, float]]:
-    """The highest shares of each kind of edges under any of the names that it may get."""
-    names: dict[str, set[str]] = defaultdict(set)
-    for (kind, _), name in NAMED.items():
-        names[kind] |= {kind, name}
-    for kind in OF_TESTS:
-        names[kind] |= {kind, "tests"}
-    return {
-        kind: (max(_shares(one)[0] for one in of), max(_shares(one)[1] for one in of))
-        for kind, of in names.items()
-    }
-
-
-_HIGHEST: Final = MappingProxyType(_highest())
-
-
-def _ways(
-    edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node], crowds: _Crowds
-) -> Iterator[_Way]:
-    for edge in edges:
-        ends = _ends(edge)
-        if ends[0] == ends[1] or ends[0] not in known or ends[1] not in known:
-            continue
-        relation = None if edge.kind == MEMBER else relation_of(edge, known)
-        kind = edge.kind if relation is None else relation.kind
-        shares = _shares(kind)
-        for way, start in enumerate(ends):
-            if crowd := crowds[start, edge.kind, way]:
-                share = _KEPT * shares[way] * edge.confidence / (1 + math.log2(crowd))
-                yield _Way(start, ends[1 - way], share, edge)
+def _temper(around: Around) -> float:
+    """The factor of what a node gains: less than 1 where everything is related to it."""
+    return math.sqrt(min(1.0, _CROWDED / max(1, around.size)))

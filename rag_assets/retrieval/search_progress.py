@@ -120,6 +120,7 @@ class SearchProgress:
         order: distinct texts, best first.
         cosines: by id, as far as they are known.
         passages: distinct texts with their stored fields, best first.
+        equal: entries with the texts of these, not verified, where hits name all of them.
         altered: ids of entries that are not what was written, left out.
         unread: ids that could not be read, or were altered, in this attempt.
         excluded: ids of entries that could not be read in former attempts.
@@ -153,6 +154,7 @@ class SearchProgress:
     order: Sequence[Distinct] = ()
     cosines: Mapping[str, float] = field(default_factory=dict)
     passages: Sequence[Passage] = ()
+    equal: Sequence[Candidate] = ()
     altered: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()

@@ -285,42 +285,19 @@ def canonical_text(kept: Mapping[str, Any]) -> str:
     return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def kept_block(block: PageBlock) -> dict[str, Any]:
-    """What is kept of a block of a page."""
-    return block.model_dump(mode="json", exclude_defaults=True)
-
-
-def with_block(page: Mapping[str, Any], change: BlockBody) -> dict[str, Any]:
-    """What is kept of a page after one of its blocks was changed.
+def block_of(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
+    """What is kept of a block of a page; None: the page has no such block.
 
     Args:
         page: what is kept of it.
-        change: of the block; a secret one leaves the page.
+        block_id: of the block.
     """
-    block = change.block
-    blocks = [one for one in page.get("blocks", ()) if one["block_id"] != block.block_id]
-    before = [one["block_id"] for one in page.get("blocks", ())]
-    if not block.is_secret:
-        blocks.insert(
-            _place(change, before, [one["block_id"] for one in blocks]), kept_block(block)
-        )
-    return {**page, "blocks": blocks}
+    return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
 
 
-def without_block(page: Mapping[str, Any], block_id: str) -> dict[str, Any]:
-    """What is kept of a page after one of its blocks was taken out of it."""
-    blocks = [one for one in page.get("blocks", ()) if one["block_id"] != block_id]
-    return {**page, "blocks": blocks}
-
-
-def _place(change: BlockBody, before: list[str], others: list[str]) -> int:
-    """Where a block comes among the others of its page."""
-    if "after" in change.model_fields_set:
-        if change.after is None:
-            return 0
-        return others.index(change.after) + 1 if change.after in others else len(others)
-    own = change.block.block_id
-    return before.index(own) if own in before else len(others)
+def kept_block(block: PageBlock) -> dict[str, Any]:
+    """What is kept of a block of a page."""
+    return block.model_dump(mode="json", exclude_defaults=True)
 
 
 def _is_true(value: Any) -> bool:

@@ -6,19 +6,22 @@ answers until an admin has decided to pay anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 Provider: TypeAlias = Literal["openai", "gemini", "localai", "ollama", "local"]
 VectorBackend: TypeAlias = Literal["elasticsearch", "pgvector"]
 
+PROFILE: Final = "workspace"
+"""Of tenants that are workspaces."""
 SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
 """Providers that run where the workspace's people say."""
 
-_COMPATIBLE = "openai-compatible"
+COMPATIBLE: Final = "openai-compatible"
+"""The provider in tenants.yaml of what speaks OpenAI's API."""
 _OF_A_MODEL = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -36,7 +39,7 @@ class WorkspaceSettings:
         vector_backend: what answers vector searches.
         resolved_comment_days: days for which resolved comments are found.
         embedder: the embedder that was asked for when the workspace was last indexed as a whole,
-            as in tenants.yaml; None: the operator's.
+            as in tenants.yaml; None: the one that the operator has configured now.
         updated_at, updated_by: of the last change.
     """
 
@@ -67,7 +70,7 @@ def wanted_embedder(
     """
     model, dimensions = settings.embedding_model, settings.dimensions
     if settings.provider is not None:
-        chosen = _COMPATIBLE if settings.provider in SELF_HOSTED else settings.provider
+        chosen = COMPATIBLE if settings.provider in SELF_HOSTED else settings.provider
         # None replaces what the profile has for another provider or model.
         return {
             "provider": chosen,
@@ -84,6 +87,28 @@ def wanted_embedder(
 def is_pending(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> bool:
     """Whether the settings ask for another embedder than the one that is in force."""
     return wanted_embedder(settings, operators) != settings.embedder
+
+
+def settled_embedder(
+    settings: WorkspaceSettings,
+    former: Mapping[str, Any],
+    operators: Mapping[str, Any],
+    *,
+    is_same: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
+) -> Mapping[str, Any] | None:
+    """The embedder that is in force after the operator has configured another one.
+
+    One that makes other vectors waits, as one does that the settings name; prices and limits count
+    at once.
+
+    Args:
+        settings: of the workspace, which has been indexed.
+        former, operators: the operator's embedder before and after that, as in tenants.yaml.
+        is_same: whether two of them make the same vectors.
+    """
+    wanted = wanted_embedder(settings, operators)
+    present = former if settings.embedder is None else settings.embedder
+    return wanted if is_same(present, operators if wanted is None else wanted) else present
 
 
 def overlaid(operators: Mapping[str, Any], settings: WorkspaceSettings) -> dict[str, Any]:

@@ -143,6 +143,11 @@ def test_an_admin_sees_the_status_and_has_things_indexed_again(
         assert (shown["Queue"], shown["Left out"], shown["Failed"]) == ("0", "2", "1")
         warnings = page.get_by_role("region", name="Warnings").inner_text()
         assert "template standup" in warnings
+        link = page.get_by_role("region", name="Warnings").get_by_role("link", name="standup")
+        link.first.click()
+        assert "source=pushed" in page.url
+        assert page.locator("h1").inner_text() == "Standup"
+        page.go_back()
         assert HIDDEN not in page.content()
         watched.shot("workspace")
 

@@ -328,7 +328,8 @@ def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
     told = ("queries_table", STORE, "table:audit")
     assert told in kept.walked(STORE)
     graph = kept.graph()
-    held = next(one for one in graph.by_id.values() if one.uri.endswith("InvoiceController.php"))
+    wanted = "repo/app/Http/Controllers/InvoiceController.php"
+    [held] = (one for one in graph.by_id.values() if one.uri == wanted)
     with kept.driver.locked(TENANT) as ctx:
         relations = relations_of_texts(ctx, {held.text_key: "text/x-php"})
         assert relations.keys() == {held.text_key}

@@ -39,3 +39,20 @@ def test_a_slice_reads_the_hashes_of_its_chunks_once(
     monkeypatch.setattr(TenantLake, "chunk_hashes", counting)
     assert driver.run_once("hashes-once")["embedded"] == 3
     assert reads == [3]
+
+
+def test_few_others_go_with_urgent_documents_where_many_wait(
+    shared_installation: Installation,
+) -> None:
+    folder = shared_installation.add_tenant("edits-first", **FAST)
+    for number in range(130):
+        (folder / f"{number:03}.md").write_text(f"Text of number {number}.\n")
+    driver = Driver(shared_installation, SliceLimits(documents=120))
+    # The first hundred of a listing are urgent, and with them go as many as fill a quarter.
+    assert driver.run_once("edits-first")["parsed"] == 100
+    assert driver.run_once("edits-first")["parsed"] == 30
+    for number in range(130):
+        (folder / f"{number:03}.md").write_text(f"Another text of number {number}.\n")
+    (folder / "another.md").write_text("An edit.\n")
+    everything = Driver(shared_installation, SliceLimits(documents=131))
+    assert everything.run_once("edits-first")["parsed"] == 131, "what fits is not put off"

@@ -71,7 +71,7 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "pages": ("readers",),
     "panel_codes": ("code_sha256", "name", "principals"),
     "panel_sessions": ("session_sha256", "name", "principals"),
-    "pulled_rows": ("shown", "field", "problem"),
+    "pulled_rows": ("shown", "field", "problem", "awaited_page"),
     "pulled_sources": ("error",),
     "provider_keys": ("nonce", "ciphertext", "last_four"),
     "question_vectors": ("vector",),

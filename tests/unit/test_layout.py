@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -35,6 +36,27 @@ def test_every_test_that_the_security_page_names_exists() -> None:
     folders = (ROOT / "tests", ROOT / "tests" / "security")
     missing = {name for name in named if not any((f / f"{name}.py").is_file() for f in folders)}
     assert missing == set()
+
+
+def test_every_proof_of_a_workspace_exists_and_every_test_with_the_daemon_is_one() -> None:
+    page = (ROOT / "docs" / "workspace.md").read_text()
+    table = page.partition("## What is proved")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`((?:[a-z_0-9]+/)+test_[a-z_]+\.py)::(test_[a-z_0-9]+)`", table))
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 10
+    assert all("::test_" in row or "`python -m benchmarks." in row for row in rows)
+    missing = {(path, name) for path, name in named if name not in names_of_tests(path)}
+    assert missing == set()
+    of_daemon = "e2e/test_workspace_daemon.py"
+    assert {name for path, name in named if path == of_daemon} == names_of_tests(of_daemon)
+
+
+def names_of_tests(path: str) -> set[str]:
+    """The names of a file's tests."""
+    file = ROOT / "tests" / path
+    tree = ast.parse(file.read_text()) if file.is_file() else ast.parse("")
+    functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
+    return {one.name for one in functions if one.name.startswith("test_")}
 
 
 def test_no_link_of_the_project_leads_nowhere() -> None:

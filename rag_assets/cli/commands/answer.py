@@ -10,6 +10,7 @@ from rag_assets.cli.commands.output import print_json, say, warn
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.location import describe
+from rag_assets.models.providers.local import shipped_model
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answerer import Answerer
 from rag_assets.retrieval.answers import AnswerRequest, AnswerResult, Citation
@@ -39,7 +40,7 @@ async def _answered(session: Session, tenant_id: str, request: AnswerRequest) ->
     chat_models = ChatModels(session.catalog, session.settings)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
-        answerer = Answerer(session.catalog, chat_models, retriever)
+        answerer = Answerer(session.catalog, chat_models, retriever, shipped_model)
         return await answerer.answer(tenant_id, request)
     finally:
         await chat_models.close()

@@ -19,6 +19,7 @@ class ParseLimits:
             nothing bounds it.
         pages: where the format has them; slides and sheets count as well.
         ocr_pages: that are read by OCR; each adds to the time.
+        ocr_seconds: of OCR of all pages; those that are beyond it are left out.
         expanded_bytes: what may come out of a compressed document.
         cells: of a workbook, empty ones between filled ones included.
     """
@@ -29,6 +30,7 @@ class ParseLimits:
     blocks: int = 1_000_000
     pages: int = 5_000
     ocr_pages: int = 1_000
+    ocr_seconds: float = 600.0
     expanded_bytes: int = 512 * 1024**2
     cells: int = 5_000_000
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from rag_assets.common.errors import ConfigurationError, DocumentTimeout
+from rag_assets.common.errors import ConfigurationError, DocumentTimeout, DocumentTooLarge
+from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.pieces import clean
 
 PAGE_SECONDS = 30.0
 """Seconds that one page may take; a printed one takes about a second."""
 
 ALLOWED_SECONDS = 10.0
-"""Seconds that each page adds to a document's limit, on average."""
+"""Seconds that each page adds to a document's limit, on average, up to those of all its pages."""
 MOST_PIXELS = 16_000_000
 """An A2 sheet at 200 dots per inch; what is larger, as a hostile file may say, is read coarser."""
 _LEAST_CONFIDENCE = 40.0
@@ -55,6 +57,74 @@ class Pixels:
     width: int
     height: int
     stride: int
+
+
+def more_seconds_for(pages: int, limits: ParseLimits) -> float:
+    """Seconds that OCR of so many pages adds to a document's limit; see OcrTime."""
+    if not pages:
+        return 0.0
+    # The last page may begin at the end of the time.
+    return min(PAGE_SECONDS + ALLOWED_SECONDS * pages, limits.ocr_seconds) + PAGE_SECONDS
+
+
+class OcrTime:
+    """The time that OCR of one document may take; pages that are beyond it are left out.
+
+    Args:
+        limits: of the document.
+        clock: of seconds.
+
+    Attributes:
+        read: pages that were read, or tried.
+        left_out: pages that were not read for want of time, or took too much of it.
+    """
+
+    def __init__(self, limits: ParseLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._clock = limits, clock
+        self._spent = 0.0
+        self.read = self.left_out = 0
+
+    def paragraphs(self, read: Callable[[], Iterable[str]]) -> list[str]:
+        """What is read of a page; nothing where there is no time left for it.
+
+        Raises:
+            DocumentTooLarge: too many pages are to be read.
+        """
+        if self.read + self.left_out >= self._limits.ocr_pages:
+            raise DocumentTooLarge(
+                f"it has more than {self._limits.ocr_pages:,} scanned pages",
+                hint="split the document",
+            )
+        allowed = PAGE_SECONDS + ALLOWED_SECONDS * (self.read + 1)
+        if self._spent > min(allowed, self._limits.ocr_seconds):
+            self.left_out += 1
+            return []
+        began = self._clock()
+        try:
+            found = [*read()]
+        except DocumentTimeout:
+            self.left_out += 1
+            return []
+        finally:
+            self._spent += self._clock() - began
+        self.read += 1
+        return found
+
+    def notes(self, pages: int) -> tuple[str, ...]:
+        """That pages are left out, of so many that there are."""
+        if not self.left_out:
+            return ()
+        most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
+        return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {most}",)
+
+    def require_any(self) -> None:
+        """Refuse a document of whose pages none was read for want of time.
+
+        Raises:
+            DocumentTimeout: that is so.
+        """
+        if self.left_out and not self.read:
+            raise DocumentTimeout(f"reading a page by OCR took longer than {PAGE_SECONDS:g} s")
 
 
 class TextReader:

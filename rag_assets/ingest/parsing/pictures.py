@@ -16,7 +16,13 @@ from rag_assets.common.errors import DocumentRejected, DocumentScanned, Document
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.ocr import ALLOWED_SECONDS, MOST_PIXELS, Pixels, TextReader
+from rag_assets.ingest.parsing.ocr import (
+    MOST_PIXELS,
+    OcrTime,
+    Pixels,
+    TextReader,
+    more_seconds_for,
+)
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded
 
@@ -50,7 +56,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     if not options.ocr:
         return 0.0
     with _opened(data) as image:
-        return ALLOWED_SECONDS * sum(1 for _ in _frames(image, limits))
+        return more_seconds_for(sum(1 for _ in _frames(image, limits)), limits)
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -66,17 +72,31 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     pages = _Pages(data, options, limits)
     pieces = list(bounded(pages.pieces(), limits))
     if not pieces:
+        pages.time.require_any()
         raise DocumentScanned(f"no text, by OCR neither ({pages.count:,} pages)")
     text, blocks = assembled(pieces)
-    return ParsedText(text, blocks, pages=pages.count, ocr_pages=pages.count, has_lines=False)
+    return ParsedText(
+        text,
+        blocks,
+        pages=pages.count,
+        ocr_pages=pages.time.read,
+        has_lines=False,
+        notes=pages.time.notes(pages.count),
+    )
 
 
 class _Pages:
-    """Reads the pages of a picture, and counts them."""
+    """Reads the pages of a picture, and counts them.
+
+    Attributes:
+        count: of its pages.
+        time: that OCR takes.
+    """
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
         self._data, self._options, self._limits = data, options, limits
         self.count = 0
+        self.time = OcrTime(limits)
 
     def pieces(self) -> Iterator[Piece]:
         options = self._options
@@ -86,9 +106,13 @@ class _Pages:
         ):
             for number in _frames(image, self._limits):
                 self.count = number
-                with _told_as_damage():
-                    pixels = _pixels(image)
-                for text in reader.paragraphs(pixels):
+
+                def paragraphs() -> Iterator[str]:
+                    with _told_as_damage():
+                        pixels = _pixels(image)
+                    return reader.paragraphs(pixels)
+
+                for text in self.time.paragraphs(paragraphs):
                     yield Piece("paragraph", text, page=number)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS, describe_folder
@@ -33,6 +34,14 @@ def _build(options: EmbedderOptions) -> Embedder:
     return OnnxEmbedder(
         _folder(options), options.threads, dimensions=options.dimensions, pooling=options.pooling
     )
+
+
+@cache
+def shipped_model() -> Embedder:
+    """The shipped model, which costs nothing and is there wherever this runs."""
+    from rag_assets.models.embedding.local import OnnxEmbedder
+
+    return OnnxEmbedder()
 
 
 def _folder(options: EmbedderOptions) -> Path:

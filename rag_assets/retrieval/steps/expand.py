@@ -24,7 +24,8 @@ from rag_assets.retrieval.relevance import Relevance, relevance
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, place_of
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.walk import Walker
+from rag_assets.retrieval.steps.views import Views
+from rag_assets.retrieval.surroundings import Surroundings
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 
 _BEGUN_AT: Final = 30
@@ -45,8 +46,8 @@ class Expand:
     """
 
     def __init__(self, services: SearchServices) -> None:
-        self._walker = Walker(services.catalog, services.policy)
-        self._searcher = services.searcher
+        self._views = Views(services)
+        self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Replace the order of the candidates by one with what is related to the best of them."""
@@ -58,11 +59,11 @@ class Expand:
             fused = fuse([[c.id for c in one.candidates] for one in progress.rankings])
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(fused)}
             best = [by_id[id_] for id_ in [*fused][:_BEGUN_AT]]
-            view = self._walker.view(progress.build, progress.caller, progress.moment)
-            walk = await run_sync(partial(_walked, view, best, found))
+            view, surroundings = self._views.of(progress)
+            walk = await run_sync(partial(_walked, view, surroundings, best, found))
             if not walk.relevance.gained:
                 return progress
-            places = await found_places(self._searcher, progress, [*walk.gains], symbols=True)
+            places = await found_places(self._services, progress, [*walk.gains])
             rated = _rated(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
             depth = progress.search.depth
             order = arranged(rated, asked_kinds(progress.search.request.query), depth)
@@ -87,7 +88,12 @@ class _Walk:
     types: Mapping[tuple[str, str], str]
 
 
-def _walked(view: View, candidates: Sequence[Candidate], found: Mapping[str, float]) -> _Walk:
+def _walked(
+    view: View,
+    surroundings: Surroundings,
+    candidates: Sequence[Candidate],
+    found: Mapping[str, float],
+) -> _Walk:
     """Walk from the definitions in candidates."""
     scores: dict[tuple[str, str], float] = {}
     for one in candidates:
@@ -105,7 +111,7 @@ def _walked(view: View, candidates: Sequence[Candidate], found: Mapping[str, flo
             key = symbol.source, symbol.name
             nodes[key] = node
             seeds[key] = max(seeds.get(key, 0.0), score)
-    brought = relevance(view, seeds, nodes)
+    brought = relevance(view, surroundings, seeds, nodes)
     gains: dict[Place, float] = {}
     for reached in brought.gained:
         place = place_of(reached)

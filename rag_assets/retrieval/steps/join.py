@@ -6,50 +6,82 @@ of a text that is in a hundred places it may hold two.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rag_assets.retrieval.fusion import fuse
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress
+from rag_assets.retrieval.duplicates import Passage
+from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Verified
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.steps.recall import entry_filter_of
-from rag_assets.storage.index.model import EqualTexts, RankingRequest
+from rag_assets.retrieval.steps.read import equal_texts
+from rag_assets.retrieval.steps.verify import Verify
+from rag_assets.storage.index.model import Candidate
 
-_MOST: Final = 1_000
-"""Entries with the texts of all hits."""
+_MOST_ATTEMPTS: Final = 3
 
 
 class Join:
-    """Finds the other places of the first candidates' texts.
+    """Names the other places of the texts that were read.
+
+    The index told of them while they were read; the catalog is asked only where there are any.
 
     Args:
-        services: search the index.
+        services: search the index and read the catalog.
     """
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
+        self._verify = Verify(services)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the candidates with the same texts as the first ones; they change no order."""
-        if not progress.search.tenant.reads_code or not progress.rankings:
-            return progress
-        by_id = {c.id: c for one in progress.rankings for c in one.candidates}
-        order = fuse(
-            [[c.id for c in one.candidates] for one in progress.rankings],
-            [one.weight for one in progress.rankings],
-        )
-        keys = dict.fromkeys(by_id[id_].text_key for id_ in order)
-        first = tuple(keys)[: progress.search.depth]
-        if not first:
-            return progress
-        with progress.timings.part("search"):
-            filters = entry_filter_of(progress)
-            wanted = RankingRequest(EqualTexts(first), _MOST, filters, symbols=True)
-            [found] = await self._searcher.rankings(
-                progress.serving.index_name, progress.owner, [wanted]
-            )
-        others = [one for one in found if one.id not in by_id]
-        if not others:
-            return progress
-        ranking = Ranking("other", others, weight=0.0)
-        return replace(progress, rankings=[*progress.rankings, ranking])
+        """Name the other documents that the caller may read; no order is changed."""
+        others = _others(progress, progress.equal)
+        for attempt in range(_MOST_ATTEMPTS):
+            if not others:
+                return progress
+            with progress.timings.part("verify"):
+                found = await self._verify.confirmed(progress, [Ranking("other", others, weight=0)])
+            if attempt + 1 == _MOST_ATTEMPTS or not _are_replaced(others, found):
+                break
+            # One that was replaced between both: its successor may hold the text as well.
+            texts = [passage.candidate.text_key for passage in progress.passages]
+            others = _others(progress, await equal_texts(self._searcher, progress, texts))
+        return _joined(progress, found)
+
+
+def _others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
+    known = progress.confirmed.by_id.keys() | progress.excluded | progress.altered
+    return [one for one in equal if one.id not in known]
+
+
+def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
+    """Whether of a document that may be read only former versions were found."""
+    confirmed = {one.document_id for one in found.by_id.values()}
+    return any(
+        one.document_id in found.versions and one.document_id not in confirmed for one in others
+    )
+
+
+def _joined(progress: SearchProgress, found: Verified) -> SearchProgress:
+    of_text: dict[str, list[str]] = {}
+    for one in found.by_id.values():
+        if one.uri:
+            of_text.setdefault(one.text_key, []).append(one.uri)
+    verified = progress.confirmed
+    return replace(
+        progress,
+        passages=[_named(passage, of_text) for passage in progress.passages],
+        verified=replace(
+            verified,
+            rankings=[*verified.rankings, *found.rankings],
+            versions={**verified.versions, **found.versions},
+            recalled=verified.recalled + found.recalled,
+        ),
+    )
+
+
+def _named(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Passage:
+    more = of_text.get(passage.candidate.text_key, ())
+    uris = dict.fromkeys((*passage.also, *more))
+    uris.pop(passage.candidate.uri, None)
+    return replace(passage, also=tuple(uris))

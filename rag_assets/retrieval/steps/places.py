@@ -8,9 +8,9 @@ from typing import Final
 from rag_assets.code.nodes import TABLE
 from rag_assets.retrieval.flow import Flow, Reached
 from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places, RankingRequest
-from rag_assets.storage.index.protocols import EntrySearcher
 
 _WHOLE: Final = frozenset({"route", "table"})
 """Types of documents that have one passage."""
@@ -49,31 +49,28 @@ def place_of(one: Reached) -> Place | None:
 
 
 async def found_places(
-    searcher: EntrySearcher,
-    progress: SearchProgress,
-    places: Sequence[Place],
-    *,
-    symbols: bool = False,
+    services: SearchServices, progress: SearchProgress, places: Sequence[Place]
 ) -> Sequence[Candidate]:
     """The entries at places that the request's filters let through, in the order of the places.
 
-    As many as any other ranking has.
+    As many as any other ranking has. Nothing is kept where the index has to filter, and nothing is
+    taken from what is kept where that has misled this search.
 
     Args:
-        searcher: of the index.
+        services: read the index.
         progress: whose filters.
-        places: in order.
-        symbols: whether to tell what they define.
+        places: in order, those that the caller may read.
     """
     if not places:
         return ()
-    most = candidate_count(progress.search.depth)
-    wanted = RankingRequest(
-        Places(tuple(places)),
-        most,
-        entry_filter_of(progress),
-        symbols=symbols,
-    )
+    most, filters = candidate_count(progress.search.depth), entry_filter_of(progress)
     index, owner = progress.serving.index_name, progress.owner
-    [candidates] = await searcher.rankings(index, owner, [wanted])
+    if progress.recalls or progress.reads:
+        services.known.forget(index, owner, {place.document_id for place in places})
+    elif filters.by_readers_alone:
+        known = await services.known.at(index, owner, progress.moment.state, places)
+        if known is not None:
+            return known[:most]
+    wanted = RankingRequest(Places(tuple(places)), most, filters, symbols=True)
+    [candidates] = await services.searcher.rankings(index, owner, [wanted])
     return candidates

@@ -33,11 +33,11 @@ BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
         "walk": Walk,
         "recall": Recall,
         "expand": Expand,
-        "join": Join,
         "verify": Verify,
         "fuse": Fuse,
         "score": Score,
         "read": Read,
+        "join": Join,
         "rerank": Rerank,
         "budget": Budget,
     }
@@ -50,7 +50,7 @@ DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name not in 
 
 _REQUIRED = ("verify", "fuse", "read")
 _TRUSTED = frozenset(BUILT_IN.values())
-_BRIEF = frozenset({Verify, Fuse, Score, Budget})
+_BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
 _VERIFIED_SECONDS = 1.0
 """Age at which a verification is repeated, since texts are read in between."""
 _MAX_REPEATS = 25
@@ -133,8 +133,7 @@ def _require_order(where: str, names: Sequence[str]) -> None:
         ("walk", "before", "recall"),
         ("expand", "after", "recall"),
         ("expand", "before", "verify"),
-        ("join", "after", "recall"),
-        ("join", "before", "verify"),
+        ("join", "after", "read"),
         ("score", "after", "fuse"),
         ("score", "before", "read"),
         ("rerank", "after", "read"),

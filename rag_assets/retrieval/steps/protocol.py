@@ -8,9 +8,11 @@ from typing import Protocol, TypeAlias
 
 from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.altered_entries import AlteredEntries
+from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.retrieval.question_vectors import VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.surroundings import KeptSurroundings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.protocols import EntrySearcher
@@ -36,6 +38,8 @@ class SearchServices:
         rerankers: scores passages.
         policy: what callers may read.
         altered: reports entries that were altered in the index.
+        known: entries at places that walks reached.
+        surroundings: of the nodes that walks met.
     """
 
     catalog: Catalog
@@ -45,6 +49,11 @@ class SearchServices:
     rerankers: RerankerPool
     policy: AccessPolicy
     altered: AlteredEntries = field(default_factory=AlteredEntries)
+    known: KnownEntries = field(init=False)
+    surroundings: KeptSurroundings = field(default_factory=KeptSurroundings)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", KnownEntries(self.searcher))
 
 
 StepFactory: TypeAlias = Callable[[SearchServices], Step]

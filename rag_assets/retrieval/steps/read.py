@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import final
+from typing import Final, final
 
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.retrieval.duplicates import Distinct
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.storage.index.model import Candidate, IndexRef, StoredEntry
+from rag_assets.retrieval.steps.recall import entry_filter_of
+from rag_assets.storage.index.model import (
+    Candidate,
+    EqualTexts,
+    IndexRef,
+    RankingRequest,
+    StoredEntry,
+)
+from rag_assets.storage.index.protocols import EntrySearcher
 
 _LOG = logging.getLogger(__name__)
 
 _MAX_READS = 5
+_MOST_EQUAL: Final = 1_000
+"""Entries with the texts of all hits."""
 
 
 @final
@@ -54,7 +65,9 @@ class Read:
     async def _read(self, progress: SearchProgress) -> SearchProgress:
         order = progress.order[: progress.search.depth]
         with progress.timings.part("read"):
-            entries = await self._entries(progress, order)
+            entries, equal = await asyncio.gather(
+                self._entries(progress, order), self._equal(progress, order)
+            )
         read = {c.id: c for d in order for c in (d.candidate, d.block) if c and c.id in entries}
         sound = {
             id_: entries[id_].fields for id_, c in read.items() if _is_unaltered(entries[id_], c)
@@ -72,6 +85,7 @@ class Read:
             altered=progress.altered | altered,
             verified=progress.confirmed.without(altered),
             reads=progress.reads + 1,
+            equal=equal,
         )
 
     async def _entries(
@@ -91,6 +105,14 @@ class Read:
             None if is_scored else progress.vector,
             moved=progress.moved,
         )
+
+    async def _equal(
+        self, progress: SearchProgress, order: Sequence[Distinct]
+    ) -> Sequence[Candidate]:
+        """All entries with these texts, where hits name every document that holds them."""
+        if not progress.search.tenant.reads_code:
+            return ()
+        return await equal_texts(self._searcher, progress, [d.candidate.text_key for d in order])
 
     async def _report(self, progress: SearchProgress) -> None:
         tenant_id = progress.owner.tenant
@@ -112,6 +134,24 @@ class Read:
                 f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced",
                 hint=f"restore it with `rag-assets sync {tenant_id} --repair`",
             )
+
+
+async def equal_texts(
+    searcher: EntrySearcher, progress: SearchProgress, texts: Sequence[str]
+) -> Sequence[Candidate]:
+    """The entries with these texts that the request's filters let through, not verified.
+
+    Args:
+        searcher: of the index.
+        progress: whose filters.
+        texts: see Candidate.text_key.
+    """
+    if not texts:
+        return ()
+    by = EqualTexts(tuple(dict.fromkeys(texts)))
+    wanted = RankingRequest(by, _MOST_EQUAL, entry_filter_of(progress), symbols=True)
+    [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [wanted])
+    return found
 
 
 def _cosines(

@@ -36,7 +36,7 @@ class Verify:
         found only a former version, and is repeated.
         """
         with progress.timings.part("search"):
-            verified = await self._confirmed(progress, progress.rankings)
+            verified = await self.confirmed(progress, progress.rankings)
         if progress.scopes is None and _is_short(progress, verified):
             return await self._filtered(progress)
         replaced = frozenset(_replaced(progress.rankings, verified))
@@ -65,7 +65,7 @@ class Verify:
     async def again(self, progress: SearchProgress) -> SearchProgress:
         """The progress without what the catalog no longer confirms."""
         with progress.timings.part("verify"):
-            verified = await self._confirmed(progress, progress.confirmed.rankings)
+            verified = await self.confirmed(progress, progress.confirmed.rankings)
         verified = replace(verified, recalled=progress.confirmed.recalled)
         uris = {id_: candidate.uri for id_, candidate in verified.by_id.items()}
         readable = set(uris.values())
@@ -77,7 +77,8 @@ class Verify:
         order = [distinct for distinct in progress.order if distinct.id in uris]
         return replace(progress, verified=verified, order=order, passages=passages)
 
-    async def _confirmed(self, progress: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
+    async def confirmed(self, progress: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
+        """The candidates of rankings that the catalog confirms and that the caller may read."""
         recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
         versions = await self._versions(progress, {*recalled.values()})
         return Verified(

@@ -15,7 +15,9 @@ from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, related
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.walk import USUAL_STEPS, Walker
+from rag_assets.retrieval.steps.views import Views
+from rag_assets.retrieval.surroundings import Surroundings
+from rag_assets.retrieval.walk import USUAL_STEPS
 from rag_assets.tenants.model import Tenant
 
 _NAMED = 2.0
@@ -38,8 +40,8 @@ class Walk:
     """
 
     def __init__(self, services: SearchServices) -> None:
-        self._walker = Walker(services.catalog, services.policy)
-        self._searcher = services.searcher
+        self._views = Views(services)
+        self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add a ranking of what is related to the names; the same progress where there is none."""
@@ -63,10 +65,10 @@ class Walk:
     async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
         search = progress.search
         with progress.timings.part("walk"):
-            view = self._walker.view(progress.build, progress.caller, progress.moment)
-            found = await run_sync(partial(walked_from, view, search.tenant, asked))
+            view, surroundings = self._views.of(progress)
+            found = await run_sync(partial(walked_from, view, surroundings, search.tenant, asked))
             chosen = _chosen(found, asked)
-            candidates = await found_places(self._searcher, progress, related(chosen or found))
+            candidates = await found_places(self._services, progress, related(chosen or found))
         if not candidates:
             return progress
         walked = Walked(
@@ -79,13 +81,13 @@ class Walk:
         return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
 
 
-def walked_from(view: View, tenant: Tenant, asked: AskedNames) -> Flow:
+def walked_from(view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames) -> Flow:
     """What is related to the names that were asked for."""
     nodes: dict[NodeKey, Node] = {}
     for name in asked.names:
         nodes |= _named(view, tenant, name)
     seeds = dict.fromkeys([*nodes][:_MOST_SEEDS], 1.0)
-    return flow(view, seeds, nodes, depth=USUAL_STEPS, wanted=asked.wanted)
+    return flow(view, surroundings, seeds, nodes, depth=USUAL_STEPS, wanted=asked.wanted)
 
 
 def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:

@@ -24,6 +24,7 @@ from rag_assets.storage.catalog.moved_documents import forget_moves, is_moved
 from rag_assets.storage.catalog.page_rows import with_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
 from rag_assets.storage.catalog.tables import document_index, documents, tombstones
+from rag_assets.storage.catalog.waits import begin_waits_anew
 
 _BATCH = 2_000
 
@@ -72,6 +73,9 @@ class DocumentTable:
                 rows = [row_of(ref, c, lane) for c in with_scopes(connection, ref, current)]
                 if rows:
                     connection.execute(statement, rows)
+                    pushed = [row["document_id"] for row in rows if row["revision"] is not None]
+                    if pushed:
+                        begin_waits_anew(connection, ref, pushed)
                     forget_moves(connection, ref, [row["document_id"] for row in rows])
 
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from rag_assets.storage.catalog.index_rows import (
     is_excluded,
     same_document,
 )
-from rag_assets.storage.catalog.records import is_found
+from rag_assets.storage.catalog.record_conditions import is_found
 from rag_assets.storage.catalog.tables import document_index, documents, serving, source_records
 from rag_assets.storage.catalog.upload_rows import is_of_record, is_pushed_again
 from rag_assets.storage.catalog.upload_tables import uploads
@@ -129,7 +129,7 @@ def never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]
 def unlisted_rows(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
     """When the records and uploads of never_listed() came."""
     of_files = (uploads.c.enabled, ~is_of_record())
-    came = source_records.c.changed_at, uploads.c.updated_at
+    came = source_records.c.waiting_since, uploads.c.updated_at
     found = (is_found(),), of_files
     rows = []
     for table, at, which in zip((source_records, uploads), came, found, strict=True):

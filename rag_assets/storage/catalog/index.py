@@ -43,6 +43,9 @@ from rag_assets.storage.catalog.upload_rows import is_pushed_again
 _BATCH = 2_000
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
+_BESIDE_URGENT = 4
+"""Of a slice with urgent documents so small a part is filled with others, where more wait."""
+
 
 class IndexTable:
     """Queries on `document_index`, alone and joined with `documents`."""
@@ -67,7 +70,8 @@ class IndexTable:
     ) -> list[str]:
         """Documents whose indexed version is missing or outdated, the most urgent first.
 
-        At least one is returned if any is pending, even if it exceeds the bytes_limit.
+        At least one is returned if any is pending, even if it exceeds the bytes_limit. Where more
+        is pending than fits, and some of it is urgent, little else is returned: people wait for it.
 
         Args:
             tenant_id: the tenant.
@@ -82,18 +86,26 @@ class IndexTable:
             rows=(None, -1),
         )
         work = (
-            select(documents.c.document_id, func.coalesce(ahead, 0).label("ahead"))
+            select(
+                documents.c.document_id, documents.c.lane, func.coalesce(ahead, 0).label("ahead")
+            )
             .select_from(with_index(generation))
             .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
             .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
-            .limit(documents_limit)
+            .limit(None if documents_limit is None else documents_limit + 1)
             .subquery()
         )
-        query = select(work.c.document_id)
+        query = select(work.c.document_id, work.c.lane)
         if bytes_limit is not None:
             query = query.where(work.c.ahead < bytes_limit)
         with self._database.begin() as connection:
-            return list(connection.scalars(query))
+            rows = connection.execute(query).all()
+        found = [row.document_id for row in rows]
+        if documents_limit is None or len(found) <= documents_limit:
+            return found
+        urgent = sum(row.lane == 0 for row in rows)
+        most = max(urgent, documents_limit // _BESIDE_URGENT) if urgent else documents_limit
+        return found[: min(most, documents_limit)]
 
     def pending_count(
         self, tenant_id: str, generation: int, config_key: str, *, beside: bool = False

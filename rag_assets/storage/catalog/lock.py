@@ -52,11 +52,6 @@ class HeldLock:
         self._connection = connection
         self._tenant_id = tenant_id
         self._key = key
-        self._holds = text(
-            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-            " AND pid = pg_backend_pid() AND objsubid = 1"
-            " AND ((classid::bigint << 32) | objid::bigint) = :key"
-        )
 
     def check(self) -> None:
         """Check that the lock is still held, before a write.
@@ -64,11 +59,7 @@ class HeldLock:
         Raises:
             TenantLocked: the connection that held the lock is gone; another may hold it now.
         """
-        try:
-            held = self._connection.scalar(self._holds, {"key": self._key})
-        except SQLAlchemyError:
-            held = 0
-        if not held:
+        if not still_holds(self._connection, self._key):
             raise TenantLocked(
                 f"tenant {self._tenant_id!r} is no longer locked: its connection broke",
                 hint="run the sync again: it continues where this one stopped",
@@ -165,6 +156,21 @@ class TenantLock:
         with self._database.begin() as connection:
             stored = connection.scalar(query)
         return Holder(**stored) if stored else None
+
+
+_HOLDS = text(
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    " AND pid = pg_backend_pid() AND objsubid = 1"
+    " AND ((classid::bigint << 32) | objid::bigint) = :key"
+)
+
+
+def still_holds(connection: Connection, key: int) -> bool:
+    """Whether a connection holds an advisory lock; one that broke holds none."""
+    try:
+        return bool(connection.scalar(_HOLDS, {"key": key}))
+    except SQLAlchemyError:
+        return False
 
 
 def lock_key(tenant_id: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, literal, select, update
+from sqlalchemy import Connection, and_, case, delete, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.changes import notify
@@ -23,7 +23,7 @@ from rag_assets.storage.catalog.page_rows import (
 )
 from rag_assets.storage.catalog.tables import access_scopes, documents
 from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
-from rag_assets.workspace.tree import NOBODY, Page, TreePlan, planned, scope_of
+from rag_assets.workspace.tree import EXCLUDED, NOBODY, Page, TreePlan, planned, scope_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +240,9 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
     """Give the documents of pages their scope; returns how many had another."""
     new = as_rows(scopes.items(), name="new")
     table = documents.c
+    # What comes back to the knowledge has left the builds, or is about to.
+    is_back = and_(table.access_scope == EXCLUDED, new.c.value != EXCLUDED)
+    status = case((and_(is_back, table.status == "READY"), "PROCESSING"), else_=table.status)
     return connection.execute(
         update(documents)
         .where(
@@ -248,7 +251,7 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
             table.access_scope != new.c.value,
             table.status != "DELETED",
         )
-        .values(access_scope=new.c.value)
+        .values(access_scope=new.c.value, status=status)
     ).rowcount
 
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from sqlalchemy import Connection, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
-from sqlalchemy.types import Text
+from sqlalchemy.types import Boolean, Text
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DeletionsHeld
@@ -30,24 +30,35 @@ Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
 _TABLE = text(
     "CREATE TEMPORARY TABLE manifest (source_type text, source_id text, updated_at timestamptz,"
-    " sha256 text) ON COMMIT DROP"
+    " sha256 text, is_part boolean) ON COMMIT DROP"
 )
 _INSERT = text(
-    "INSERT INTO manifest SELECT * FROM unnest(:types, :ids, :times, :hashes)"
+    "INSERT INTO manifest SELECT * FROM unnest(:types, :ids, :times, :hashes, :parts)"
 ).bindparams(
     bindparam("types", type_=ARRAY(Text)),
     bindparam("ids", type_=ARRAY(Text)),
     bindparam("times", type_=ARRAY(TIMESTAMP(timezone=True))),
     bindparam("hashes", type_=ARRAY(Text)),
+    bindparam("parts", type_=ARRAY(Boolean)),
 )
 _STORED = f"""
     SELECT r.source_type, r.source_id, r.document_id, r.modified_at,
-        greatest(r.changed_at, u.updated_at) > :as_of AS is_later,
+        greatest(r.changed_at, r.pushed_at, u.updated_at) > :as_of AS is_later,
         coalesce(u.content_sha256, r.content_sha256) AS sha256
     FROM {SCHEMA}.source_records r
     LEFT JOIN {SCHEMA}.uploads u ON u.tenant = r.tenant AND u.document_id = r.document_id
     WHERE r.tenant = :tenant AND r.source = :source
 """  # noqa: S608 - ours
+_SAID = """
+    SELECT DISTINCT ON (source_type, source_id) source_type, source_id, sha256, true AS named,
+        CASE WHEN whole.updated_at IS NOT NULL
+             THEN greatest(whole.updated_at, parts.updated_at) END AS updated_at
+    FROM manifest whole
+    LEFT JOIN (SELECT source_type, source_id, max(updated_at) AS updated_at FROM manifest
+               WHERE is_part GROUP BY source_type, source_id) parts USING (source_type, source_id)
+    WHERE NOT whole.is_part
+    ORDER BY source_type, source_id, whole.updated_at DESC NULLS LAST
+"""
 _COMPARED = text(
     f"""
     CREATE TEMPORARY TABLE compared ON COMMIT DROP AS
@@ -55,8 +66,7 @@ _COMPARED = text(
         CASE WHEN stored.document_id IS NULL THEN 'missing'
              WHEN said.named IS NULL THEN 'extra'
              ELSE 'stale' END AS difference
-    FROM (SELECT DISTINCT ON (source_type, source_id) *, true AS named FROM manifest
-          ORDER BY source_type, source_id, updated_at DESC NULLS LAST) said
+    FROM ({_SAID}) said
     FULL JOIN ({_STORED}) stored USING (source_type, source_id)
     WHERE stored.document_id IS NULL OR (said.named IS NULL AND stored.is_later IS NOT TRUE)
         OR said.sha256 <> stored.sha256
@@ -69,12 +79,18 @@ _COMPARED = text(
 
 @dataclass(frozen=True, slots=True)
 class ManifestLine:
-    """A record as the manifest names it, with what its application knows of it."""
+    """A record as the manifest names it, with what its application knows of it.
+
+    Attributes:
+        is_part: whether it is a part of the record, which was changed when that was: it names no
+            record.
+    """
 
     source_type: str
     source_id: str
     updated_at: datetime | None = None
     sha256: str | None = None
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +149,8 @@ class ManifestTable:
             lines: the manifest, read once.
             remove_extra: whether records that it does not name are removed.
             allow_deletes: whether they may be any number.
-            as_of: when the manifest was made: what was stored later is not extra.
+            as_of: when the manifest was made: what was pushed later is not extra, though it was as
+                it is.
             by: the caller's name, for events.
 
         Raises:
@@ -178,6 +195,7 @@ def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:
         "ids": [line.source_id for line in batch],
         "times": [line.updated_at for line in batch],
         "hashes": [line.sha256 for line in batch],
+        "parts": [line.is_part for line in batch],
     }
 
 

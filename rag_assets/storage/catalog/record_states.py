@@ -12,8 +12,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, case, func, literal, or
 from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.record_writes import is_expired
-from rag_assets.storage.catalog.records import is_found
+from rag_assets.storage.catalog.record_conditions import is_expired, is_found
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
 from rag_assets.storage.catalog.upload_tables import uploads

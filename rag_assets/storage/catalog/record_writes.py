@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -12,13 +11,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     DateTime,
-    Integer,
     Select,
     Text,
     Update,
-    and_,
     bindparam,
-    cast,
     delete,
     exists,
     func,
@@ -34,6 +30,7 @@ from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
+from rag_assets.storage.catalog.record_conditions import is_expired
 from rag_assets.storage.catalog.removals import mark_deleted_statement
 from rag_assets.storage.catalog.tables import (
     documents,
@@ -41,14 +38,13 @@ from rag_assets.storage.catalog.tables import (
     record_revisions,
     record_texts,
     source_records,
-    tenants,
     tombstones,
 )
 from rag_assets.storage.catalog.upload_rows import delete_uploads
+from rag_assets.storage.catalog.waits import waiting_since
 from rag_assets.workspace.tree import NOBODY
 
 _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
-_RESOLVED_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,32 +155,27 @@ def withdraw_documents(
         connection.execute(insert(events), payloads)
 
 
-def expires_at() -> ColumnElement[datetime]:
-    """When a record is found no more because it is a comment that was resolved; null: never."""
-    columns = source_records.c
-    set_days = tenants.c.config[("workspace", "resolved_comment_days")].astext
-    days = (
-        select(func.coalesce(cast(set_days, Integer), _RESOLVED_DAYS))
-        .where(tenants.c.id == columns.tenant)
-        .scalar_subquery()
-    )
-    return columns.resolved_at + days * literal(timedelta(days=1))
-
-
-def is_expired() -> ColumnElement[bool]:
-    """The condition that a record is a comment that was resolved too long ago to be found."""
-    return and_(source_records.c.resolved_at.is_not(None), expires_at() < func.now())
-
-
 def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
     """Store records; returns the documents of those that are new or changed."""
     if not puts:
         return set()
-    rows = [{**record_values(ref, put.record), "lane": put.lane} for put in puts]
+    since = waiting_since(connection, ref, [put.record.document_id for put in puts])
+    rows = [
+        {
+            **record_values(ref, put.record),
+            "lane": put.lane,
+            "since": since.get(put.record.document_id),
+        }
+        for put in puts
+    ]
     new = upsert(source_records).values(
-        revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
+        revision=record_revisions.next_value(),
+        changed_at=func.clock_timestamp(),
+        waiting_since=func.coalesce(
+            bindparam("since", type_=DateTime(timezone=True)), func.clock_timestamp()
+        ),
     )
-    written = {*rows[0], "revision", "changed_at"} - _IDENTITY
+    written = {*rows[0], "revision", "changed_at", "waiting_since"} - _IDENTITY - {"since"}
     statement = new.on_conflict_do_update(
         index_elements=["tenant", "source", "source_type", "source_id"],
         set_={name: new.excluded[name] for name in sorted(written)},
@@ -196,13 +187,17 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
 
 
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
-    """Note when records were changed that are as they were: manifests are compared with that."""
-    dated = [one for one in records if one.source_metadata.modified_at is not None]
-    if not dated:
+    """Note when records were pushed that are as they were, and what is said of their last change.
+
+    Manifests are compared with both.
+    """
+    if not records:
         return
     new = func.unnest(
-        literal([one.document_id for one in dated], ARRAY(Text)),
-        literal([one.source_metadata.modified_at for one in dated], ARRAY(DateTime(timezone=True))),
+        literal([one.document_id for one in records], ARRAY(Text)),
+        literal(
+            [one.source_metadata.modified_at for one in records], ARRAY(DateTime(timezone=True))
+        ),
     )
     at = new.table_valued("document_id", "modified_at", name="at").render_derived()
     connection.execute(
@@ -210,9 +205,11 @@ def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecor
         .where(
             source_records.c.tenant == ref.id,
             source_records.c.document_id == at.c.document_id,
-            source_records.c.modified_at.is_distinct_from(at.c.modified_at),
         )
-        .values(modified_at=at.c.modified_at)
+        .values(
+            pushed_at=func.clock_timestamp(),
+            modified_at=func.coalesce(at.c.modified_at, source_records.c.modified_at),
+        )
     )
 
 

@@ -12,31 +12,23 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
-    ColumnElement,
     Row,
     Select,
-    and_,
     case,
     delete,
     exists,
     func,
-    or_,
     select,
     update,
 )
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
-from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_writes import (
-    RecordPut,
-    RecordsWritten,
-    is_expired,
-    write_records,
-)
+from rag_assets.storage.catalog.record_conditions import is_expired, is_found
+from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten, write_records
 from rag_assets.storage.catalog.tables import (
     documents,
     record_revisions,
@@ -177,7 +169,7 @@ class RecordTable:
                 record.modified_at.is_not(None),
                 func.date_trunc("milliseconds", clamped) != row.modified_at,
             )
-            .values(revision=record_revisions.next_value())
+            .values(revision=record_revisions.next_value(), waiting_since=func.clock_timestamp())
         )
         with self._database.begin_for(ref) as connection:
             renewed = connection.execute(stale).rowcount
@@ -282,19 +274,6 @@ class TenantRecords:
         with self.database.begin() as connection:
             text: str | None = connection.scalar(query)
         return text
-
-
-def is_found() -> ColumnElement[bool]:
-    """The condition that a record is listed: not resolved too long ago, and with its content."""
-    columns = source_records.c
-    content = uploads.alias("content")
-    has_content = exists().where(
-        content.c.tenant == columns.tenant, content.c.document_id == columns.document_id
-    )
-    is_whole = or_(
-        columns.media_type != WORKSPACE_RECORD, columns.source_type != "file", has_content
-    )
-    return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
 
 
 def _whole_records(tenant_id: str) -> Select[Any]:

@@ -7,7 +7,7 @@ therefore stays pending until a version that was built after it is in the index.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, insert, update
 from sqlalchemy.sql import func
@@ -17,6 +17,7 @@ from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.document_rows import numbered_key
 from rag_assets.storage.catalog.tables import documents, events
+from rag_assets.workspace.bodies import DbRowBody
 
 
 class ReindexRequestTable:
@@ -44,10 +45,14 @@ class ReindexRequestTable:
         scope = {"scope": "document", "id": document_id, "by": by}
         return self._request(ref, scope, documents.c.document_id == document_id)
 
-    def request_page(self, ref: TenantRef, uuid: str, kind: str, by: str) -> int:
-        """Reindex all documents that hang on a page or a database of a workspace."""
+    def request_page(
+        self, ref: TenantRef, uuid: str, kind: Literal["page", "database"], by: str
+    ) -> int:
+        """Reindex a page of a workspace with what hangs on it, or the rows of a database."""
         scope = {"scope": kind, "id": uuid, "by": by}
-        return self._request(ref, scope, documents.c.page_uuid == uuid)
+        is_row = documents.c.source_type == DbRowBody.TYPE
+        of_kind = is_row if kind == "database" else ~is_row
+        return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
 
     def _request(
         self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from rag_assets.code.naming import (
     HANDED,
     OWN,
     defined_name,
-    local_names,
     named_by,
     own_spellings,
     spellings,
@@ -50,8 +50,6 @@ def spellings_of(name: str) -> Iterator[str]:
     """The names by which documents may speak of a node."""
     if name.startswith(FILE):
         yield FILE + path_of(name.removeprefix(FILE))
-    elif _is_nameless(name):
-        yield name.rpartition("#")[2]
     else:
         yield from spellings(name, short_name(name))
 
@@ -61,14 +59,32 @@ def own_spellings_of(name: str) -> Iterator[str]:
     if name.startswith(FILE):
         yield FILE + path_of(name.removeprefix(FILE))
     else:
-        yield from own_spellings(name) if not _is_nameless(name) else local_names_of(name)
+        yield from own_spellings(name)
 
 
-def local_names_of(name: str) -> Iterator[str]:
-    """The names that a definition may have in its own text."""
-    yield from (name.rpartition("#")[2],) if _is_nameless(name) else local_names(name)
+class Nameless(NamedTuple):
+    """A class without a name, or what it has: only its own document speaks of it.
+
+    Attributes:
+        uri: of the document.
+        own: as that calls it, after its line.
+    """
+
+    uri: str
+    own: str
 
 
-def _is_nameless(name: str) -> bool:
-    uri, separator, own = name.rpartition("#")
-    return bool(uri and separator) and own.startswith(_NAMELESS)
+def nameless_apart(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
+    """Names that any document may have, and what is named after its line.
+
+    Every migration of an application may have a class in the same line: they are told apart by
+    their documents before they are looked for.
+    """
+    named, nameless = [], []
+    for name in names:
+        uri, _, own = name.rpartition("#")
+        if uri and own.startswith(_NAMELESS):
+            nameless.append(Nameless(uri, own))
+        else:
+            named.append(name)
+    return named, nameless

@@ -171,9 +171,13 @@ EDGES = Statement.of(
         _one_of(edges.c.stated_of, "own"),
         and_(edges.c.stated_of == "", _one_of(documents.c.uri, "uris")),
         _one_of(edges.c.target, "named"),
+        and_(_one_of(documents.c.uri, "inside"), _one_of(edges.c.stated_of, "own_inside")),
+        and_(_one_of(documents.c.uri, "inside"), _one_of(edges.c.target, "named_inside")),
     )
 )
 """What is stated of `own` names; of files, outside of their definitions; or names `named`.
+
+Some names are told apart by their document: those are looked for `inside` documents alone.
 
 Which of these ways an edge was found in is its first column."""
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from rag_assets.code.naming import local_names
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.storage.catalog import relation_statements as statements
@@ -22,7 +23,7 @@ from rag_assets.storage.catalog.found_relations import (
 from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
 from rag_assets.storage.catalog.relation_names import (
     defined,
-    local_names_of,
+    nameless_apart,
     own_spellings_of,
     qualified,
     spellings_of,
@@ -144,11 +145,15 @@ class RelationRows:
         without: Collection[str] = (),
     ) -> FoundEdges:
         """See Relations."""
+        named, nameless = nameless_apart(nodes)
         rows = self._rows(
             statements.EDGES,
-            own=spelled(own_spellings_of, nodes) if direction != "in" else [],
+            own=spelled(own_spellings_of, named) if direction != "in" else [],
             uris=[*files],
-            named=spelled(spellings_of, nodes) if direction != "out" else [],
+            named=spelled(spellings_of, named) if direction != "out" else [],
+            inside=[*{one.uri for one in nameless}],
+            own_inside=[*{one.own for one in nameless}] if direction != "in" else [],
+            named_inside=[*{one.own for one in nameless}] if direction != "out" else [],
             limit=limit + 1,
             only=sorted(only),
             without=sorted(without),
@@ -187,8 +192,12 @@ class RelationRows:
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
         wanted = frozenset(names)
-        found = self._symbols(statements.NAMED, names=spelled(local_names_of, wanted))
-        return [one for one in found if one.name in wanted]
+        named, nameless = nameless_apart(wanted)
+        found = self._symbols(statements.NAMED, names=spelled(local_names, named)) if named else []
+        if nameless:
+            found += self.within([*{one.uri for one in nameless}])
+        places = {(one.uri, one.local_name, one.line_start): one for one in found}
+        return [places[at] for at in sorted(places) if places[at].name in wanted]
 
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""

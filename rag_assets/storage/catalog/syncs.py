@@ -13,13 +13,16 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import slices, syncs
 
+PARTLY = "partly-"
+"""Begins the digest of a listing of which a part is recorded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sync:
     """The last sync of one source.
 
     Attributes:
-        listing_digest: of the last listing that is completely recorded in `documents`.
+        listing_digest: of the last listing that is recorded in `documents`; see also PARTLY.
         held_deletions: deletions that await a person's confirmation, because they are too many.
         held_prunes: documents past their retention that await the same.
         attempts: failed attempts since the last success.
@@ -82,10 +85,18 @@ class SyncTable:
         with self._database.begin() as connection:
             return set(connection.scalars(query))
 
+    def partly_listed(self, tenant_id: str) -> int:
+        """The number of a tenant's sources of which a part is recorded."""
+        query = select(func.count()).where(
+            syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
+        )
+        with self._database.begin() as connection:
+            return connection.scalar(query) or 0
+
     def record_listing(
         self, ref: TenantRef, source: str, *, digest: str, at_ns: int, held_deletions: int
     ) -> None:
-        """Record that a listing is completely recorded in `documents`."""
+        """Record that a listing is recorded in `documents`."""
         self._put(
             ref, source, listing_digest=digest, listed_at_ns=at_ns, held_deletions=held_deletions
         )

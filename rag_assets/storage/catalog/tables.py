@@ -130,6 +130,8 @@ documents = Table(
     now_column("first_seen"),
     now_column("changed_at"),
     now_column("updated_at"),
+    # When it began to wait, to be indexed or to leave; a trigger keeps it.
+    now_column("waiting_since"),
     CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
     CheckConstraint(
         "error_kind IN ({})".format(", ".join(f"'{kind}'" for kind in FAILURE_KINDS)),
@@ -283,12 +285,16 @@ source_records = Table(
     json_column("said"),
     time_column("modified_at"),
     now_column("changed_at"),
+    # When it was pushed last as it was; before that, at its change.
+    time_column("pushed_at"),
     # Of a record of a workspace: the page or database that it hangs on.
     Column("page_uuid", Text),
     # Of a comment.
     time_column("resolved_at"),
     # 0 where a person waits for it, 1 of many at once.
     Column("lane", SmallInteger, nullable=False, server_default="0"),
+    # Of the first change that was not listed when it came.
+    now_column("waiting_since"),
     Index(None, "tenant", "document_id", unique=True),
     Index(
         "ix_source_records_tenant_page_uuid",

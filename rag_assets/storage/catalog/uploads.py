@@ -46,6 +46,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.upload_model import NeededBlob, NewUpload, Stored, Upload
 from rag_assets.storage.catalog.upload_rows import delete_uploads, file_fields, is_of_record
 from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
+from rag_assets.storage.catalog.waits import waiting_since
 
 _BATCH = 2_000
 
@@ -147,7 +148,10 @@ class UploadTable:
             keep()
             now = (new.content_sha256, new.media_type)
             if before is not None and tuple(before) == now:
+                pushed = update(source_records).where(*the_record)
+                connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
                 return False, None
+            since = waiting_since(connection, ref, [document_id])
             values = {"tenant": ref.id, "document_id": document_id, "path": path, **_values(new)}
             written = upsert(uploads).values(values)
             changed = {**_values(new), "updated_at": func.clock_timestamp()}
@@ -160,7 +164,11 @@ class UploadTable:
             connection.execute(
                 update(source_records)
                 .where(*the_record)
-                .values(revision=record_revisions.next_value(), changed_at=func.clock_timestamp())
+                .values(
+                    revision=record_revisions.next_value(),
+                    changed_at=func.clock_timestamp(),
+                    waiting_since=since.get(document_id, func.clock_timestamp()),
+                )
             )
             notify(connection, ref.id)
         replaced = None if before is None else str(before.content_sha256)

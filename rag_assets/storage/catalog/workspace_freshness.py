@@ -33,12 +33,15 @@ from rag_assets.storage.catalog.freshness import (
     unlisted_rows,
 )
 from rag_assets.storage.catalog.index_rows import is_excluded
-from rag_assets.storage.catalog.rag_setting_tables import rag_settings
+from rag_assets.storage.catalog.record_conditions import expires_at, is_found
 from rag_assets.storage.catalog.record_states import placed_records
-from rag_assets.storage.catalog.record_writes import expires_at
-from rag_assets.storage.catalog.records import is_found
-from rag_assets.storage.catalog.tables import documents, generations, serving, source_records
-from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    generations,
+    serving,
+    source_records,
+)
 from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import NOBODY
 
@@ -117,7 +120,7 @@ def _records(tenant_id: str) -> FromClause:
     record = source_records.c
     return (
         select(
-            *(record.document_id, record.revision, record.changed_at),
+            *(record.document_id, record.revision, record.waiting_since),
             is_found().label("is_found"),
             expires_at().label("expires_at"),
         )
@@ -130,22 +133,16 @@ def _waiting(record: FromClause) -> list[tuple[ColumnElement[bool], ColumnElemen
     """The conditions that a document waits, each with since when."""
     row, own = documents.c, record.c
     uploaded_at = _value(select(uploads.c.updated_at).where(*_its_upload()))
-    pushed_at = func.coalesce(own.changed_at, uploaded_at)
-    taken_out_at = _value(
-        select(func.max(pages.c.updated_at)).where(
-            pages.c.tenant == row.tenant, or_(pages.c.archived, ~pages.c.ai)
-        )
-    )
-    set_at = _value(select(rag_settings.c.updated_at).where(rag_settings.c.tenant == row.tenant))
+    pushed_at = func.coalesce(own.waiting_since, uploaded_at)
     is_back = and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
-    expired_at = func.greatest(own.changed_at, own.expires_at)
+    is_held = or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
+    left_at = func.greatest(own.waiting_since, own.expires_at)
     return [
-        # What was asked for again is unchanged since, but not since then.
-        (is_processing(), case((row.edition > 0, row.updated_at), else_=row.changed_at)),
-        (leaves_index(), case((row.status == "DELETED", row.updated_at), else_=taken_out_at)),
-        (and_(_is_left_out(record), row.status != "DELETED"), expired_at),
+        (and_(_is_left_out(record), is_held), left_at),
+        (is_processing(), row.waiting_since),
+        (leaves_index(), row.waiting_since),
         (and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
-        (is_back, func.greatest(pushed_at, set_at)),
+        (is_back, pushed_at),
     ]
 
 

@@ -6,20 +6,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.factory import make_same_vectors
 from rag_assets.storage.catalog.changes import TENANTS, notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.rag_setting_tables import rag_settings
-from rag_assets.storage.catalog.tables import events, tenants
+from rag_assets.storage.catalog.tables import events, generations, tenants
+from rag_assets.storage.catalog.waits import begin_waits_of_comments
 from rag_assets.tenants.profiles import configured_embedder
-from rag_assets.workspace.settings import WorkspaceSettings, overlaid, wanted_embedder
+from rag_assets.workspace.settings import (
+    PROFILE,
+    WorkspaceSettings,
+    overlaid,
+    settled_embedder,
+    wanted_embedder,
+)
 
 Change: TypeAlias = Callable[[WorkspaceSettings, Mapping[str, Any]], WorkspaceSettings]
 """From present settings, and the operator's configuration, to other settings."""
 
+_OPERATOR = "operator"
 _SETTINGS = tuple(field.name for field in fields(WorkspaceSettings))
 _SET = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
 
@@ -58,7 +68,7 @@ class WorkspaceSettingsTable:
             TenantGone: the tenant was removed.
         """
         with self._database.begin_exclusive(ref) as connection:
-            row = connection.execute(_rows(ref)).one()
+            row = connection.execute(_rows(ref.id)).one()
             operators = row.config if row.operator_config is None else row.operator_config
             is_enabled = row.state == "ACTIVE"
             may_be = is_enabled if row.operator_enabled is None else row.operator_enabled
@@ -79,11 +89,13 @@ class WorkspaceSettingsTable:
                 .on_conflict_do_update(index_elements=["tenant"], set_=values)
             )
             enabled = may_be and present.enabled is not False
+            config = overlaid(operators, present)
+            begin_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(
                 update(tenants)
                 .where(tenants.c.id == ref.id)
                 .values(
-                    config=overlaid(operators, present),
+                    config=config,
                     state="ACTIVE" if enabled else "DISABLED",
                     updated_at=func.clock_timestamp(),
                 )
@@ -92,7 +104,7 @@ class WorkspaceSettingsTable:
             event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
             connection.execute(insert(events).values(event))
             notify(connection, TENANTS)
-            saved = connection.execute(_rows(ref)).one()
+            saved = connection.execute(_rows(ref.id)).one()
         return ChangedSettings(former, settings_of(saved), enabled and not is_enabled)
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
@@ -138,6 +150,9 @@ def settle(
 ) -> tuple[Mapping[str, Any], bool]:
     """Put a new configuration of the operator's below what the application has set.
 
+    A model that makes other vectors waits until the workspace is indexed again as a whole, unless
+    nothing was indexed yet; the former one is in force until then.
+
     Args:
         connection: of the transaction that changes the tenant.
         tenant_id: the tenant.
@@ -146,25 +161,58 @@ def settle(
     Returns:
         the configuration that is in force, and whether the tenant is enabled.
     """
-    values = {"operator_config": dict(config), "operator_enabled": enabled}
-    changed = (
-        update(rag_settings)
-        .where(rag_settings.c.tenant == tenant_id)
-        .values(values)
-        .returning(*setting_columns())
-    )
-    row = connection.execute(changed).first()
+    # Changes of settings at the same time wait for this one.
+    row = connection.execute(_rows(tenant_id).with_for_update(key_share=True, of=tenants)).first()
     if row is None:
         return config, enabled
+    former = settings_of(row)
+    present = replace(former, embedder=_embedder_in_force(connection, tenant_id, row, config))
+    in_force = overlaid(config, present)
+    begin_waits_of_comments(connection, tenant_id, row.config, in_force)
+    values: dict[str, Any] = {"operator_config": dict(config), "operator_enabled": enabled}
+    if present.embedder != former.embedder:
+        values |= {"embedder": present.embedder}
+        payload = {"by": _OPERATOR, "changed": ["embedder"]}
+        event = {"tenant": tenant_id, "kind": "settings_changed", "payload": payload}
+        connection.execute(insert(events).values(event))
+    elif row.operator_config is None:
+        # Its application has set nothing.
+        return config, enabled
+    connection.execute(
+        upsert(rag_settings)
+        .values(tenant=tenant_id, updated_by=_OPERATOR, **values)
+        .on_conflict_do_update(index_elements=["tenant"], set_=values)
+    )
+    return in_force, enabled and present.enabled is not False
+
+
+def _embedder_in_force(
+    connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The embedder of a workspace whose operator has configured it anew; None: the operator's."""
     settings = settings_of(row)
-    return overlaid(config, settings), enabled and settings.enabled is not False
+    before = row.config if row.operator_config is None else row.operator_config
+    former, operators = configured_embedder(before), configured_embedder(config)
+    if {before.get("profile"), config.get("profile")} != {PROFILE} or former == operators:
+        return settings.embedder
+    if not connection.scalar(select(exists().where(generations.c.tenant == tenant_id))):
+        return wanted_embedder(settings, operators)
+    return settled_embedder(settings, former, operators, is_same=_is_same)
 
 
-def _rows(ref: TenantRef) -> Any:
+def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    try:
+        configs = [EmbedderConfig.model_validate(embedder) for embedder in (one, other)]
+    except ValueError:
+        return False
+    return make_same_vectors(*configs)
+
+
+def _rows(tenant_id: str) -> Select[Any]:
     return (
         select(tenants.c.config, tenants.c.state, *setting_columns())
         .select_from(tenants.outerjoin(rag_settings, rag_settings.c.tenant == tenants.c.id))
-        .where(tenants.c.id == ref.id)
+        .where(tenants.c.id == tenant_id)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -206,6 +206,11 @@ class EntryFilter:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     without_metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def by_readers_alone(self) -> bool:
+        """Whether it leaves out nothing but what a caller may not read."""
+        return replace(self, scopes=None, moved=NONE_MOVED) == EntryFilter()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ SYSTEM = System(
         # answers from passages that are merely near them (decision 0038).
         thresholds={"openai/text-embedding-3-large": 0.25},
         retrieval_steps=(
-            *("walk", "recall", "expand", "join", "verify", "fuse", "score", "read", "rerank"),
+            *("walk", "recall", "expand", "verify", "fuse", "score", "read", "join", "rerank"),
             "budget",
         ),
         requires_project=True,

@@ -22,7 +22,7 @@ SYSTEM = System(
     ),
     source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
     tables=("pulled_sources", "pulled_queries", "pulled_rows"),
-    migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
+    migrations=Migrations(package=f"{_HERE}.migrations", head="0002"),
     texts=(
         *("pulled_rows.shown", "pulled_rows.field", "pulled_rows.problem"),
         "pulled_sources.error",

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
@@ -13,12 +12,14 @@ from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.workspace.pulling.locks import SourceLocks
 from rag_assets.systems.workspace.pulling.source import SQL
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.pulling.tenants import (
     due_tenants,
     is_due,
     pulled_sources,
+    worst,
 )
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
@@ -28,6 +29,7 @@ from sensors.tenants import UNFINISHED
 
 _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"
+_WAIT_SECONDS = 60.0
 _KEPT_DAYS = 3
 """There is a run a minute."""
 _AT_ONCE = 50
@@ -72,16 +74,22 @@ def pull_tenants(
         puller = Puller(catalog, blobs, masker, record.ref, tenant)
         known = states.of(record.id)
         done: list[str] = []
-        failures: list[RagAssetsError] = []
+        failures: list[Exception] = []
         for source in pulled_sources(tenant):
             if not config.keys and not is_due(known.get(source.name), datetime.now(UTC)):
                 continue
             try:
-                done.append(puller.pull(source, scan=config.keys).line())
-            except RagAssetsError as error:
+                # Keys are compared once a day: a pull of changes that is under way is waited for.
+                wait = _WAIT_SECONDS if config.keys else 0.0
+                report = puller.pull(source, scan=config.keys, wait_seconds=wait)
+            except Exception as error:
                 failures.append(error)
+            else:
+                done.append(report.line())
         if failures:
-            raise failures[0]
+            if done:
+                context.log.info(f"{record.id}: {'; '.join(done)}")
+            raise worst(failures)
         return "; ".join(done) or "nothing was due"
 
     wanted = config.tenants
@@ -135,7 +143,9 @@ def sql_sources_sensor(
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
         states = PullStates(catalog.database).all([one.id for one in records])
-        due = due_tenants(records, states, datetime.now(UTC))
+        # By the run at night, or on the command line.
+        pulled = SourceLocks(catalog.database).being_pulled(states)
+        due = due_tenants(records, states, datetime.now(UTC), pulled)
         under_way = _under_way(context.instance)
         busy = {id_ for ids in under_way for id_ in ids}
     # One such run at a time, whatever holds it up: others need places for runs, too.

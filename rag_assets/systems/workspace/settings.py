@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.api.workspace_responses import Settings
-from rag_assets.api.workspace_status import PROFILE, model_name, pending_model
+from rag_assets.api.workspace_status import model_name, pending_model
 from rag_assets.common.errors import (
     ConfigurationError,
     ConfiguredByOperator,
@@ -29,6 +29,8 @@ from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_embedder
 from rag_assets.workspace.settings import (
+    COMPATIBLE,
+    PROFILE,
     SELF_HOSTED,
     Provider,
     VectorBackend,
@@ -110,8 +112,8 @@ class SettingsService:
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Set what is given.
 
-        A workspace that is switched on is indexed again as a whole. A model waits until that is
-        asked for, unless nothing was indexed yet.
+        A workspace that is switched on is indexed again as a whole. A model waits until then, or
+        until that is asked for, unless nothing was indexed yet.
 
         Args:
             tenant_id: the tenant.
@@ -141,7 +143,7 @@ class SettingsService:
             drafted = replace(settings, **given)
             wanted = wanted_embedder(drafted, configured_embedder(operators))
             _require_usable(operators, replace(drafted, embedder=wanted))
-            return replace(drafted, embedder=wanted) if unused else drafted
+            return replace(drafted, embedder=wanted) if unused or begins else drafted
 
         self._catalog.workspace_settings.change(record.ref, changed, by)
         present = self._catalog.tenants.get(tenant_id)
@@ -200,7 +202,8 @@ def _shown(record: TenantRecord) -> Settings:
     tenant = Tenant.from_config(record.config)
     embedder = tenant.embedder
     # The provider's name as it was set: two of them speak one interface.
-    hosted = settings.provider in SELF_HOSTED and settings.embedder is not None
+    own = settings.embedder is not None and embedder.provider == COMPATIBLE
+    hosted = own and settings.provider in SELF_HOSTED
     return Settings(
         enabled=record.state == "ACTIVE",
         provider=settings.provider if hosted and settings.provider else embedder.provider,

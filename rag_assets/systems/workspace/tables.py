@@ -49,6 +49,10 @@ pulled_rows = Table(
     Column("field", Text, nullable=False),
     Column("problem", Text, nullable=False),
     now_column("set_aside_at"),
+    # When its key was among all keys last.
+    time_column("seen_at"),
+    # Of a block: the page that was not known.
+    Column("awaited_page", Text),
     ForeignKeyConstraint(
         ["tenant", "source"],
         ["pulled_sources.tenant", "pulled_sources.source"],

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.workspace_responses import PageAccess, TreeChange
-from rag_assets.api.workspace_status import PROFILE
 from rag_assets.common.errors import InvalidRequest, NoWorkspace
 from rag_assets.common.principals import GUESTS
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.workspace.settings import PROFILE
 from rag_assets.workspace.tree import ROOT, Page, in_order, judged, standing_of
 
 MOST_READERS = 1_000

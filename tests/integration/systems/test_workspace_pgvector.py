@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from typing import Any
 from uuid import uuid4
 
@@ -170,6 +171,38 @@ def test_damage_is_found_and_repaired(workspace: Workspace, damage: str) -> None
     assert compared(workspace) == set()
     assert workspace.serving.vectors_beside == "answering"
     assert workspace.found("valve")
+
+
+def test_tables_of_a_former_version_are_made_anew_without_an_embedding(
+    workspace: Workspace,
+) -> None:
+    workspace.choose("pgvector")
+    expected = workspace.found("valve")
+    workspace.sql("ALTER TABLE BUILD.rag_chunks DROP COLUMN ordinal, DROP COLUMN within")
+    answer = workspace.ask("valve")
+    assert answer.degraded == ("pgvector",), "the index answers"
+    assert len(answer.hits) == len(expected)
+    assert len(compared(workspace)) == len(WORDS), "it is drift"
+    embedder = workspace.serving.embedder_id
+    with workspace.driver.locked(workspace.id) as ctx:
+        before = ctx.catalog.usage.sum([workspace.id], date.min)
+        assert repair(ctx).vectors_beside == 1
+        assert ctx.catalog.usage.sum([workspace.id], date.min) == before
+    assert workspace.serving.embedder_id == embedder
+    assert compared(workspace) == set()
+    assert workspace.serving.vectors_beside == "answering"
+    assert workspace.ask("valve").degraded == ()
+    assert workspace.found("valve") == expected
+
+
+def test_a_write_to_tables_of_a_former_version_has_them_made_anew(workspace: Workspace) -> None:
+    workspace.choose("pgvector")
+    workspace.sql("ALTER TABLE BUILD.rag_chunks DROP COLUMN ordinal, DROP COLUMN within")
+    workspace.page("tap", "A tap is new here.")
+    workspace.driver.sync(workspace.id)
+    assert workspace.serving.vectors_beside == "answering"
+    assert compared(workspace) == set()
+    assert "public/tap.md" in {uri for uri, _ in workspace.found("tap")}
 
 
 def test_a_vector_of_another_length_is_found_and_repaired(workspace: Workspace) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,8 @@ from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.record_states import RecordFilter
-from rag_assets.systems.workspace.pulling import following
+from rag_assets.systems.workspace.pulling import database, locks, pull, writing
+from rag_assets.systems.workspace.pulling.locks import SourceLocks
 from rag_assets.systems.workspace.pulling.pull import Puller, PullReport
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.pulling.tenants import pulled_sources
@@ -99,6 +101,10 @@ class App:
     @property
     def states(self) -> PullStates:
         return PullStates(self.site.catalog.database)
+
+    @property
+    def locks(self) -> SourceLocks:
+        return SourceLocks(self.site.catalog.database)
 
     def stored(self) -> dict[str, str]:
         """The texts of records, by type and id."""
@@ -189,7 +195,7 @@ def test_all_types_are_pulled_and_found_as_pushed_ones_are(make: Make) -> None:
     assert (report.rows, report.stored) == (6, 5)
     assert set(app.stored()) == {"page/1", f"comment/{comment}", "file/7", "template/1", "db_row/5"}
     assert "quokka" not in str(app.stored())
-    assert app.aside() == {"file/8": ("metadata", following._KEPT_OUT)}
+    assert app.aside() == {"file/8": ("metadata", writing.KEPT_OUT)}
     path = "/rag/records/file/7/content"
     answer = app.site.client.put(path, content=b"# Guide\n\nMarmosets.", headers=app.site.headers())
     assert answer.status_code == 202, answer.text
@@ -281,7 +287,7 @@ def test_equal_times_at_the_end_of_a_batch_lose_nothing(
         "INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1, date '2026-01-01' + n / 400"
         " FROM generate_series(1, 1300) n"
     )
-    write, calls = following.Follower._write_patiently, []
+    write, calls = writing.RecordWriter._write_patiently, []
 
     def dying(self: Any, *given: Any, **more: Any) -> Any:
         calls.append(1)
@@ -289,7 +295,7 @@ def test_equal_times_at_the_end_of_a_batch_lose_nothing(
             raise KeyboardInterrupt
         return write(self, *given, **more)
 
-    monkeypatch.setattr(following.Follower, "_write_patiently", dying)
+    monkeypatch.setattr(writing.RecordWriter, "_write_patiently", dying)
     with pytest.raises(KeyboardInterrupt):
         app.pull()
     assert 0 < len(app.stored()) < 1300
@@ -388,6 +394,154 @@ def test_blocks_are_changed_alone_and_one_of_an_unknown_page_is_set_aside(make: 
     app.pull(scan=True)
     assert "Second." in app.stored()["page/1"]
     assert app.aside()["block/b2"][0] == "page_uuid"
+
+
+BLOCKS = (
+    "SELECT id, page AS page_uuid, kind AS type, body AS text, archived, meta AS metadata,"
+    " updated_at FROM blocks"
+)
+
+
+def with_blocks(make: Make) -> App:
+    """An application whose blocks have times of their own, long ago but for changes."""
+    app = make(queries={"page": QUERIES["page"], "block": BLOCKS})
+    app.do("ALTER TABLE blocks ADD updated_at timestamptz DEFAULT now() - interval '2 days'")
+    app.do("INSERT INTO pages VALUES (1, 'One', NULL, now() - interval '3 days')")
+    app.do("INSERT INTO blocks VALUES ('b1', 1, 1, 'paragraph', 'First.')")
+    return app
+
+
+def test_pages_whose_blocks_are_pulled_too_are_read_whole_only_for_what_changed_unseen(
+    make: Make,
+) -> None:
+    app = with_blocks(make)
+    app.pull()
+    app.do("UPDATE blocks SET body = 'Second.', updated_at = now() - interval '1 day'")
+    assert app.pull().stored == 1
+    assert app.pull(scan=True).read_again == (), "a page is as new as its latest block"
+    assert "Second." in app.stored()["page/1"]
+    app.do("UPDATE pages SET title = 'Restored', updated_at = now() - interval '1 hour'")
+    app.do("UPDATE blocks SET body = 'Third.', updated_at = now()")
+    app.pull()
+    app.do("UPDATE pages SET title = 'Older', updated_at = now() - interval '2 hours'")
+    app.do("UPDATE blocks SET updated_at = now() - interval '3 hours'")
+    assert app.pull(scan=True).read_again == ("page", "block")
+    assert "Older" in app.stored()["page/1"]
+    assert "Third." in app.stored()["page/1"]
+    assert app.pull(scan=True).read_again == ()
+
+
+def test_a_block_comes_when_its_page_does(make: Make) -> None:
+    app = with_blocks(make)
+    app.do("INSERT INTO blocks VALUES ('b2', 77, 1, 'paragraph', 'Lost.')")
+    app.do("INSERT INTO blocks VALUES ('b3', 78, 1, 'paragraph', 'Orphan.')")
+    app.pull()
+    assert app.aside().keys() == {"block/b2", "block/b3"}
+    app.do("UPDATE blocks SET updated_at = now() WHERE id = 'b1'")
+    app.pull()
+    app.do("INSERT INTO pages VALUES (77, 'Late')")
+    assert app.pull().stored == 1
+    assert "Lost." in app.stored()["page/77"]
+    assert app.aside().keys() == {"block/b3"}
+    app.do("DELETE FROM blocks WHERE id = 'b3'")
+    app.do("INSERT INTO pages VALUES (78, 'Later')")
+    app.pull()
+    assert app.aside().keys() == {"block/b3"}
+    app.pull(scan=True)
+    assert app.aside() == {}
+
+
+def test_a_value_that_is_too_large_is_not_read(make: Make) -> None:
+    app = make()
+    app.do("INSERT INTO templates VALUES (1, 'Letter', repeat('x', 30000000), '1')")
+    app.do("INSERT INTO templates VALUES (2, 'Minutes', 'Of meetings', '{}')")
+    app.do("INSERT INTO templates VALUES (3, 'Data', '', to_jsonb(repeat('y', 5000000)))")
+    [config] = pulled_sources(app.tenant)
+    with database.open_snapshot(config) as opened, opened.rows("template") as (names, rows):
+        found = {row.values[0]: row for row in rows}
+    assert [names[found[id_].largest or 0] for id_ in (1, 3)] == ["description", "payload"]
+    assert found[2].largest is None
+    assert all(len(str(row.values)) < 1_000 for row in found.values())
+    assert app.pull().stored == 1
+    assert {row: column for row, (column, _) in app.aside().items()} == {
+        "template/1": "description",
+        "template/3": "payload",
+    }
+    assert "4 MiB" in app.aside()["template/1"][1]
+    app.pull(scan=True)
+    assert len(app.aside()) == 2
+    app.do("UPDATE templates SET about = 'Short', updated_at = now() WHERE id = 1")
+    app.pull()
+    assert app.aside().keys() == {"template/3"}
+
+
+def test_columns_of_odd_names_and_types_are_read_and_those_of_one_name_refused(make: Make) -> None:
+    query = (
+        """SELECT id, 'crm' AS database_uuid, name AS "50% :of `it""s", amount, updated_at,"""
+        """ ARRAY[1, 2] AS "Parts", NULL AS nothing, 12::bigint AS size FROM deals"""
+    )
+    app = make(queries={"db_row": query})
+    app.do("INSERT INTO deals VALUES (1, 'Zeppelin', 'won', 12.50)")
+    assert app.pull(scan=True).stored == 1
+    stored = app.stored()["db_row/1"]
+    assert all(part in stored for part in ("Zeppelin", "[1, 2]", "12.50", '50% :of `it\\"s'))
+    app.configure(queries={"db_row": query.replace('"Parts"', "amount")})
+    with pytest.raises(ListingFailed, match="two columns 'amount'"):
+        app.pull()
+
+
+def test_a_long_pull_holds_no_snapshot_for_long(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(queries={"db_row": QUERIES["db_row"]}, overlap_seconds=0)
+    monkeypatch.setattr(database, "_SNAPSHOT", 0.0)
+    opened: list[Any] = []
+    opening = pull.open_snapshot
+
+    @contextmanager
+    def counted(config: Any) -> Iterator[Any]:
+        opened.append(config)
+        with opening(config) as found:
+            yield found
+
+    monkeypatch.setattr(pull, "open_snapshot", counted)
+    app.do(
+        "INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1, date '2026-01-01' + n / 700"
+        " FROM generate_series(1, 2800) n"
+    )
+    report = app.pull(scan=True)
+    assert report.stored == len(app.stored()) == 2800
+    assert len(opened) > 2
+    opened.clear()
+    app.do("UPDATE deals SET updated_at = '2026-02-01', name = 'X'")
+    assert app.pull().stored == 2800
+    assert len(opened) <= 2, "rows of one time are followed to their end"
+
+
+def test_a_pull_whose_lock_is_lost_writes_no_more(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(queries={"db_row": QUERIES["db_row"]})
+    app.do("INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1 FROM generate_series(1, 1200) n")
+    write = writing.RecordWriter.write
+
+    def losing(self: Any, *given: Any) -> Any:
+        if app.stored():
+            with app.site.catalog.database.begin() as connection:
+                ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE objid = :id"
+                low = locks._lock_key(app.site.id, "app") & 0xFFFFFFFF
+                assert connection.scalars(text(ended), {"id": low}).all() == [True]
+        return write(self, *given)
+
+    monkeypatch.setattr(writing.RecordWriter, "write", losing)
+    with pytest.raises(TenantLocked, match="no longer locked"):
+        app.pull()
+    monkeypatch.undo()
+    assert len(app.stored()) == 500
+    assert app.states.of(app.site.id)["app"].failures == 0
+    os.environ[app.variable] = app.url
+    app.pull()
+    assert len(app.stored()) == 1200
 
 
 def test_blocks_of_two_pages_may_have_one_id(make: Make) -> None:
@@ -489,12 +643,27 @@ def test_rows_with_one_id_are_one_record_that_does_not_change(make: Make) -> Non
     assert app.stored() == before
 
 
+def test_a_credential_in_a_pulled_record_is_told_with_its_source(make: Make) -> None:
+    app = make()
+    secret = "ghp_" + "a1B2" * 9
+    app.do("INSERT INTO templates VALUES (1, 'Letter', %s, '1')", f"Use {secret} for it.")
+    app.pull()
+    app.site.sync()
+    events = app.site.catalog.events.latest(app.site.id, kind="secret_dropped", limit=5)
+    told = {(e.payload["source"], e.payload["type"], e.payload["id"]) for e in events}
+    assert told == {("app", "template", "1")}
+
+
 def test_two_pulls_of_one_source_do_not_meet(make: Make) -> None:
     app = make()
-    with app.states.held(app.site.id, "app"), pytest.raises(TenantLocked, match="being pulled"):
+    with app.locks.held(app.site.id, "app"), pytest.raises(TenantLocked, match="being pulled"):
         app.pull()
-    assert app.states.of(app.site.id) == {}
-    app.pull()
+    with ThreadPoolExecutor() as pool:
+        with app.locks.held(app.site.id, "app"):
+            waiting = pool.submit(app.pull, wait_seconds=30.0)
+            time.sleep(0.5)
+            assert app.states.of(app.site.id) == {}, "it waits"
+        assert waiting.result().rows == 0
     assert app.states.of(app.site.id)["app"].pulled_at is not None
 
 
@@ -547,16 +716,21 @@ def test_the_sensor_and_the_schedule_pull_what_is_due(make: Make) -> None:
             instance=session.instance, run_config=config, raise_on_error=False
         ).success
 
-    requests = {
-        request.run_config["ops"]["pull_tenants"]["config"]["tenants"][0]: request
-        for request in tick("sql_sources")
-    }
-    assert app.site.id in requests or other.site.id in requests
+    def asked_for(requests: list[Any]) -> set[str]:
+        configs = [one.run_config["ops"]["pull_tenants"]["config"] for one in requests]
+        return {id_ for config in configs for id_ in config["tenants"]}
+
+    assert asked_for(tick("sql_sources")) & {app.site.id, other.site.id}
     config = {"tenants": [other.site.id, app.site.id]}
     assert not run({"ops": {"pull_tenants": {"config": config}}}), "one of them fails"
     assert set(app.stored()) == {"db_row/1", "db_row/2"}, "and holds up no other"
-    asked = [r.run_config["ops"]["pull_tenants"]["config"]["tenants"] for r in tick("sql_sources")]
-    assert all(app.site.id not in ids for ids in asked), "it is not due yet"
+    assert app.site.id not in asked_for(tick("sql_sources")), "it is not due yet"
+    with app.site.catalog.database.begin() as connection:
+        due = "UPDATE rag_catalog.pulled_sources SET next_at = now() WHERE tenant = :t"
+        connection.execute(text(due), {"t": app.site.id})
+    with app.locks.held(app.site.id, "app"):
+        assert app.site.id not in asked_for(tick("sql_sources")), "a run would be in vain"
+    assert app.site.id in asked_for(tick("sql_sources"))
     app.do("DELETE FROM deals WHERE id = 1")
     os.environ[other.variable] = other.url
     run({"ops": {"pull_tenants": {"config": {"keys": True}}}})

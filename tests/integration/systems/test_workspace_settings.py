@@ -21,6 +21,7 @@ from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.generations import Generation
 from rag_assets.systems.registry import installed_systems
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
 from tests.driving import Driver
@@ -183,6 +184,81 @@ def test_a_model_waits_until_the_workspace_is_indexed_again(workspace: Workspace
     assert after.number > before.number
     assert after.embedder_id.startswith("local/")
     assert workspace.ask()["hits"]
+
+
+def test_a_model_of_the_operators_waits_as_well(workspace: Workspace) -> None:
+    """In tenants.yaml, a model makes no build by itself: it would be paid for unasked."""
+    before = serving_of(workspace)
+    other = {"provider": "deterministic", "dimensions": 16}
+
+    def configured(embedder: dict[str, Any]) -> dict[str, Any]:
+        workspace._installation.configure(workspace.id, embedder=embedder)
+        workspace.reconcile()
+        workspace.sync()
+        assert workspace.ask()["hits"]
+        shown: dict[str, Any] = workspace.send("GET", "/rag/settings").json()
+        return shown
+
+    present = workspace.catalog.tenants.get(workspace.id).config["embedder"]
+    shown = configured(other)
+    assert (shown["pending_model"]["dimensions"], shown["own"]) == (16, [])
+    assert shown["dimensions"] != 16
+    assert serving_of(workspace).number == before.number, "the former model goes on"
+    assert workspace.send("GET", "/rag/status").json()["pending_model"] == shown["pending_model"]
+    [event] = workspace.catalog.events.latest(workspace.id, kind="settings_changed")
+    assert event.payload == {"by": "operator", "changed": ["embedder"]}
+    # What makes the same vectors counts at once, and so does the way back.
+    assert configured(present)["pending_model"] is None
+    assert configured({**present, "seconds_per_text": 0.001})["pending_model"] is None
+    in_force = workspace.catalog.tenants.get(workspace.id).config["embedder"]
+    assert in_force["seconds_per_text"] == 0.001
+    assert len(workspace.catalog.generations.live(workspace.id)) == 1
+
+    # Over it, the application's own model waits; without one the operator's does again.
+    assert configured(other)["pending_model"]["dimensions"] == 16
+    assert workspace.patch(provider="local")["pending_model"]["provider"] == "local"
+    assert workspace.patch(provider=None)["pending_model"]["dimensions"] == 16
+    asked = workspace.send("POST", "/rag/reindex", {"scope": "workspace"})
+    assert asked.status_code == 202
+    shown = workspace.send("GET", "/rag/settings").json()
+    assert (shown["pending_model"], shown["dimensions"]) == (None, 16)
+    assert workspace.ask()["hits"], "the former build answers until the new one is complete"
+    workspace.sync()
+    after = serving_of(workspace)
+    assert (after.number > before.number, after.dimensions) == (True, 16)
+
+
+def test_switching_on_takes_a_model_that_waits(workspace: Workspace) -> None:
+    before = serving_of(workspace)
+    other = {"provider": "deterministic", "dimensions": 16}
+    workspace._installation.configure(workspace.id, embedder=other)
+    workspace.reconcile()
+    assert workspace.patch(enabled=False)["pending_model"]["dimensions"] == 16
+    shown = workspace.patch(enabled=True)
+    assert (shown["pending_model"], shown["dimensions"]) == (None, 16)
+    assert workspace.ask()["hits"]
+    workspace.sync()
+    assert serving_of(workspace).number > before.number
+
+
+def test_a_model_counts_at_once_where_nothing_was_indexed(
+    client: TestClient, shared_installation: Installation, driver: Driver
+) -> None:
+    tenant, other = "ws-unused", {"provider": "deterministic", "dimensions": 16}
+    shared_installation.add_tenant(tenant, **FAST, profile="workspace")
+    unused = Workspace(tenant, client, shared_installation, driver)
+    unused.reconcile()
+    shared_installation.configure(tenant, embedder=other)
+    unused.reconcile()
+    shown = unused.send("GET", "/rag/settings").json()
+    assert (shown["pending_model"], shown["dimensions"]) == (None, 16)
+    assert (shown["updated_by"], shown["own"]) == (None, [])
+
+
+def serving_of(workspace: Workspace) -> Generation:
+    serving = workspace.catalog.generations.serving(workspace.id)
+    assert serving is not None
+    return serving
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Engine, event, func, select, update
+from sqlalchemy import Engine, event, select
 
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
 from rag_assets.storage.catalog.upload_tables import uploads
@@ -147,6 +147,16 @@ def test_what_is_archived_waits_to_leave_and_then_is_out(site: Site) -> None:
     assert told(site) == (1, excluded, failed)
     site.sync()
     assert told(site) == (0, excluded, failed)
+    # What is back as it was waits as well: it is in no build.
+    site.send("PUT", "/rag/tree/db", {"kind": "database", "archived": True})
+    site.sync()
+    site.send("PUT", "/rag/tree/db", {"kind": "database"})
+    assert told(site) == (1, excluded, failed)
+    path = "/rag/records/db_row/r-1"
+    assert site.send("GET", path, role="member").json()["status"] == "queued"
+    assert site.embedded() == 0
+    assert told(site) == (0, excluded, failed)
+    assert site.send("GET", path, role="member").json()["status"] == "indexed"
 
 
 def test_comments_wait_to_leave_and_to_come_back_as_days_go_by(site: Site) -> None:
@@ -179,35 +189,6 @@ def test_comments_wait_to_leave_and_to_come_back_as_days_go_by(site: Site) -> No
     site.grant("p-1", principal="bob")
     assert site.send("GET", path, role="member").status_code == 404
     site.grant("p-1", principal="ann")
-
-
-def test_a_wait_begins_with_the_push_the_listing_or_the_request(site: Site) -> None:
-    def age(column: Column[Any], seconds: int) -> None:
-        then = func.now() - timedelta(seconds=seconds)
-        with site.catalog.database.begin() as connection:
-            connection.execute(
-                update(column.table)
-                .where(column.table.c.tenant == site.id)
-                .values({column.name: then})
-            )
-
-    site.sync()
-    age(documents.c.changed_at, 5_000)
-    age(documents.c.updated_at, 5_000)
-    age(source_records.c.changed_at, 5_000)
-    assert site.status()["oldest_wait_seconds"] is None
-    site.put("page", "p-2", {"title": "Badgers at night", "blocks": []})
-    assert 0 <= site.status()["oldest_wait_seconds"] < 60
-    age(source_records.c.changed_at, 100)
-    assert 100 <= site.status()["oldest_wait_seconds"] < 160
-    site.sync()
-    age(documents.c.updated_at, 5_000)
-    assert site.send("POST", "/rag/reindex", {"scope": "workspace"}).status_code == 202
-    assert 0 <= site.status()["oldest_wait_seconds"] < 60
-    age(documents.c.updated_at, 70)
-    assert 70 <= site.status()["oldest_wait_seconds"] < 130
-    site.sync()
-    assert site.status()["oldest_wait_seconds"] is None
 
 
 def test_models_and_back_ends_are_told(site: Site) -> None:

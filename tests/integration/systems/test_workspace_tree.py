@@ -249,16 +249,17 @@ def test_pages_and_databases_are_indexed_again_by_their_ids(workspace: Workspace
     workspace.put("a")
     workspace.push({"a": "alpha marka"})
     workspace.push({"c1": "comment markb"}, kind="comment", on="a")
-    workspace.push({"b": "beta markc"})
+    workspace.push({"b": "beta markc"}, kind="db_row", on="db")
     workspace.sync()
 
     def reindexed(**body: str) -> Any:
         return workspace.send("POST", "/rag/reindex", body, by=ADMIN)
 
     assert reindexed(scope="page", id="a").json() == {"documents": 2}
-    assert reindexed(scope="database", id="b").json() == {"documents": 1}
+    assert reindexed(scope="database", id="db").json() == {"documents": 1}
     assert reindexed(scope="workspace").json() == {"documents": 3}
     assert reindexed(scope="page", id="unknown").status_code == 404
+    assert reindexed(scope="database", id="a").status_code == 404
 
 
 def test_commands_do_what_the_endpoints_do(

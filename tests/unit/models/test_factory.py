@@ -12,7 +12,7 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
-from rag_assets.models.factory import build_embedder, embedder_id_of
+from rag_assets.models.factory import build_embedder, embedder_id_of, make_same_vectors
 
 
 def test_the_shipped_model_is_the_default():
@@ -81,7 +81,7 @@ def test_asking_for_an_id_loads_no_heavy_library():
     code = (
         "import sys\n"
         "from rag_assets.models.config.embedder import EmbedderConfig\n"
-        "from rag_assets.models.factory import build_embedder, embedder_id_of\n"
+        "from rag_assets.models.factory import build_embedder, embedder_id_of, make_same_vectors\n"
         "for config in (EmbedderConfig(), EmbedderConfig(provider='openai'),\n"
         "               EmbedderConfig(provider='gemini')):\n"
         "    build_embedder(config); embedder_id_of(config)\n"
@@ -147,3 +147,22 @@ def test_ids_stay_so_that_vectors_of_earlier_releases_are_used(
     options: dict[str, object], embedder_id: str
 ) -> None:
     assert embedder_id_of(EmbedderConfig.model_validate(options)) == embedder_id
+
+
+def test_embedders_make_the_same_vectors_whatever_they_cost() -> None:
+    large = {"provider": "openai", "model": "text-embedding-3-large"}
+    for other, same in (
+        ({"price": {"per_million": 0.2}, "requests_per_minute": 9}, True),
+        ({"dimensions": 3072}, True),
+        ({"dimensions": 256}, False),
+        ({"model": "text-embedding-3-small"}, False),
+        ({"revision": "2026-11"}, False),
+    ):
+        two = (EmbedderConfig.model_validate(one) for one in (large, {**large, **other}))
+        assert make_same_vectors(*two) is same, other
+    chosen = EmbedderConfig(provider="auto")
+    assert make_same_vectors(chosen, EmbedderConfig(provider="auto", concurrency=2))
+    assert not make_same_vectors(chosen, EmbedderConfig(provider="auto", only="openai"))
+    gone = EmbedderConfig(path=Path("/nowhere"), dimensions=8)
+    assert make_same_vectors(gone, gone)
+    assert not make_same_vectors(gone, EmbedderConfig())

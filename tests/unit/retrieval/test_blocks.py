@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.retrieval.answerer import supported_answer
-from rag_assets.retrieval.blocks import block_of_excerpt, url_of
+from rag_assets.retrieval.blocks import best_of, excerpt_of_block, is_clear, parts_of, url_of
 from rag_assets.retrieval.duplicates import collapse
 from rag_assets.retrieval.enclosing import enclosed
 from rag_assets.storage.index.model import Candidate
@@ -32,12 +34,61 @@ BLOCKS = (
     ],
 )
 def test_block_with_most_words_of_the_question_is_cited(question: str, block: str) -> None:
-    assert block_of_excerpt(TEXT, question, BLOCKS, offset=OFFSET) == block
+    assert shown(TEXT, question, BLOCKS)[0] == block
 
 
 def test_text_before_the_first_block_belongs_to_it_and_no_block_is_none() -> None:
-    assert block_of_excerpt(TEXT, "valve", BLOCKS[2:], offset=OFFSET) == "pump"
-    assert block_of_excerpt(TEXT, "valve", (), offset=OFFSET) is None
+    assert shown(TEXT, "valve", BLOCKS[2:]) == ("pump", TEXT.replace("\n\n", " "))
+    assert shown(TEXT, "valve", ()) == (None, TEXT.replace("\n\n", " "))
+
+
+def test_words_of_few_blocks_count_more_than_those_of_many() -> None:
+    texts = ["The boiler and the boiler valve.", "The boiler valve.", "Tea for the boiler."]
+    text, blocks = laid_out(texts)
+    question = "Is the boiler valve for tea?"
+    parts = parts_of(text, question, blocks, offset=OFFSET)
+    assert [part.block_id for part in parts] == ["0", "1", "2"]
+    assert parts[2].share > parts[0].share == parts[1].share > 0
+    assert shown(text, question, blocks)[0] == "2"
+    assert sum(part.share for part in parts_of(text, "zebra", blocks, offset=OFFSET)) == 0
+
+
+def test_excerpt_is_from_the_block_that_is_named() -> None:
+    filler = "Nothing of it is said in these words, however long they go on and on. " * 5
+    texts = [f"{filler}The pump hums.", "The pump is red.", f"{filler}{filler}The pump leaks oil."]
+    text, blocks = laid_out(texts)
+    for question, block, part in (
+        ("red pump", "1", "The pump is red."),
+        ("pump leaks oil", "2", "The pump leaks oil."),
+    ):
+        named, excerpt = shown(text, question, blocks)
+        assert named == block
+        assert part in excerpt
+        assert len(excerpt) <= 280 + len("[...]  [...]")
+
+
+def test_meaning_decides_where_words_do_not() -> None:
+    parts = parts_of(TEXT, "bar", BLOCKS, offset=OFFSET)
+    assert is_clear(parts)
+    assert best_of(parts).block_id == "valve"
+    assert best_of(parts, [0.0, 0.2, 0.9]).block_id == "pump"
+    alike = parts_of(TEXT, "nothing of it", BLOCKS, offset=OFFSET)
+    assert not is_clear(alike)
+    assert is_clear(alike[:1])
+    assert best_of(alike, [0.3, 0.2, 0.1]).block_id == "h"
+
+
+def shown(text: str, question: str, blocks: Sequence[BlockPlace]) -> tuple[str | None, str]:
+    return excerpt_of_block(text, question, parts_of(text, question, blocks, offset=OFFSET))
+
+
+def laid_out(texts: Sequence[str]) -> tuple[str, list[BlockPlace]]:
+    """A passage of blocks, which are numbered."""
+    text, blocks = "", []
+    for number, one in enumerate(texts):
+        blocks.append(BlockPlace(str(number), OFFSET + len(text)))
+        text += f"{one}\n\n"
+    return text.rstrip(), blocks
 
 
 @pytest.mark.parametrize(

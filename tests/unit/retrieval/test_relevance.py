@@ -8,6 +8,7 @@ from rag_assets.retrieval.code_nodes import NodeKey, node_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.relevance import Relevance, relevance
+from rag_assets.retrieval.surroundings import Surroundings
 from rag_assets.storage.catalog.found_relations import FoundEdge, FoundEdges, FoundSymbol
 
 ROLES = {"M": "model", "J": "job", "P": "policy"}
@@ -47,7 +48,8 @@ def symbol(name: str) -> FoundSymbol:
 def brought(told: Told, **found: float) -> Relevance:
     view = View(told, FlatScopes(), Caller())  # type: ignore[arg-type]
     seeds: dict[NodeKey, float] = {("r", name): value for name, value in found.items()}
-    return relevance(view, seeds, {key: node_of(symbol(key[1])) for key in seeds})
+    nodes = {key: node_of(symbol(key[1])) for key in seeds}
+    return relevance(view, Surroundings(), seeds, nodes)
 
 
 def scores(found: Relevance) -> dict[str, float]:

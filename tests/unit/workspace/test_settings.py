@@ -11,6 +11,7 @@ from rag_assets.workspace.settings import (
     WorkspaceSettings,
     is_pending,
     overlaid,
+    settled_embedder,
     wanted_embedder,
 )
 
@@ -69,3 +70,24 @@ def test_other_settings_lie_over_those_of_the_operator() -> None:
     workspace = Tenant.from_config(overlaid(config, settings)).workspace
     assert (workspace.resolved_comment_days, workspace.vector_backend) == (0, "pgvector")
     assert Tenant.from_config(LOCAL).workspace.resolved_comment_days == 30
+
+
+def test_a_model_that_the_operator_changes_is_in_force_if_it_makes_the_same_vectors() -> None:
+    def is_same(one: Any, other: Any) -> bool:
+        return bool(one["model"] == other["model"])
+
+    dearer, other = {**LARGE, "price": 2}, {**LARGE, "model": "text-embedding-3-small"}
+    settled = settled_embedder(NO_SETTINGS, LARGE, dearer, is_same=is_same)
+    assert settled is None, "the operator's, whatever it is"
+    kept = settled_embedder(NO_SETTINGS, LARGE, other, is_same=is_same)
+    assert kept == LARGE
+    waiting = WorkspaceSettings(embedder=kept)
+    assert is_pending(waiting, other)
+    # A third one changes nothing, and the way back ends it.
+    third = {**LARGE, "model": "ada"}
+    assert settled_embedder(waiting, other, third, is_same=is_same) == LARGE
+    assert settled_embedder(waiting, third, dearer, is_same=is_same) is None
+    # A model that an application named, with the operator's other settings.
+    own = WorkspaceSettings(dimensions=256, embedder={**LARGE, "dimensions": 256})
+    assert settled_embedder(own, LARGE, dearer, is_same=is_same) == {**dearer, "dimensions": 256}
+    assert settled_embedder(own, LARGE, other, is_same=is_same) == own.embedder

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from rag_assets.common.errors import DocumentRejected, DocumentTooLarge
+from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.parsing.ocr import TextReader
+from rag_assets.ingest.parsing.ocr import OcrTime, TextReader
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.outline import first_title, heading_name
 from rag_assets.ingest.parsing.pdf.file import SCANTY, PdfFile, no_text
@@ -60,7 +60,7 @@ class _Reading:
         self._layout = PageLayout(file, options, limits)
         self._readable = 0
         self._pictures = 0
-        self.ocr_pages = 0
+        self._time = OcrTime(limits)
 
     def pieces(self) -> Iterator[Piece]:
         with ExitStack() as stack:
@@ -77,8 +77,14 @@ class _Reading:
                         continue
                 yield from pieces
 
+    @property
+    def ocr_pages(self) -> int:
+        """Pages that were read by OCR."""
+        return self._time.read
+
     def no_text(self) -> DocumentRejected:
         """The reason why no text was found."""
+        self._time.require_any()
         if not self._readable:
             return DocumentRejected("it is damaged: none of its pages can be read")
         return no_text(len(self._file), ocr=self._options.ocr)
@@ -89,21 +95,19 @@ class _Reading:
         facts = []
         if unreadable := pages - self._readable:
             facts.append(f"{unreadable:,} of {pages:,} pages are damaged and left out")
-        if self._pictures > self.ocr_pages:
-            left = self._pictures - self.ocr_pages
-            facts.append(f"{left:,} of {pages:,} pages are pictures without text, OCR is off")
-        return tuple(facts)
+        if self._pictures and not self._options.ocr:
+            facts.append(
+                f"{self._pictures:,} of {pages:,} pages are pictures without text, OCR is off"
+            )
+        return (*facts, *self._time.notes(pages))
 
     def _read(self, reader: TextReader, number: int) -> list[Piece]:
-        self.ocr_pages += 1
-        if self.ocr_pages > self._limits.ocr_pages:
-            raise DocumentTooLarge(
-                f"it has more than {self._limits.ocr_pages:,} scanned pages",
-                hint="split the document",
-            )
-        with self._file.page(number) as page:
-            pixels = pixels_of(page)
-        return [Piece("paragraph", text, page=number) for text in reader.paragraphs(pixels)]
+        def paragraphs() -> Iterator[str]:
+            with self._file.page(number) as page:
+                pixels = pixels_of(page)
+            return reader.paragraphs(pixels)
+
+        return [Piece("paragraph", text, page=number) for text in self._time.paragraphs(paragraphs)]
 
 
 def _scanty(pieces: Sequence[Piece]) -> bool:

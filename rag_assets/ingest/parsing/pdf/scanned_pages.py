@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_assets.ingest.parsing.limits import ParseLimits
-from rag_assets.ingest.parsing.ocr import ALLOWED_SECONDS, MOST_PIXELS, Pixels
+from rag_assets.ingest.parsing.ocr import MOST_PIXELS, Pixels, more_seconds_for
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.pdf.file import PdfFile
 
@@ -36,7 +36,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
         scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
-    return ALLOWED_SECONDS * min(scanned, limits.ocr_pages)
+    return more_seconds_for(min(scanned, limits.ocr_pages), limits)
 
 
 def _scale(width: float, height: float) -> float:

@@ -9,17 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.found_relations import FoundEdge
+from rag_assets.storage.catalog.found_relations import FoundEdge, FoundSymbol
 from rag_assets.storage.catalog.relation_graph.segment import Segment
 from rag_assets.storage.catalog.relation_state import RelationState
 
 MOST_MET = 20_000
-"""Edges that are kept as walks read them: most walks meet the same few that much is related to."""
+"""Edges, and definitions, that are kept as walks read them.
+
+Most walks meet the same few that much is related to.
+"""
 
 _BYTES_OF_DOCUMENT = 420
 """Of a document in memory, with its places in tables, beside its texts."""
-_BYTES_OF_EDGE = 320
-"""Of an edge as walks read it."""
+_BYTES_OF_MET = 320
+"""Of an edge or a definition as walks read it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +73,9 @@ class Graph:
         by_id: its documents.
         holders, by_uri: they by their text and by their uri.
         bytes: what it takes.
-        edges_met: those that walks met, by segment, row and document; see MOST_MET.
+        edges_met, symbols_met: those that walks met, by segment, row and document; see MOST_MET.
+        called_met: definitions by what people call them, for the readers of some scopes, each with
+            its place.
     """
 
     key: GraphKey
@@ -82,6 +87,10 @@ class Graph:
     by_uri: Mapping[str, Sequence[GraphDocument]] = field(init=False)
     bytes: int = field(init=False)
     edges_met: dict[tuple[int, int, str], FoundEdge] = field(default_factory=dict)
+    symbols_met: dict[tuple[int, int, str], FoundSymbol] = field(default_factory=dict)
+    called_met: dict[tuple[frozenset[str], str], Sequence[tuple[str, int, FoundSymbol]]] = field(
+        default_factory=dict
+    )
     _firsts: Sequence[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,4 +120,5 @@ class Graph:
 
 
 def _bytes_of(segment: Segment) -> int:
-    return segment.bytes + min(MOST_MET, len(segment.edges.text)) * _BYTES_OF_EDGE
+    met = sum(min(MOST_MET, len(rows)) for rows in (segment.edges.text, segment.symbols.text))
+    return segment.bytes + met * _BYTES_OF_MET

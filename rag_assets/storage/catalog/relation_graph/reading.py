@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
+from rag_assets.code.naming import CALLED, local_names
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.storage.catalog.found_relations import (
     Direction,
@@ -19,8 +20,9 @@ from rag_assets.storage.catalog.relation_graph.columns import NONE, Lookup
 from rag_assets.storage.catalog.relation_graph.graph import MOST_MET, Graph, GraphDocument
 from rag_assets.storage.catalog.relation_graph.segment import Segment
 from rag_assets.storage.catalog.relation_names import (
+    Nameless,
     defined,
-    local_names_of,
+    nameless_apart,
     own_spellings_of,
     qualified,
     spellings_of,
@@ -73,14 +75,18 @@ class GraphRelations:
     ) -> FoundEdges:
         """See Relations."""
         found: dict[tuple[str, int], FoundEdge] = {}
-        own = spelled(own_spellings_of, nodes) if direction != "in" else []
-        named = spelled(spellings_of, nodes) if direction != "out" else []
+        names, nameless = nameless_apart(nodes)
+        own = spelled(own_spellings_of, names) if direction != "in" else []
+        named = spelled(spellings_of, names) if direction != "out" else []
+        named = [name for name in named if self._may_mean_one(name)]
         kinds = _Kinds(frozenset(only), frozenset(without))
         cut = False
         for rows in (
             self._edge_rows(own, "stated_of", kinds),
             self._edges_of_files(files, kinds),
             self._edge_rows(named, "target", kinds),
+            self._edges_inside(nameless if direction != "in" else (), "stated_of", kinds),
+            self._edges_inside(nameless if direction != "out" else (), "target", kinds),
         ):
             ordered = sorted(rows, key=_BY_PLACE)
             cut = cut or len(ordered) > limit
@@ -105,20 +111,21 @@ class GraphRelations:
         """See Relations."""
         wanted = frozenset(names)
         found: dict[tuple[str, str, int], FoundSymbol] = {}
-        rows = self._symbol_rows(spelled(local_names_of, wanted), "symbol")
-        for _, _, segment, row, document in sorted(rows, key=_BY_PLACE):
-            one = _symbol(segment, row, document)
+        names, nameless = nameless_apart(wanted)
+        rows = self._symbol_rows(spelled(local_names, names), "symbol")
+        by_name = [
+            self._symbol(segment, row, document)
+            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
+        ]
+        for one in (*by_name, *self.within([uri for uri, _ in nameless])):
             if one.name in wanted:
                 found.setdefault((one.uri, one.local_name, one.line_start), one)
         return [found[key] for key in sorted(found)]
 
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
-        rows = self._symbol_rows(dict.fromkeys(shorts), "short")
-        return [
-            _symbol(segment, row, document)
-            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
-        ]
+        found = [row for short in dict.fromkeys(shorts) for row in self._called(short)]
+        return [one for _, _, one in sorted(found, key=_BY_PLACE)]
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
@@ -129,7 +136,7 @@ class GraphRelations:
                 place = document.uri, segment.symbols.position[row]
                 found.append((*place, segment, row, document))
         found.sort(key=_BY_PLACE)
-        return [_symbol(segment, row, document) for _, _, segment, row, document in found]
+        return [self._symbol(segment, row, document) for _, _, segment, row, document in found]
 
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
         """See Relations."""
@@ -151,6 +158,30 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.documents(source_types)
 
+    def _may_mean_one(self, name: str) -> bool:
+        """Whether edges that name it may lead anywhere.
+
+        What people call several definitions of a repository means none of them, and thousands of
+        edges may say it.
+        """
+        if not name.startswith(CALLED):
+            return True
+        names: dict[str, set[str]] = {}
+        for one in self.called([name.removeprefix(CALLED)]):
+            names.setdefault(one.source, set()).add(one.name)
+        return any(len(found) == 1 for found in names.values())
+
+    def _called(self, short: str) -> Sequence[tuple[str, int, FoundSymbol]]:
+        """The definitions that people call by a name, each with its place."""
+        met, key = self._graph.called_met, (self._scopes, short)
+        found = met.get(key)
+        if found is None:
+            rows = self._symbol_rows([short], "short")
+            found = [(uri, at, self._symbol(held, row, one)) for uri, at, held, row, one in rows]
+            if len(met) < MOST_MET:
+                met[key] = found
+        return found
+
     def _edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
         met = self._graph.edges_met
         key = segment.first, row, document.document_id
@@ -160,6 +191,16 @@ class GraphRelations:
             if len(met) < MOST_MET:
                 met[key] = edge
         return edge
+
+    def _symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
+        met = self._graph.symbols_met
+        key = segment.first, row, document.document_id
+        symbol = met.get(key)
+        if symbol is None:
+            symbol = _symbol(segment, row, document)
+            if len(met) < MOST_MET:
+                met[key] = symbol
+        return symbol
 
     def _edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
@@ -182,6 +223,18 @@ class GraphRelations:
             for row in segment.edges_of.rows(document.text - segment.first):
                 if edges.stated_of[row] == of_file and edges.kind[row] in counts:
                     yield document.uri, edges.position[row], segment, row, document
+
+    def _edges_inside(
+        self, nameless: Iterable[Nameless], column: str, wanted: _Kinds
+    ) -> Iterator[_Row]:
+        for uri, own in nameless:
+            for document in self._graph.at([uri], self._scopes):
+                segment = self._graph.segment_of(document.text)
+                edges, name, counts = segment.edges, segment.names.of(own), wanted.of(segment)
+                names = edges.stated_of if column == "stated_of" else edges.target
+                for row in segment.edges_of.rows(document.text - segment.first):
+                    if names[row] == name and edges.kind[row] in counts:
+                        yield document.uri, edges.position[row], segment, row, document
 
     def _symbol_rows(self, names: Iterable[str], column: str) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes

@@ -22,8 +22,10 @@ OPTIONS: Final[dict[str, Any]] = {
     # rows pass the filters.
     "options": "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200",
 }
-FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.UndefinedTable)
-"""Errors of a server that is away, or whose tables were lost."""
+OF_A_BUILD = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
+"""Errors of a build whose tables were lost, or are those of a former version."""
+FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
+"""Errors of a server that is away as well."""
 
 
 def driver_url(url: str) -> str:

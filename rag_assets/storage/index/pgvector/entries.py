@@ -23,6 +23,11 @@ _DOCUMENTS = 1_000
 _MEMORY = "SET LOCAL maintenance_work_mem = '256MB'"
 _AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
+_COLUMNS = (
+    "SELECT attname FROM pg_attribute"
+    " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+)
+_DROP = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
 _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) ORDER BY 1"
 
 
@@ -60,9 +65,12 @@ class PgVectors:
                 raise refused from None
 
     def create(self, owner: Owner, dimensions: int) -> None:
-        """Make a build's tables, if there are none; see require()."""
+        """Make a build's tables, if there are none, or those of a former version; see require()."""
         self.require()
+        is_former = self._is_former(owner)
         with self._connection() as connection, connection.transaction():
+            if is_former:
+                connection.execute(_DROP.format(sql.Identifier(self._layout.schema(owner))))
             for statement in layout.tables(self._layout.schema(owner), dimensions):
                 connection.execute(statement)
 
@@ -134,12 +142,15 @@ class PgVectors:
                 connection.execute(statement, [list(batch), [scopes[one] for one in batch]])
 
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
-        """How many vectors a build has of each version of each document; none without tables."""
+        """How many vectors a build has of each version of each document.
+
+        None without tables, or with those of a former version, which are made anew.
+        """
         query = sql.SQL(
             "SELECT c.document_id, c.index_key, c.access_scope, count(*)"
             " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
         ).format(self._chunks(owner), sql.Identifier(self._layout.schema(owner), "rag_vectors"))
-        if not self._schemas(self._layout.schema(owner)):
+        if not self._schemas(self._layout.schema(owner)) or self._is_former(owner):
             return
         with self._connection() as connection:
             for row in connection.execute(query):
@@ -205,9 +216,7 @@ class PgVectors:
     def drop_schema(self, schema: str) -> None:
         """Delete the tables in a schema, if there is one; see schemas()."""
         with self._connection() as connection:
-            connection.execute(
-                sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
-            )
+            connection.execute(_DROP.format(sql.Identifier(schema)))
 
     def close(self) -> None:
         """Close the connections."""
@@ -217,6 +226,13 @@ class PgVectors:
 
     def _chunks(self, owner: Owner) -> sql.Identifier:
         return sql.Identifier(self._layout.schema(owner), "rag_chunks")
+
+    def _is_former(self, owner: Owner) -> bool:
+        """Whether a build's tables lack columns that they had not in a former version."""
+        table = self._chunks(owner).as_string()
+        with self._connection() as connection:
+            found = {str(row[0]) for row in connection.execute(_COLUMNS, [table])}
+        return bool(found) and not found.issuperset(COLUMNS)
 
     def _schemas(self, prefix: str) -> list[str]:
         with self._connection() as connection:

@@ -17,6 +17,7 @@ from rag_assets.storage.index.model import SYMBOL, Candidate, Owner, RankingRequ
 from rag_assets.storage.index.pgvector import layout
 from rag_assets.storage.index.pgvector.connection import (
     FAILURES,
+    OF_A_BUILD,
     OPTIONS,
     SECONDS,
     driver_url,
@@ -86,7 +87,8 @@ class PgVectorSearcher:
                 return await self._ranking(owner, vector, request)
         except (*FAILURES, TimeoutError) as error:
             # Searches go on elsewhere: none of the next ones shall wait for it as this one did.
-            self._away_until = time.monotonic() + _PAUSE_SECONDS
+            if not isinstance(error, OF_A_BUILD):
+                self._away_until = time.monotonic() + _PAUSE_SECONDS
             raise unavailable(error) from None
 
     async def close(self) -> None:

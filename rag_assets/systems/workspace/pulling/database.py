@@ -1,52 +1,61 @@
-"""Another application's database: one snapshot of it, read in batches, and never written.
+"""One snapshot of another application's database, read in batches, and never written.
 
-Its URL stands in an environment variable alone. No error quotes it, or what a server says about
-values; what a server says about a query is about the operator's own words.
+What a server says about a query is about the operator's own words; what it says about values is
+never told.
 """
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, CursorResult, Engine, create_engine, make_url, text
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    DontWrapMixin,
-    NoSuchModuleError,
-    SQLAlchemyError,
-)
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection, CursorResult, bindparam, text
+from sqlalchemy.exc import SQLAlchemyError
 
-from rag_assets.common.errors import ConfigurationError, ListingFailed
-from rag_assets.common.references import resolved
+from rag_assets.common.errors import ListingFailed
+from rag_assets.systems.workspace.pulling.connecting import open_connection, said
+from rag_assets.systems.workspace.pulling.dialects import Dialect
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
+from rag_assets.systems.workspace.pulling.statements import Column, Statements
 
 _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
-_FETCHED = 100
-"""Rows that are in memory at once; a row may hold a page."""
-_CONNECT_SECONDS = 10
-_SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
-# As SQLAlchemy finds parameters, and backslashes that it takes away: a query has neither.
-_ESCAPE = re.compile(r"\\(?=:[\w$]*(?![:\w$]))")
-_PARAMETER = re.compile(r"(?<![:\w\\]):(?=[\w$]+(?![:\w$]))")
-_OF_THE_QUERY: Final = ("42", "0A", "22023")
-"""States of SQL that are about the words of a query, and not about values."""
-_REFUSALS: Final = (
-    ("password authentication failed", "it refuses the account or its password"),
-    ("no pg_hba.conf entry", "it refuses connections from here"),
-    ("does not exist", "there is no such database or account"),
-    ("timeout expired", "it does not answer"),
-    ("refused", "nothing answers there"),
-    ("could not translate host name", "there is no such host"),
-    ("failed to resolve host", "there is no such host"),
-    ("unable to open database file", "there is no such file"),
-)
+_FETCHED: Final = 20
+"""Rows that are in memory at once; a row may hold a page, and has some MiB at most."""
+_FETCHED_KEYS: Final = 1_000
+_SNAPSHOT: Final = 300.0
+"""Seconds after which a snapshot is old: its database keeps what was deleted since."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRow:
+    """A row of a query.
+
+    Attributes:
+        values: of its columns, in their order.
+        largest: of a row that is too large, which column is the largest; then nothing but its id
+            was read. Otherwise None.
+    """
+
+    values: Sequence[Any]
+    largest: int | None = None
+
+
+class ForeignKey(NamedTuple):
+    """What all rows are compared by.
+
+    Attributes:
+        id, changed_at: of the row.
+        page: of a block, its page.
+    """
+
+    id: Any
+    changed_at: Any
+    page: Any = None
 
 
 class ForeignDatabase:
@@ -54,23 +63,41 @@ class ForeignDatabase:
 
     Args:
         connection: within its transaction.
+        dialect: its kind.
         config: the source that reads it.
     """
 
-    def __init__(self, connection: Connection, config: SqlConfig) -> None:
-        self._connection = connection
-        self._config = config
+    def __init__(self, connection: Connection, dialect: Dialect, config: SqlConfig) -> None:
+        self._connection, self._dialect, self._config = connection, dialect, config
         self._zone = ZoneInfo(config.timezone)
+        self._opened = time.monotonic()
+        self._columns: dict[RecordType, list[Column]] = {}
+
+    @property
+    def is_ordered_by_time(self) -> bool:
+        """Whether rows come in the order of their times: texts are ordered by their letters."""
+        return self._dialect.is_ordered_by_time
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the snapshot is to be given up as soon as it can be: what it sees is kept."""
+        # Where reading counts, what is stored between two rows does as well.
+        most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT
+        return time.monotonic() - self._opened > min(most, _SNAPSHOT)
 
     @contextmanager
     def rows(
-        self, source_type: RecordType, since: datetime | None
-    ) -> Iterator[tuple[Sequence[str], Iterator[Sequence[Any]]]]:
+        self,
+        source_type: RecordType,
+        since: datetime | None = None,
+        of_pages: Sequence[str] | None = None,
+    ) -> Iterator[tuple[Sequence[str], Iterator[ForeignRow]]]:
         """The rows of a query that were changed since a time, in the order of their changes.
 
         Args:
             source_type: of the query.
             since: None: all of them.
+            of_pages: only blocks of these pages.
 
         Yields:
             the names of the columns, and the rows as they come.
@@ -78,48 +105,85 @@ class ForeignDatabase:
         Raises:
             ListingFailed: the query failed; what came before is not all there is.
         """
-        condition = "" if since is None else " WHERE updated_at >= :since"
-        statement = f"{self._selected('*', source_type)}{condition} ORDER BY updated_at"
-        parameters = {} if since is None else {"since": self._comparable(since)}
+        columns = self._columns_of(source_type)
+        statement = self._statements(source_type).rows(
+            columns, since=since is not None, of_pages=of_pages is not None
+        )
+        parameters: dict[str, Any] = {}
+        if since is not None:
+            parameters["since"] = self._comparable(since)
+        if of_pages is not None:
+            parameters["pages"] = [*of_pages]
         with self._explained(source_type):
-            result = self._execute(statement, parameters)
+            result = self._execute(statement, parameters, _FETCHED)
         try:
-            yield [*result.keys()], self._fetched(result, source_type)
+            yield [one.name for one in columns], self._fetched(result, source_type)
         finally:
             with suppress(SQLAlchemyError):
                 result.close()
 
-    def keys(self, source_type: RecordType) -> Iterator[tuple[Any, Any]]:
-        """The id of every row of a query, and when it was changed, as they come.
+    def keys(self, source_type: RecordType, *, with_page: bool = False) -> Iterator[ForeignKey]:
+        """The key of every row of a query, as they come.
+
+        Args:
+            source_type: of the query.
+            with_page: whether the page is one of its columns, and is read.
 
         Raises:
             ListingFailed: see rows().
         """
+        names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
+        statement = self._statements(source_type).keys(self._columns_of(source_type), names)
         with self._explained(source_type):
-            result = self._execute(self._selected("id, updated_at", source_type), {})
+            result = self._execute(statement, {}, _FETCHED_KEYS)
             try:
                 for row in result:
-                    yield row[0], row[1]
+                    yield ForeignKey(*row[:-1])
             finally:
                 result.close()
 
-    @property
-    def is_ordered_by_time(self) -> bool:
-        """Whether texts are no times here: they would be ordered by their letters."""
-        return self._connection.dialect.name != "sqlite"
+    def _columns_of(self, source_type: RecordType) -> list[Column]:
+        """The columns of a query.
 
-    def _selected(self, columns: str, source_type: RecordType) -> str:
-        """A statement that selects from a query; a comment may end that."""
-        query = escaped(self._config.queries[source_type])
-        return f"SELECT {columns} FROM (\n{query}\n) pulled"  # noqa: S608 - the operator's
+        Raises:
+            ListingFailed: the query failed, or two columns have one name.
+        """
+        if source_type not in self._columns:
+            with self._explained(source_type):
+                result = self._connection.execute(text(self._statements(source_type).nothing()))
+                described = result.cursor.description if result.cursor else ()
+                found = [Column(one[0], one[1]) for one in described]
+                result.close()
+            self._require(source_type, [one.name.lower() for one in found])
+            self._columns[source_type] = found
+        return self._columns[source_type]
 
-    def _execute(self, statement: str, parameters: dict[str, Any]) -> _Rows:
-        streamed = self._connection.execution_options(stream_results=True, yield_per=_FETCHED)
-        return streamed.execute(text(statement), parameters)
+    def _require(self, source_type: RecordType, names: Sequence[str]) -> None:
+        what = f"source {self._config.name!r}: the query of {source_type} has"
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ListingFailed(
+                f"{what} two columns {twice!r}", hint="give one of them another name, by AS"
+            )
+        missing = next((name for name in ("id", "updated_at") if name not in names), None)
+        if missing is not None:
+            raise ListingFailed(f"{what} no column {missing!r}", hint="select it, under that name")
 
-    def _fetched(self, result: _Rows, source_type: RecordType) -> Iterator[Sequence[Any]]:
+    def _statements(self, source_type: RecordType) -> Statements:
+        preparer = self._connection.dialect.identifier_preparer
+        return Statements(self._dialect, preparer, self._config.queries[source_type])
+
+    def _execute(self, statement: str, parameters: dict[str, Any], fetched: int) -> _Rows:
+        bound = text(statement)
+        if "pages" in parameters:
+            bound = bound.bindparams(bindparam("pages", expanding=True))
+        options = {"stream_results": True, "yield_per": fetched}
+        return self._connection.execute(bound, parameters, execution_options=options)
+
+    def _fetched(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
         with self._explained(source_type):
-            yield from result
+            for *values, largest in result:
+                yield ForeignRow(values, largest - 1 if largest else None)
 
     def _comparable(self, at: datetime) -> datetime:
         """A time as the database compares it with its own."""
@@ -134,15 +198,10 @@ class ForeignDatabase:
             yield
         except SQLAlchemyError as error:
             raise ListingFailed(
-                f"source {self._config.name!r}: the query of {source_type} failed: {_said(error)}",
+                f"source {self._config.name!r}: the query of {source_type} failed: {said(error)}",
                 hint="correct the query in tenants.yaml, or what the account may read; nothing was"
                 " removed",
             ) from None
-
-
-def escaped(query: str) -> str:
-    """A query that SQLAlchemy's text() sends as it is written."""
-    return _PARAMETER.sub(r"\\:", _ESCAPE.sub(r"\\\\", query))
 
 
 @contextmanager
@@ -153,111 +212,5 @@ def open_snapshot(config: SqlConfig) -> Iterator[ForeignDatabase]:
         ConfigurationError: the variable is not set, or names no database that can be used.
         ListingFailed: the database cannot be reached.
     """
-    engine = _engine(config)
-    try:
-        with _connected(engine, config) as connection:
-            yield ForeignDatabase(connection, config)
-    finally:
-        engine.dispose()
-
-
-@contextmanager
-def _connected(engine: Engine, config: SqlConfig) -> Iterator[Connection]:
-    try:
-        connection = engine.connect()
-    except (SQLAlchemyError, OSError) as error:
-        raise ListingFailed(
-            f"source {config.name!r}: the database of {config.url} cannot be reached:"
-            f" {_refusal(error)}",
-            hint="correct the variable, or start the database; nothing was removed",
-        ) from None
-    with connection:
-        try:
-            _prepare(connection, config)
-        except SQLAlchemyError as error:
-            raise ListingFailed(
-                f"source {config.name!r}: the database of {config.url} gives no snapshot to read:"
-                f" {_said(error)}",
-                hint="its account needs to begin a transaction that reads alone",
-            ) from None
-        yield connection
-
-
-def _engine(config: SqlConfig) -> Engine:
-    where = f"source {config.name!r}: url"
-    given = resolved(where, config.url)
-    try:
-        # No error below may be chained to this: SQLAlchemy's quote the URL.
-        url = make_url(_SCHEME.sub("postgresql+psycopg://", given))
-        is_postgres = url.get_backend_name() == "postgresql"
-        options = _postgres_arguments(config) if is_postgres else {}
-        return create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"{where}: the driver of the database that {config.url} names is not installed:"
-            f" {error.name}",
-            hint=f"install {error.name} where rag-assets is installed, or name another driver",
-        ) from None
-    except NoSuchModuleError:
-        raise ConfigurationError(
-            f"{where}: SQLAlchemy knows no such kind of database as {config.url} names",
-            hint="install its dialect, or begin the URL with one such as postgresql://",
-        ) from None
-    except (ArgumentError, ValueError):
-        raise ConfigurationError(
-            f"{where}: the variable {config.url.removeprefix('$')} holds no URL of a database",
-            hint="write it as postgresql://NAME:PASSWORD@HOST:PORT/DATABASE",
-        ) from None
-
-
-def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
-    # A server that is gone without a word is noticed about when a statement would time out.
-    return {
-        "connect_timeout": _CONNECT_SECONDS,
-        "keepalives_idle": 15,
-        "keepalives_interval": 5,
-        "keepalives_count": 4,
-        "tcp_user_timeout": config.timeout_seconds * 1_000,
-        "application_name": "rag-assets",
-    }
-
-
-def _prepare(connection: Connection, config: SqlConfig) -> None:
-    """Have the transaction read alone, see one state, and end what takes too long."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("PRAGMA query_only = ON")
-        return
-    if connection.dialect.name != "postgresql":
-        return
-    from rag_assets.systems.workspace.pulling.lenient import read_leniently
-
-    connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-    settings = {
-        "statement_timeout": f"{config.timeout_seconds}s",
-        "lock_timeout": f"{config.timeout_seconds}s",
-        "TimeZone": config.timezone,
-    }
-    for name, value in settings.items():
-        parameters = {"name": name, "value": value}
-        connection.execute(text("SELECT set_config(:name, :value, true)"), parameters)
-    read_leniently(connection.connection.driver_connection)
-
-
-def _said(error: SQLAlchemyError | DontWrapMixin) -> str:
-    """What is wrong, without a value and without the URL."""
-    original = getattr(error, "orig", None)
-    state = getattr(original, "sqlstate", None)
-    if original is None:
-        return type(error).__name__
-    named = type(original).__name__ + (f" ({state})" if state else "")
-    about = getattr(getattr(original, "diag", None), "message_primary", None)
-    if about and state and state.startswith(_OF_THE_QUERY):
-        return f"{named}: {about}"
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return f"{named}: the connection broke"
-    return named
-
-
-def _refusal(error: Exception) -> str:
-    said = str(getattr(error, "orig", None) or error).lower()
-    return next((told for part, told in _REFUSALS if part in said), "it does not answer")
+    with open_connection(config) as (connection, dialect):
+        yield ForeignDatabase(connection, dialect, config)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from fastapi.exceptions import RequestValidationError
-
-from rag_assets.api.record_drafts import BlockChange, Draft, Drafting, Removal
-from rag_assets.api.record_writing import BULK, URGENT, Outcome, write_drafts
-from rag_assets.common.errors import ListingFailed, TenantBusy, UnknownDocument
-from rag_assets.storage.catalog.records import StoredKey
-from rag_assets.systems.workspace.pulling.database import ForeignDatabase
+from rag_assets.api.record_drafts import Draft, Drafting
+from rag_assets.api.record_writing import BULK, URGENT
+from rag_assets.common.errors import ListingFailed
+from rag_assets.systems.workspace.pulling.aside_rows import AsideRows
+from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
+from rag_assets.systems.workspace.pulling.locks import SourceLock
 from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,
     RowReader,
     SetAside,
     drafted,
-    problem_of_row,
 )
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.states import PullStates, row_key
+from rag_assets.systems.workspace.pulling.writing import RecordWriter
 
 if TYPE_CHECKING:
     from rag_assets.systems.workspace.pulling.pull import Puller, PullReport
@@ -35,8 +33,9 @@ _URGENT = 100
 """Changes of one pull that go before others, as a person waits for them."""
 _LATELY = timedelta(hours=1)
 """So long ago is what is not lately changed, and waits with what is read for the first time."""
-_TRIES = 6
-_KEPT_OUT = "it is marked as secret: nothing of it is kept"
+_AWAITED = 500
+"""Pages whose blocks are read at once."""
+_BLOCK: RecordType = "block"
 
 
 @dataclass
@@ -48,12 +47,14 @@ class _Batch:
         bad: rows that are none.
         mark: of the last change among them.
         size: bytes of the records.
+        moves: whether the mark follows them.
     """
 
     taken: list[tuple[PulledRow, Draft]] = field(default_factory=list)
     bad: list[SetAside] = field(default_factory=list)
     mark: datetime | None = None
     size: int = 0
+    moves: bool = True
 
     @property
     def is_full(self) -> bool:
@@ -69,6 +70,7 @@ class Follower:
         config: of the source.
         database: the snapshot.
         states: keep how far each query was followed.
+        lock: of the source.
         report: counts.
     """
 
@@ -78,24 +80,31 @@ class Follower:
         config: SqlConfig,
         database: ForeignDatabase,
         states: PullStates,
+        lock: SourceLock,
+        *,
         report: PullReport,
     ) -> None:
         self.puller, self.config, self.database = puller, config, database
-        self.states, self.report = states, report
-        self.by = f"source {config.name}"
+        self.states, self.lock, self.report = states, lock, report
+        self.aside = AsideRows(puller.catalog.database)
         self.zone = ZoneInfo(config.timezone)
-        self.aside = states.set_aside(puller.ref, config.name)
         self._pulls_blocks = "block" in config.queries
         self._drafting = Drafting(puller.tenant, config, puller.masker)
+        self._writer = RecordWriter(puller, config, lock)
+        self.by = self._writer.by
         # A time in the future would hide all changes until then.
         self._latest = datetime.now(UTC)
 
-    def follow(self, source_type: RecordType, mark: datetime | None) -> None:
+    def follow(self, source_type: RecordType, mark: datetime | None) -> bool:
         """Store the rows of a query that have changed.
 
         Args:
             source_type: of the query.
             mark: the last change that was stored before; None: all rows are read.
+
+        Returns:
+            whether it was followed to its end. Otherwise the snapshot is old, and a new one is
+            followed from what was stored.
 
         Raises:
             ListingFailed: the query failed; what came before it did is stored.
@@ -106,10 +115,56 @@ class Follower:
             reader = self._reader(source_type, names)
             batch = _Batch(mark=mark)
             for row in rows:
-                self._add(batch, source_type, reader.read(row))
+                self._add(batch, source_type, reader, row)
                 if batch.is_full:
                     batch = self._store(batch, source_type, mark, is_last=False)
+                    if self._may_pause(since, batch.mark):
+                        return False
             self._store(batch, source_type, mark, is_last=True)
+        return True
+
+    def read_again(self, source_type: RecordType) -> None:
+        """Store all rows of a query that are not stored as they are, in this snapshot.
+
+        Raises:
+            ListingFailed: see follow().
+        """
+        with self.database.rows(source_type) as (names, rows):
+            self._store_all(source_type, names, rows)
+
+    def follow_awaiting(self) -> None:
+        """Store blocks that were set aside for want of their pages, which are known by now.
+
+        Raises:
+            ListingFailed: see follow().
+        """
+        ref, name = self.puller.ref, self.config.name
+        while self._pulls_blocks and (pages := self.aside.awaited_pages(ref, name, limit=_AWAITED)):
+            with self.database.rows(_BLOCK, of_pages=pages) as (names, rows):
+                self._store_all(_BLOCK, names, rows)
+            # Those that are gone from the database wait for nothing.
+            self.aside.await_no_more(ref, name, pages)
+
+    def _store_all(
+        self, source_type: RecordType, names: Sequence[str], rows: Iterable[ForeignRow]
+    ) -> None:
+        """Store rows whose times say nothing about how far the query was followed."""
+        reader, batch = self._reader(source_type, names), _Batch(moves=False)
+        for row in rows:
+            self._add(batch, source_type, reader, row)
+            if batch.is_full:
+                batch = self._store(batch, source_type, None, is_last=False)
+        self._store(batch, source_type, None, is_last=True)
+
+    def _may_pause(self, since: datetime | None, mark: datetime | None) -> bool:
+        """Whether the snapshot is old, and another one would begin with a later change."""
+        if not (self.database.is_old and self.database.is_ordered_by_time) or mark is None:
+            return False
+        if mark >= self._latest:
+            # Rows with times in the future come again however often it is begun anew.
+            return False
+        following = mark - timedelta(seconds=self.config.overlap_seconds)
+        return since is None or following > since
 
     def tell(self) -> None:
         """Tell of rows that were set aside in an event, which names none of them."""
@@ -131,13 +186,21 @@ class Follower:
             message = f"source {self.config.name!r}: {error.message}"
             raise ListingFailed(message, hint=error.hint) from None
 
-    def _add(self, batch: _Batch, source_type: RecordType, row: PulledRow | SetAside) -> None:
+    def _add(
+        self, batch: _Batch, source_type: RecordType, reader: RowReader, given: ForeignRow
+    ) -> None:
         self.report.rows += 1
+        row = (
+            reader.read(given.values)
+            if given.largest is None
+            else reader.too_large(given.values, given.largest)
+        )
         if isinstance(row, SetAside):
             batch.bad.append(row)
             return
         draft = drafted(self._drafting, source_type, row)
-        batch.mark = self._later(batch.mark, row.updated_at)
+        if batch.moves:
+            batch.mark = self._later(batch.mark, row.updated_at)
         if isinstance(draft, SetAside):
             batch.bad.append(draft)
             return
@@ -156,16 +219,14 @@ class Follower:
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
     ) -> _Batch:
         """Store a batch, and record that it was followed; returns the next one, which is empty."""
-        bad = [*batch.bad, *self._write(batch.taken, self._lane(batch, former))]
-        failed = {row_key(source_type, one.source_id) for one in bad}
-        good = {row_key(source_type, row.source_id) for row, _ in batch.taken} - failed
-        mended = good & self.aside.keys()
-        for one in bad:
-            if row_key(source_type, one.source_id) not in self.aside:
+        bad = [*batch.bad, *self._store_records(batch, former)]
+        failed = {row_key(source_type, one.source_id): one for one in bad}
+        good = {row_key(source_type, row.source_id) for row, _ in batch.taken} - failed.keys()
+        aside = self.aside.among(self.puller.ref, self.config.name, [*failed, *good])
+        mended = good & aside
+        for key, one in failed.items():
+            if key not in aside:
                 self.report.set_aside[f"{source_type}.{one.column}"] += 1
-        self.aside |= dict.fromkeys(failed, source_type)
-        for key in mended:
-            del self.aside[key]
         # Where times are ordered as texts, an earlier one may still come.
         mark = batch.mark if is_last or self.database.is_ordered_by_time else None
         mark = None if mark == former else mark
@@ -179,69 +240,20 @@ class Follower:
                 watermark=mark,
                 masker=self.puller.masker,
             )
-        return _Batch(mark=batch.mark)
+        return _Batch(mark=batch.mark, moves=batch.moves)
+
+    def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAside]:
+        """Store the records of a batch; returns rows that are none after all."""
+        stored, bad = self._writer.write(batch.taken, self._lane(batch, former))
+        self.report.stored += stored
+        return bad
 
     def _lane(self, batch: _Batch, former: datetime | None) -> int:
         """Whether somebody waits for a batch: the first reading of all rows goes after changes."""
         lately = batch.mark is not None and batch.mark > self._latest - _LATELY
         return URGENT if former and lately and self.report.stored < _URGENT else BULK
 
-    def _write(self, taken: Sequence[tuple[PulledRow, Draft]], lane: int) -> list[SetAside]:
-        """Store records that are not stored so; returns rows that are none after all."""
-        # Of rows with one id the last counts: each in turn would be another record.
-        taken = [*{_identity(draft): (row, draft) for row, draft in taken}.values()]
-        known = self.puller.catalog.records.keys(
-            self.puller.ref.id, [draft.document_id for _, draft in taken]
-        )
-        bad = [
-            SetAside(row.source_id, "metadata", _KEPT_OUT)
-            for row, draft in taken
-            if isinstance(draft, Removal)
-        ]
-        changed = [(row, draft) for row, draft in taken if not _is_stored(draft, known)]
-        if not changed:
-            return bad
-        outcomes = self._write_patiently([draft for _, draft in changed], lane)
-        for (row, _), outcome in zip(changed, outcomes, strict=True):
-            if isinstance(outcome, RequestValidationError):
-                bad.append(problem_of_row(row, outcome))
-            elif isinstance(outcome, UnknownDocument):
-                bad.append(SetAside(row.source_id, "page_uuid", outcome.message))
-            else:
-                self.report.stored += outcome.outcome in {"queued", "excluded"}
-        return bad
-
-    def _write_patiently(self, drafts: Sequence[Draft], lane: int) -> list[Outcome]:
-        puller = self.puller
-        for attempt in range(_TRIES):
-            try:
-                return write_drafts(
-                    puller.catalog, puller.blobs, puller.ref, drafts, by=self.by, lane=lane
-                )
-            except TenantBusy:
-                if attempt == _TRIES - 1:
-                    raise
-                time.sleep(0.5 * 2**attempt)
-        raise AssertionError
-
-
-def _identity(draft: Draft) -> tuple[str, str]:
-    """The record of a draft; of a block, whose id only its page has once, its page too."""
-    return draft.document_id, draft.block_id if isinstance(draft, BlockChange) else ""
-
 
 def _size(draft: Draft) -> int:
     record = getattr(draft, "record", None)
     return len(record.text) if record is not None else 0
-
-
-def _is_stored(draft: Draft, known: dict[str, StoredKey]) -> bool:
-    """Whether a record is stored as its row has it; of the block of a page that is not known."""
-    if isinstance(draft, BlockChange):
-        return False
-    stored = known.get(draft.document_id)
-    if isinstance(draft, Removal):
-        return stored is None
-    record = draft.record
-    at = record.source_metadata.modified_at
-    return stored is not None and stored.key == record.key and stored.modified_at == at

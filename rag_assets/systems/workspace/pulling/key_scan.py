@@ -6,19 +6,21 @@ import json
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime
-from typing import IO
+from typing import IO, Any
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.catalog.record_manifests import NAMED, ManifestComparison, ManifestLine
+from rag_assets.systems.workspace.pulling.database import ForeignKey
 from rag_assets.systems.workspace.pulling.following import Follower
 from rag_assets.systems.workspace.pulling.rows import key_of_row, time_of_row
 from rag_assets.systems.workspace.pulling.source import TYPES, RecordType
 from rag_assets.systems.workspace.pulling.states import row_key
 
 _BATCH = 2_000
-_PART = "block"
+_WHOLE: RecordType = "page"
+_PART: RecordType = "block"
 
 
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
@@ -34,14 +36,15 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
         ListingFailed: a query failed; nothing was removed.
     """
     puller, report, name = follower.puller, follower.report, follower.config.name
-    gone = set(follower.aside)
+    began = puller.catalog.database.time()
     # The tenant's writers wait while keys are compared: by then all of them lie here.
     with tempfile.TemporaryFile() as spool:
         for source_type in follower.config.queries:
-            _spool(follower, source_type, spool, gone)
+            _spool(follower, source_type, spool)
         report.read_again = _differing(follower, _compare(follower, spool))
         for source_type in report.read_again:
-            follower.follow(source_type, None)
+            follower.read_again(source_type)
+        follower.lock.check()
         report.held = 0
         try:
             done = _compare(follower, spool, remove=True, allow_deletes=allow_deletes)
@@ -53,26 +56,34 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
             report.removed = done.removed
             if done.blobs:
                 drop_blobs(puller.catalog, puller.blobs, puller.ref, done.blobs)
-    for keys in batched(gone, _BATCH):
-        follower.states.forget_rows(puller.ref, name, keys)
+    follower.aside.forget_unseen(puller.ref, name, began)
 
 
-def _of_rows(follower: Follower) -> list[RecordType]:
-    """Types whose records are rows: a block is a part of its page."""
-    return [one for one in TYPES if one in follower.config.queries and one != _PART]
+def _spool(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
+    """Write a line of the manifest for each key of a query."""
+    keys = follower.database.keys(source_type, with_page=source_type == _PART)
+    for batch in batched(keys, _BATCH):
+        rows = [(row_key(source_type, key_of_row(key.id)), key) for key in batch]
+        aside = follower.aside.seen(
+            follower.puller.ref, follower.config.name, [name for name, _ in rows]
+        )
+        for name, key in rows:
+            # What was set aside is stored as it was before, if at all.
+            at = None if name in aside else time_of_row(key.changed_at, follower.zone)
+            if line := _line(source_type, key, at):
+                spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
 
 
-def _spool(follower: Follower, source_type: RecordType, spool: IO[bytes], gone: set[str]) -> None:
-    for given, at in follower.database.keys(source_type):
-        source_id = key_of_row(given)
-        key = row_key(source_type, source_id)
-        gone.discard(key)
-        # What was set aside is stored as it was before, if at all.
-        changed = None if key in follower.aside else time_of_row(at, follower.zone)
-        said = None if changed is None else changed.isoformat()
-        if source_type != _PART and "\x00" not in source_id:
-            line = json.dumps([source_type, source_id, said], ensure_ascii=True)
-            spool.write(line.encode() + b"\n")
+def _line(source_type: RecordType, key: ForeignKey, at: datetime | None) -> list[Any] | None:
+    """A line of the manifest; a block is a part of its page, which changes with it."""
+    is_part = source_type == _PART
+    if is_part and (key.page is None or at is None):
+        return None
+    named = _WHOLE if is_part else source_type
+    source_id = key_of_row(key.page if is_part else key.id)
+    if "\x00" in source_id:
+        return None
+    return [named, source_id, None if at is None else at.isoformat(), is_part]
 
 
 def _compare(
@@ -91,19 +102,24 @@ def _compare(
 
 def _lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
     for line in spool:
-        source_type, source_id, said = json.loads(line)
+        source_type, source_id, said, is_part = json.loads(line)
         at = None if said is None else datetime.fromisoformat(said)
-        yield ManifestLine(source_type, source_id, at)
+        yield ManifestLine(source_type, source_id, at, is_part=is_part)
 
 
 def _differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
     """Types with rows that are not stored as they are, though nothing is wrong with them."""
-    unseen = {
-        one.source_type
+    pulled = [one for one in TYPES if one in follower.config.queries]
+    if max(found.counts["missing"], found.counts["stale"]) > NAMED:
+        return tuple(pulled)
+    differing = {
+        row_key(one.source_type, one.source_id): one.source_type
         for one in found.named
         if one.difference != "extra"
-        and row_key(one.source_type, one.source_id) not in follower.aside
     }
-    if max(found.counts["missing"], found.counts["stale"]) > NAMED:
-        return tuple(_of_rows(follower))
-    return tuple(one for one in _of_rows(follower) if one in unseen)
+    aside = follower.aside.among(follower.puller.ref, follower.config.name, [*differing])
+    unseen = {source_type for key, source_type in differing.items() if key not in aside}
+    if _WHOLE in unseen:
+        # A page that is stored anew is as its own query has it.
+        unseen.add(_PART)
+    return tuple(one for one in pulled if one in unseen)

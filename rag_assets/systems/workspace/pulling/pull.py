@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.errors import RagAssetsError, TenantLocked
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -14,6 +14,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.workspace.pulling.database import open_snapshot
 from rag_assets.systems.workspace.pulling.following import Follower
 from rag_assets.systems.workspace.pulling.key_scan import scan_keys
+from rag_assets.systems.workspace.pulling.locks import SourceLock, SourceLocks
 from rag_assets.systems.workspace.pulling.source import TYPES, SqlConfig
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.tenants.model import Tenant
@@ -73,7 +74,12 @@ class Puller:
     tenant: Tenant
 
     def pull(
-        self, config: SqlConfig, *, scan: bool = False, allow_deletes: bool = False
+        self,
+        config: SqlConfig,
+        *,
+        scan: bool = False,
+        allow_deletes: bool = False,
+        wait_seconds: float = 0.0,
     ) -> PullReport:
         """Store what has changed since the last pull.
 
@@ -84,6 +90,7 @@ class Puller:
             scan: also compare all keys with what is stored, remove what is gone, and read again
                 what has changed unseen.
             allow_deletes: whether any number of records may be removed.
+            wait_seconds: time to wait for another process that pulls it.
 
         Raises:
             TenantLocked: another process pulls it.
@@ -91,20 +98,18 @@ class Puller:
             ListingFailed: it cannot be read; nothing was removed.
             TenantGone: the tenant was removed.
         """
-        states = PullStates(self.catalog.database)
+        states, locks = PullStates(self.catalog.database), SourceLocks(self.catalog.database)
         started = time.monotonic()
         report = PullReport(config.name)
-        with states.held(self.ref.id, config.name):
-            marks = states.begin(self.ref, config)
+        with locks.held(self.ref.id, config.name, wait_seconds=wait_seconds) as lock:
             try:
-                with open_snapshot(config) as database:
-                    follower = Follower(self, config, database, states, report)
-                    for source_type in TYPES:
-                        if source_type in config.queries:
-                            follower.follow(source_type, marks.get(source_type))
-                    if scan:
-                        scan_keys(follower, allow_deletes=allow_deletes)
-                    follower.tell()
+                while not self._followed(
+                    config, states, lock, report, scan=scan, allow_deletes=allow_deletes
+                ):
+                    pass
+            except TenantLocked:
+                # Another process pulls it now, and says how that goes.
+                raise
             except RagAssetsError as error:
                 states.fail(self.ref, config, self.masker.text(error.message))
                 raise
@@ -114,3 +119,28 @@ class Puller:
             report.seconds = time.monotonic() - started
             states.end(self.ref, config, report.seconds, held=report.held)
         return report
+
+    def _followed(
+        self,
+        config: SqlConfig,
+        states: PullStates,
+        lock: SourceLock,
+        report: PullReport,
+        *,
+        scan: bool,
+        allow_deletes: bool,
+    ) -> bool:
+        """Follow a source within one snapshot; returns whether it was followed to its end."""
+        marks = states.begin(self.ref, config)
+        with open_snapshot(config) as database:
+            follower = Follower(self, config, database, states, lock, report=report)
+            for source_type in TYPES:
+                if source_type in config.queries and not follower.follow(
+                    source_type, marks.get(source_type)
+                ):
+                    return False
+            follower.follow_awaiting()
+            if scan:
+                scan_keys(follower, allow_deletes=allow_deletes)
+            follower.tell()
+        return True

@@ -18,6 +18,7 @@ from rag_assets.api.record_drafts import Draft, Drafting
 from rag_assets.api.write_model import SOURCE_ID
 from rag_assets.common.errors import ListingFailed
 from rag_assets.systems.workspace.pulling.source import RecordType
+from rag_assets.systems.workspace.pulling.statements import MOST_ROW_BYTES
 
 _ID, _CHANGED = "id", "updated_at"
 
@@ -45,11 +46,13 @@ class SetAside:
         source_id: its id as far as it has one.
         column: which of its columns is wrong.
         problem: what is wrong with it, without its value.
+        awaited_page: of a block, its page, if that is all that is wrong.
     """
 
     source_id: str
     column: str
     problem: str
+    awaited_page: str | None = None
 
 
 def _text(value: Any, _: ZoneInfo) -> Any:
@@ -224,6 +227,17 @@ class RowReader:
             body["values"] = values
         at: datetime = body[_CHANGED]
         return PulledRow(source_id, at, self._placed(source_id, body))
+
+    def too_large(self, row: Sequence[Any], largest: int) -> SetAside:
+        """What is wrong with a row of which only the id was read.
+
+        Args:
+            row: its values, where all others are None.
+            largest: which column is the largest.
+        """
+        source_id = key_of_row(dict(zip(self._names, row, strict=True))[_ID])
+        most = f"the row has more than {MOST_ROW_BYTES >> 20} MiB, of which this has most"
+        return SetAside(source_id, self._names[largest], most)
 
     def _placed(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
         """What is of a block, in a field of its own."""

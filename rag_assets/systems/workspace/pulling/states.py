@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import key_of
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.lock import lock_key
+from rag_assets.systems.workspace.pulling.aside_rows import among_rows
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
 
@@ -79,22 +77,6 @@ class PullStates:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @contextmanager
-    def held(self, tenant_id: str, source: str) -> Iterator[None]:
-        """Have no other process pull a source: the older of two snapshots could be stored last.
-
-        Raises:
-            TenantLocked: another process pulls it.
-        """
-        key = lock_key(f"pull/{tenant_id}/{source}")
-        with self._database.session() as connection:
-            if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
-                raise TenantLocked(
-                    f"source {source!r} of tenant {tenant_id!r} is being pulled",
-                    hint="wait until that is done",
-                )
-            yield
-
     def of(self, tenant_id: str) -> dict[str, SourceState]:
         """How the pulls of a tenant's sources went."""
         return {source: state for (_, source), state in self.all([tenant_id]).items()}
@@ -129,15 +111,6 @@ class PullStates:
             and found[source_type].query_key == config.query_key(source_type)
         }
 
-    def set_aside(self, ref: TenantRef, source: str) -> dict[str, str]:
-        """The keys of rows of a source that were set aside, with their types."""
-        columns = pulled_rows.c
-        query = select(columns.row_key, columns.source_type).where(
-            columns.tenant == ref.id, columns.source == source
-        )
-        with self._database.begin() as connection:
-            return {row.row_key: row.source_type for row in connection.execute(query)}
-
     def settle(
         self,
         ref: TenantRef,
@@ -169,21 +142,17 @@ class PullStates:
                 or "(none)",
                 "field": one.column[:200],
                 "problem": one.problem[:500],
+                "awaited_page": one.awaited_page,
             }
             for one in bad
         }
         with self._database.begin_for(ref) as connection:
             if mended:
-                connection.execute(
-                    delete(pulled_rows).where(
-                        pulled_rows.c.tenant == ref.id,
-                        pulled_rows.c.source == config.name,
-                        among(pulled_rows.c.row_key, mended),
-                    )
-                )
+                connection.execute(delete(pulled_rows).where(*among_rows(ref, config.name, mended)))
             if rows:
                 new = upsert(pulled_rows)
-                changed = {name: new.excluded[name] for name in ("shown", "field", "problem")}
+                said = ("shown", "field", "problem", "awaited_page")
+                changed = {name: new.excluded[name] for name in said}
                 keys = ["tenant", "source", "source_type", "row_key"]
                 statement = new.on_conflict_do_update(index_elements=keys, set_=changed)
                 connection.execute(statement, [*rows.values()])
@@ -196,16 +165,6 @@ class PullStates:
                         index_elements=["tenant", "source", "source_type"], set_=values
                     )
                 )
-
-    def forget_rows(self, ref: TenantRef, source: str, keys: Collection[str]) -> None:
-        """Forget rows that were set aside and are gone."""
-        columns = pulled_rows.c
-        with self._database.begin_for(ref) as connection:
-            connection.execute(
-                delete(pulled_rows).where(
-                    columns.tenant == ref.id, columns.source == source, among(columns.row_key, keys)
-                )
-            )
 
     def end(self, ref: TenantRef, config: SqlConfig, seconds: float, *, held: int | None) -> None:
         """Record a pull that was whole.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rag_assets.common.errors import ConfigurationError, UnknownSource
+from rag_assets.common.errors import ConfigurationError, TenantLocked, UnknownSource
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.workspace.pulling.source import SqlConfig
 from rag_assets.systems.workspace.pulling.states import SourceState
@@ -49,18 +49,23 @@ def due_tenants(
     records: Iterable[TenantRecord],
     states: Mapping[tuple[str, str], SourceState],
     now: datetime,
+    pulled: Collection[tuple[str, str]] = (),
 ) -> DueTenants:
-    """Tenants of whose sources one is due.
+    """Tenants of whose sources one is due, and none is being pulled.
 
     Args:
         records: tenants that have any.
         states: of their sources, by tenant and source.
         now: the time.
+        pulled: sources that are being pulled: a run for them would be in vain.
     """
     quick: list[str] = []
     slow: list[str] = []
     for record in records:
-        found = [states.get((record.id, name)) for name in _names(record)]
+        names = _names(record)
+        if any((record.id, name) in pulled for name in names):
+            continue
+        found = [states.get((record.id, name)) for name in names]
         if any(is_due(one, now) for one in found):
             takes_long = any(
                 one is None or one.seconds is None or one.failures or one.seconds > _SLOW_SECONDS
@@ -68,6 +73,11 @@ def due_tenants(
             )
             (slow if takes_long else quick).append(record.id)
     return DueTenants(tuple(quick), tuple(slow))
+
+
+def worst(failures: Sequence[Exception]) -> Exception:
+    """Which failure of several sources is told: that one is being pulled elsewhere is none."""
+    return next((one for one in failures if not isinstance(one, TenantLocked)), failures[0])
 
 
 def is_due(state: SourceState | None, now: datetime) -> bool:

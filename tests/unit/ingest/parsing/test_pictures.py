@@ -73,6 +73,9 @@ def test_all_pages_of_a_tiff_are_read_and_the_first_picture_of_all_else() -> Non
     assert OTHERS in parsed.text
     with pytest.raises(DocumentTooLarge, match="more than 1 pages"):
         read(pages, "image/tiff", ParseLimits(ocr_pages=1))
+    late = read(pages, "image/tiff", ParseLimits(ocr_seconds=0))
+    assert (late.pages, late.ocr_pages, OTHERS in late.text) == (2, 1, False)
+    assert late.notes[0].startswith("1 of 2 pages are left out")
     moving = saved(
         drawn(), "WEBP", save_all=True, append_images=[drawn(OTHERS).resize(drawn().size)]
     )

@@ -36,6 +36,7 @@ _MODULES = (
 KEYS = {
     *("path", "uploaded_by", "updated_by", "blobs", "organization", "error_kind"),
     *("tenant", "document_id", "source", "source_type", "source_id", "page_uuid", "question_id"),
+    "awaited_page",
     "embedder_id",
     *("scope", "access_scope", "principal", "principals", "token_id", "run_id", "batch_id", "tag"),
     *("provider", "model", "media_type", "record_key", "listing_digest", "digest", "asset", "name"),

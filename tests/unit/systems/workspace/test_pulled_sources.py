@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from sqlalchemy import text
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
-from rag_assets.common.errors import ConfigurationError, UnknownSource
+from rag_assets.common.errors import ConfigurationError, ListingFailed, TenantLocked, UnknownSource
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.workspace.pulling.database import escaped, open_snapshot
+from rag_assets.systems.workspace.pulling.database import open_snapshot
 from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
+from rag_assets.systems.workspace.pulling.statements import escaped
 from rag_assets.systems.workspace.pulling.states import SourceState
-from rag_assets.systems.workspace.pulling.tenants import due_tenants, pulled_sources
+from rag_assets.systems.workspace.pulling.tenants import due_tenants, pulled_sources, worst
 from rag_assets.tenants.model import Tenant
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -70,7 +71,9 @@ def test_only_tenants_whose_records_have_types_pull_any() -> None:
         ("", "is not set"),
         ("hunter2", "holds no URL"),
         ("postgresql://ann:hunter2@db:port/app", "holds no URL"),
-        ("oracle+nothing://ann:hunter2@db/app", "no such kind|is not installed"),
+        ("oracle://ann:hunter2@db/app", "kind oracle, of which no records are pulled"),
+        ("mssql+pyodbc://ann:hunter2@db/app", "kind mssql, of which no records are pulled"),
+        ("sqlite+nothing://ann:hunter2@db/app", "no such kind"),
         ("mysql+pymysql://ann:hunter2@db/app", "is not installed: pymysql"),
     ],
 )
@@ -116,6 +119,18 @@ def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own()
     due = due_tenants(records, states, NOW)
     assert due.quick == ("quick",)
     assert due.slow == ("new", "slow", "failed", "failing")
+
+
+def test_a_tenant_is_not_due_while_a_source_of_it_is_pulled() -> None:
+    records = [record("a", {"type": "sql", **config().model_dump(mode="json")})]
+    assert due_tenants(records, {}, NOW, {("a", "app")}).slow == ()
+    assert due_tenants(records, {}, NOW, {("b", "app")}).slow == ("a",)
+
+
+def test_what_failed_is_told_and_not_what_is_pulled_elsewhere() -> None:
+    locked, failed = TenantLocked("l", hint="h"), ListingFailed("f", hint="h")
+    assert worst([locked, failed]) is failed
+    assert worst([locked]) is locked
 
 
 def test_a_source_that_is_named_and_not_there_is_told() -> None:

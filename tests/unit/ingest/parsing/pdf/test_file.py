@@ -99,11 +99,53 @@ def test_pages_on_which_ocr_finds_nothing_are_no_text() -> None:
 @pytest.mark.slow
 def test_scanned_pages_add_to_the_time_and_are_limited() -> None:
     on, limits = ParseOptions(ocr=True), ParseLimits(ocr_pages=1)
-    assert more_seconds(MIXED, PDF, on, ParseLimits()) == 10
+    assert more_seconds(MIXED, PDF, on, ParseLimits()) == 70
     assert more_seconds(MIXED, PDF, ParseOptions(), ParseLimits()) == 0
     assert more_seconds(TYPED, PDF, on, ParseLimits()) == 0
     with pytest.raises(DocumentRejected, match="more than 1 scanned pages"):
         parse_document(pdfs.joined(SCANNED, SCANNED), PDF, on, limits)
+
+
+@pytest.mark.slow
+def test_pages_for_which_there_is_no_time_are_told_and_the_rest_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on = ParseOptions(ocr=True)
+    four = pdfs.joined(SCANNED, SCANNED, SCANNED, TYPED)
+    parsed = parse_document(four, PDF, on, ParseLimits(ocr_seconds=0))
+    assert (parsed.ocr_pages, READ in parsed.text) == (1, True)
+    assert parsed.blocks[-1].page == 4, "what needs no OCR is read"
+    most = "are left out: OCR has 0 seconds of a document, 30 of a page"
+    assert parsed.notes == (f"2 of 4 pages {most}",)
+    monkeypatch.setattr(ocr, "PAGE_SECONDS", 0.001)
+    parsed = parse_document(pdfs.joined(SCANNED, TYPED), PDF, on)
+    assert parsed.ocr_pages == 0
+    assert [note[:6] for note in parsed.notes] == ["1 of 2"]
+    assert refusal(SCANNED, on).message == "reading a page by OCR took longer than 0.001 s"
+
+
+def test_five_hundred_pages_have_ten_minutes_and_slow_ones_are_made_up_for() -> None:
+    assert ocr.more_seconds_for(0, ParseLimits()) == 0
+    assert ocr.more_seconds_for(500, ParseLimits()) == 630
+
+    def read(pages: int, seconds: float) -> tuple[int, float]:
+        now = [0.0]
+
+        def page() -> list[str]:
+            now[0] += seconds
+            return ["text"]
+
+        time = ocr.OcrTime(ParseLimits(), clock=lambda: now[0])
+        for _ in range(pages):
+            time.paragraphs(page)
+        assert time.read + time.left_out == pages
+        return time.read, now[0]
+
+    assert read(500, 1.0) == (500, 500.0)
+    assert read(500, 2.0) == (301, 602.0)
+    assert read(2, 29.0) == (2, 58.0)
+    for pages in (1, 5, 20, 500):
+        assert read(pages, 30.0)[1] <= ocr.more_seconds_for(pages, ParseLimits())
 
 
 def test_pages_of_any_size_are_drawn_with_a_bounded_number_of_pixels() -> None:

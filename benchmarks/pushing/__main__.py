@@ -1,0 +1,127 @@
+"""A workspace that is pushed to all the time, with the daemon and the change watcher after `up`.
+
+    python -m benchmarks.pushing page --seconds 300       a page that is saved every second
+    python -m benchmarks.pushing bulk --records 50000     lines, with 50 edits meanwhile and kills
+
+The embedder is the deterministic one: its vectors mean nothing, and nothing here asks by them. It
+ends with exit code 1 if anything is not as it must be (see `faults` of both modules).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.pushing import bulk, changing_page
+from benchmarks.pushing.site import SOURCE, Service, Workspace
+from benchmarks.saved_to_searchable import cpu_of, cpu_since, running
+from benchmarks.servers import benchmark_servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.client import Client
+from rag_assets.common.settings import Settings
+from rag_assets.local_stack.stack import LocalStack
+
+WORK = PROJECT / ".local" / "benchmark-pushing"
+TENANT = "wiki"
+_CLI = (sys.executable, "-m", "rag_assets.cli")
+_KILLS = {8: "run", 16: "service", 24: "daemon", 32: "run", 40: "watcher"}
+
+
+def main() -> None:
+    """Take a trial, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("trial", choices=("page", "bulk"))
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--records", type=int, default=50_000)
+    parser.add_argument("--edits", type=int, default=50)
+    parser.add_argument("--every", type=float, default=4.0, help="seconds between two edits")
+    parser.add_argument("--no-kills", action="store_true")
+    parser.add_argument("--name", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    before = machine()
+    with workspace(arguments.work) as (made, meter):
+        cpu = cpu_of(meter)
+        if arguments.trial == "page":
+            trial = changing_page.tried(made, arguments.seconds)
+            results = changing_page.result_of(trial)
+        else:
+            kills = {} if arguments.no_kills else _KILLS
+            plan = bulk.Plan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
+            results = bulk.result_of(plan, bulk.tried(made, plan))
+        # Of what was not killed.
+        alive = {name: pid for name, pid in meter.items() if psutil.pid_exists(pid)}
+        results["cpu"] = cpu_since(cpu, alive)
+    result = {
+        "benchmark": f"pushing: {arguments.trial}",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "machine": before,
+        "load_average_after": load(),
+        **results,
+    }
+    print(json.dumps(results))
+    print(save(arguments.name or f"pushing-{arguments.trial}", result))
+    sys.exit(1 if results["faults"] else 0)
+
+
+@contextmanager
+def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
+    """Everything that `rag-assets up` starts, the service, and a workspace; also pids by name."""
+    home = work / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    entry: dict[str, Any] = {
+        "id": TENANT,
+        "profile": "workspace",
+        "sources": [{"name": SOURCE, "type": "records"}],
+        "embedder": {"provider": "deterministic", "dimensions": 384},
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [entry]}))  # JSON is YAML
+    with benchmark_servers(work) as servers:
+        os.environ |= {
+            "RAG_ASSETS_HOME": str(home),
+            "DATABASE_URL": servers.database("pushing"),
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        }
+        stack = LocalStack(Settings.from_environment())
+        with running() as pids, Session() as session:
+            created = ("tokens", "create", TENANT, "--principal", "app", "--role", "admin")
+            made = subprocess.run(
+                [*_CLI, *created, "--json"], check=True, capture_output=True, text=True
+            )
+            service = Service(home / "service.log")
+            service.start()
+            try:
+                token = str(json.loads(made.stdout)["token"])
+                with Client(service.url, token) as client:
+                    yield (
+                        Workspace(
+                            TENANT,
+                            client,
+                            service,
+                            session.catalog,
+                            session.instance,
+                            session.store,
+                            {"daemon": stack.dagster.daemon, "watcher": stack.watcher.process},
+                        ),
+                        {**servers.pids, **pids},
+                    )
+            finally:
+                service.kill()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Many records that are pushed at once while people edit pages, and processes are killed."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.pushing.recount import Counted, counted
+from benchmarks.pushing.site import Workspace, page
+
+PROMISED_SECONDS = 60.0
+BATCH = 1_000
+_WORDS = ("harbour", "ledger", "valve", "orchard", "signal", "quarry", "lantern", "meadow")
+_MARK = re.compile(r"\bmark\w+x\b")
+_PAUSE = 0.25
+_PATIENCE = 1_800.0
+_OVERTAKEN = """
+SELECT count(*) FROM rag_catalog.source_records AS record
+LEFT JOIN rag_catalog.documents AS document USING (tenant, document_id)
+WHERE record.tenant = :tenant AND record.lane = 1 AND record.changed_at < to_timestamp(:at)
+AND (document.status IS DISTINCT FROM 'READY' OR document.revision IS DISTINCT FROM record.revision)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is pushed, and when.
+
+    Attributes:
+        records: pushed as lines.
+        edits: of pages that are there, one by one.
+        every: seconds between two edits.
+        sampled: seconds between two moments at which the queue is counted.
+        kills: what is killed, by the number of the edit before which that happens; see
+            Workspace.kill.
+    """
+
+    records: int
+    edits: int
+    every: float
+    sampled: float
+    kills: Mapping[int, str] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """The records, each with a mark of its own."""
+        rng = random.Random(7)
+        for number in range(self.records):
+            words = f"{' '.join(rng.choices(_WORDS, k=40))} {mark_of(number)}"
+            kind, body = _BODIES[number % len(_BODIES)](words)
+            yield {"op": "put", "type": kind, "id": f"bulk-{number}", **body}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edit of a page: what became of it.
+
+    Attributes:
+        seconds: from its push until it was found.
+        overtaken: lines that were pushed before it and were not indexed then.
+    """
+
+    seconds: float
+    overtaken: int
+
+
+@dataclass
+class Trial:
+    """What was seen.
+
+    Attributes:
+        counts: the queue at every moment that was sampled.
+        killed: what was killed, in order.
+        entries: how often the index holds each mark in the end.
+        expected: the marks that it should hold, once each.
+        left: documents that wait in the end.
+    """
+
+    edits: list[Edit] = field(default_factory=list)
+    counts: list[Counted] = field(default_factory=list)
+    killed: list[str] = field(default_factory=list)
+    entries: Counter[str] = field(default_factory=Counter)
+    expected: set[str] = field(default_factory=set)
+    left: int = 0
+    pushed_seconds: float = 0.0
+    indexed_seconds: float = 0.0
+
+
+def mark_of(number: int, edition: str = "bulk") -> str:
+    """The word that one version of one record alone has."""
+    return f"mark{edition}{number}x"
+
+
+def _comment(words: str) -> tuple[str, dict[str, Any]]:
+    return "comment", {"page_uuid": "edited-0", "text": words}
+
+
+def _row(words: str) -> tuple[str, dict[str, Any]]:
+    return "db_row", {"database_uuid": "d", "values": [{"name": "note", "value_text": words}]}
+
+
+def _page(words: str) -> tuple[str, dict[str, Any]]:
+    return "page", page("A page", words)
+
+
+_BODIES: tuple[Callable[[str], tuple[str, dict[str, Any]]], ...] = (
+    *(_comment, _row, _row, _comment, _page),
+)
+
+
+def faults(trial: Trial) -> list[str]:
+    """All that is not as it must be."""
+    overtaken = sorted(edit.overtaken for edit in trial.edits)
+    conditions = {
+        "an edit was not found within 60 s": max(e.seconds for e in trial.edits)
+        <= PROMISED_SECONDS,
+        "single edits waited for lines": overtaken[len(overtaken) // 2] > 0,
+        "queue_depth was not what was recounted": all(
+            one.told == one.recounted for one in trial.counts
+        ),
+        "no moment was sampled while records waited": any(one.told for one in trial.counts),
+        "records were lost": trial.expected <= trial.entries.keys(),
+        "something that was replaced is found": trial.entries.keys() <= trial.expected,
+        "records were doubled": max(trial.entries.values(), default=0) == 1,
+        "documents wait for ever": trial.left == 0,
+    }
+    return [what for what, holds in conditions.items() if not holds]
+
+
+def tried(workspace: Workspace, plan: Plan, say: Callable[[str], None] = print) -> Trial:
+    """Push everything, edit and kill meanwhile, and wait until all is indexed."""
+    trial, ended = Trial(), threading.Event()
+    _prepare(workspace, plan)
+    began = time.monotonic()
+    with ThreadPoolExecutor(plan.edits + len(plan.kills) + 2) as pool:
+        sampling = pool.submit(_sample, workspace, trial, plan.sampled, ended)
+        pushing = pool.submit(_push, workspace, plan)
+        edits = []
+        for number in range(plan.edits):
+            time.sleep(max(0.0, began + (number + 1) * plan.every - time.monotonic()))
+            if victim := plan.kills.get(number):
+                workspace.kill(victim, pool)
+                trial.killed.append(victim)
+                say(f"killed: {victim}")
+            edits.append(pool.submit(_edit, workspace, number))
+        trial.edits = [edit.result() for edit in edits]
+        trial.pushed_seconds = pushing.result() - began
+        say(f"pushed in {trial.pushed_seconds:.0f} s")
+        trial.left = _wait_until_indexed(workspace)
+        trial.indexed_seconds = time.monotonic() - began
+        ended.set()
+        sampling.result()
+    trial.expected = {mark_of(n) for n in range(plan.records)}
+    trial.expected |= {mark_of(n, "after") for n in range(plan.edits)}
+    trial.entries = Counter(mark for text in workspace.entries() for mark in _MARK.findall(text))
+    return trial
+
+
+def _prepare(workspace: Workspace, plan: Plan) -> None:
+    """The pages that are edited are there, and found."""
+    for number in range(plan.edits):
+        workspace.put_page(f"edited-{number}")
+        words = f"Before. {mark_of(number, 'before')}"
+        workspace.put("page", f"edited-{number}", page(f"Page {number}", words))
+    _wait_until_indexed(workspace)
+
+
+def _push(workspace: Workspace, plan: Plan) -> float:
+    batch: list[dict[str, Any]] = []
+    for line in plan.lines():
+        batch.append(line)
+        if len(batch) == BATCH:
+            _push_batch(workspace, batch)
+            batch = []
+    if batch:
+        _push_batch(workspace, batch)
+    return time.monotonic()
+
+
+def _push_batch(workspace: Workspace, batch: list[dict[str, Any]]) -> None:
+    outcomes = {line.outcome for line in workspace.put_lines(batch)}
+    # One that was killed after it had stored them is sent again.
+    if not outcomes <= {"queued", "unchanged"}:
+        raise RuntimeError(f"lines were answered {sorted(outcomes)}")
+
+
+def _edit(workspace: Workspace, number: int) -> Edit:
+    mark = mark_of(number, "after")
+    began, at = time.monotonic(), time.time()
+    workspace.put("page", f"edited-{number}", page(f"Page {number}", f"After. {mark}"))
+    while not workspace.finds(mark):
+        if time.monotonic() - began > _PATIENCE:
+            raise RuntimeError(f"edit {number} is not found")
+        time.sleep(_PAUSE)
+    seconds = time.monotonic() - began
+    [row] = workspace.rows(_OVERTAKEN, at=at)
+    return Edit(round(seconds, 2), int(row[0]))
+
+
+def _sample(workspace: Workspace, trial: Trial, every: float, ended: threading.Event) -> None:
+    while not ended.wait(every):
+        trial.counts.append(counted(workspace))
+    trial.counts.append(counted(workspace))
+
+
+def _wait_until_indexed(workspace: Workspace) -> int:
+    """Wait until nothing waits any more; returns how much does after all patience."""
+    until = time.monotonic() + _PATIENCE
+    while (left := workspace.status().queue_depth) and time.monotonic() < until:
+        time.sleep(1.0)
+    return left
+
+
+def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
+    """The figures of a trial."""
+    seconds = sorted(edit.seconds for edit in trial.edits)
+    overtaken = sorted(edit.overtaken for edit in trial.edits)
+    return {
+        "records": plan.records,
+        "edits": plan.edits,
+        "killed": trial.killed,
+        "p50": seconds[len(seconds) // 2],
+        "p95": seconds[int(len(seconds) * 0.95)],
+        "max": seconds[-1],
+        "overtaken_p50": overtaken[len(overtaken) // 2],
+        "pushed_seconds": round(trial.pushed_seconds, 1),
+        "indexed_seconds": round(trial.indexed_seconds, 1),
+        "moments": len(trial.counts),
+        "deepest": max(one.told for one in trial.counts),
+        "seconds": [edit.seconds for edit in trial.edits],
+        "faults": faults(trial),
+    }

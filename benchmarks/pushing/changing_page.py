@@ -1,0 +1,143 @@
+"""A page that is saved every second: what runs list of it, and what is found meanwhile."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from benchmarks.pushing.site import Workspace, page
+
+PROMISED_SECONDS = 60.0
+PAGE = "changing"
+_STATE = re.compile(r"\bstate(\d+)x\b")
+_LISTED = """
+SELECT content_sha256 FROM rag_catalog.documents WHERE tenant = :tenant AND document_id = :id
+"""
+_PUSHED = _LISTED.replace("documents", "source_records")
+_PAUSE = 0.1
+
+
+@dataclass
+class Trial:
+    """When each state of the page was pushed, listed and found first, in seconds.
+
+    Attributes:
+        listed, found: the states in the order in which they were seen.
+        ages: of what is found, at each question: for how long a newer state had been pushed.
+        written: entries by run.
+    """
+
+    pushed: dict[int, float] = field(default_factory=dict)
+    listed: dict[int, float] = field(default_factory=dict)
+    found: dict[int, float] = field(default_factory=dict)
+    returned: list[int] = field(default_factory=list)
+    ages: list[float] = field(default_factory=list)
+    written: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def latencies(self) -> list[float]:
+        """From a state's listing to its being found, of those that were listed."""
+        never = float("inf")
+        return [self.found.get(state, never) - at for state, at in self.listed.items()]
+
+
+def faults(trial: Trial) -> list[str]:
+    """All that is not as it must be."""
+    last = max(trial.pushed)
+    order, runs = [*trial.found], [n for n in trial.written.values() if n]
+    conditions = {
+        "a state was found that was not listed": trial.found.keys() <= trial.listed.keys(),
+        "a listed state was not found within 60 s": max(trial.latencies) <= PROMISED_SECONDS,
+        "what was found was over 60 s old": max(trial.ages) <= PROMISED_SECONDS,
+        "an earlier state came back": all(a < b for a, b in pairwise(order)),
+        "no state was found at a moment": 0 not in trial.returned,
+        "two versions were found at once": max(trial.returned) <= 1,
+        "the last state was not found": order[-1:] == [last],
+        "a run wrote the page twice": max(runs, default=0) == 1,
+        "a listed state was not written once": len(runs) == len(trial.listed),
+    }
+    return [what for what, holds in conditions.items() if not holds]
+
+
+def tried(workspace: Workspace, seconds: float) -> Trial:
+    """Save the page every second for so long, and follow it until its last state is found."""
+    trial, ended = Trial(), threading.Event()
+    began, shas = time.time(), dict[str, int]()
+    workspace.put_page(PAGE)
+    _push(workspace, trial, shas, 0)
+    _wait_until_found(workspace, "state0x")
+    watcher = threading.Thread(target=_watch, args=(workspace, trial, shas, ended))
+    watcher.start()
+    try:
+        for number in range(1, round(seconds) + 1):
+            time.sleep(max(0.0, trial.pushed[0] + number - time.monotonic()))
+            _push(workspace, trial, shas, number)
+        _wait_until_found(workspace, f"state{max(trial.pushed)}x")
+        time.sleep(1.0)
+    finally:
+        ended.set()
+        watcher.join()
+    trial.written = workspace.written_entries(began)
+    return trial
+
+
+def _push(workspace: Workspace, trial: Trial, shas: dict[str, int], number: int) -> None:
+    body = page("A page that changes", f"The counter shows state{number}x.")
+    trial.pushed[number] = time.monotonic()
+    workspace.put("page", PAGE, body)
+    [row] = workspace.rows(_PUSHED, id=workspace.document_id("page", PAGE))
+    shas[row.content_sha256] = number
+
+
+def _watch(
+    workspace: Workspace, trial: Trial, shas: Mapping[str, int], ended: threading.Event
+) -> None:
+    """Ask all the time, and look which state was listed."""
+    id_ = workspace.document_id("page", PAGE)
+    while not ended.is_set():
+        for row in workspace.rows(_LISTED, id=id_):
+            state = shas.get(row.content_sha256)
+            if state is not None:
+                trial.listed.setdefault(state, time.monotonic())
+        _look(trial, workspace.texts("counter shows"), time.monotonic())
+        ended.wait(_PAUSE)
+
+
+def _look(trial: Trial, texts: Sequence[str], now: float) -> None:
+    states = [int(found[1]) for each in texts if (found := _STATE.search(each))]
+    trial.returned.append(len(states))
+    for state in states:
+        trial.found.setdefault(state, now)
+        newer = trial.pushed.get(state + 1, now)
+        trial.ages.append(max(0.0, now - newer))
+
+
+def _wait_until_found(workspace: Workspace, word: str) -> None:
+    until = time.monotonic() + 2 * PROMISED_SECONDS
+    while not workspace.finds(word):
+        if time.monotonic() > until:
+            raise RuntimeError(f"{word} is not found")
+        time.sleep(_PAUSE)
+
+
+def result_of(trial: Trial) -> dict[str, Any]:
+    """The figures of a trial."""
+    latencies = sorted(trial.latencies)
+    return {
+        "pushed": len(trial.pushed),
+        "listed": len(trial.listed),
+        "found": len(trial.found),
+        "runs": len(trial.written),
+        "questions": len(trial.returned),
+        "listed_to_found": {
+            "p50": round(latencies[len(latencies) // 2], 2),
+            "max": round(latencies[-1], 2),
+        },
+        "oldest_found": round(max(trial.ages), 2),
+        "faults": faults(trial),
+    }

@@ -1,0 +1,224 @@
+"""A workspace behind a service of its own, and what its callers and its operators see of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psutil
+from sqlalchemy import text
+
+from rag_assets.api.responses import RecordLine, Status
+from rag_assets.client import Client, Question
+from rag_assets.client.errors import ClientError
+from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.local_stack.liveness import birth_of
+from rag_assets.local_stack.net import free_port
+from rag_assets.local_stack.processes import BackgroundProcess
+from rag_assets.pipeline.context import owner_of
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.index.store import VectorStore
+from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, WORKER_TAG, process_of
+
+SOURCE = "pushed"
+_CLI = (sys.executable, "-m", "rag_assets.cli")
+_START_SECONDS = 120
+_RETRY_SECONDS = 120.0
+
+
+class Service:
+    """`rag-assets serve` of the installation that the environment names; it can be killed.
+
+    Args:
+        log: takes what it prints.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = free_port()
+
+    @property
+    def url(self) -> str:
+        """Its address, the same after each start."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with self._log.open("ab") as lines:
+            self._process = subprocess.Popen(
+                [*_CLI, "serve", "--port", str(self._port)],
+                # Of a trial that asks all the time, and pushes as fast as it can.
+                env={
+                    **os.environ,
+                    "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
+                    "RAG_ASSETS_SERVICE_WRITE_RATE": "1000000/minute",
+                },
+                stdout=lines,
+                stderr=lines,
+            )
+        until = time.monotonic() + _START_SECONDS
+        with Client(self.url, "none", retries=0) as client:
+            while time.monotonic() < until and self._process.poll() is None:
+                with suppress(ClientError):
+                    client.ready()
+                    return
+                time.sleep(0.1)
+        raise RuntimeError(f"the service did not come up at {self.url}: see {self._log}")
+
+    def kill(self) -> None:
+        """End it with all its processes, without a warning."""
+        if self._process is None:
+            return
+        with suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(self._process.pid).children(recursive=True):
+                process.kill()
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+
+@dataclass
+class Workspace:
+    """A workspace with records alone.
+
+    Attributes:
+        id: of its tenant.
+        client: of an admin, who is a member.
+        catalog, instance, store: of its installation.
+        background: processes that `rag-assets up` starts, by name.
+    """
+
+    id: str
+    client: Client
+    service: Service
+    catalog: Catalog
+    instance: dg.DagsterInstance
+    store: VectorStore
+    background: Mapping[str, BackgroundProcess] = field(default_factory=dict)
+
+    def put(self, source_type: str, source_id: str, body: Mapping[str, Any]) -> str:
+        """Push a record, however often that takes; returns the outcome."""
+        sent = self._sent(lambda: self.client.put_typed_record(source_type, source_id, body))
+        return str(sent.outcome)
+
+    def put_lines(self, lines: list[dict[str, Any]]) -> tuple[RecordLine, ...]:
+        """Push many, however often that takes."""
+        found: tuple[RecordLine, ...] = self._sent(lambda: self.client.write_records(lines)).lines
+        return found
+
+    def put_page(self, uuid: str) -> None:
+        """Put a page that all members read into the tree."""
+        self._sent(lambda: self.client.put_page(uuid))
+
+    def entries(self) -> Iterator[str]:
+        """The text of each entry of the build that answers."""
+        serving = self.catalog.generations.serving(self.id)
+        if serving is not None:
+            owner = owner_of(self.catalog.tenants.get(self.id).ref, serving)
+            for entry in self.store.entries.stored(serving.index_name, owner):
+                yield str(entry.fields["text"])
+
+    def status(self) -> Status:
+        """What the service says of it."""
+        found: Status = self._sent(self.client.status)
+        return found
+
+    def texts(self, words: str) -> list[str]:
+        """Texts that a search by words finds now; none while the service is away."""
+        with suppress(ClientError):
+            asked = Question(query=words, mode="text", top_k=20)
+            return [hit.text for hit in self.client.query(asked).hits]
+        return []
+
+    def finds(self, word: str) -> bool:
+        """Whether a search for a word finds it now."""
+        return any(word in found for found in self.texts(word))
+
+    def document_id(self, source_type: str, source_id: str) -> str:
+        """The id of a record's document."""
+        return record_document_id(SOURCE, source_type, source_id)
+
+    def rows(self, query: str, **parameters: Any) -> list[Any]:
+        """What Postgres answers; `:tenant` is the workspace."""
+        with self.catalog.database.begin() as connection:
+            return [*connection.execute(text(query), {"tenant": self.id, **parameters})]
+
+    def runs(self, since: float) -> list[dg.DagsterRun]:
+        """Its runs that were begun since a time, the first one first."""
+        wanted = dg.RunsFilter(tags={PARTITION_TAG: self.id})
+        records = self.instance.get_run_records(filters=wanted, ascending=True)
+        return [r.dagster_run for r in records if r.create_timestamp.timestamp() >= since]
+
+    def kill(self, victim: str, pool: ThreadPoolExecutor) -> None:
+        """Kill something without a warning, and start it again.
+
+        Args:
+            victim: "run", "service", or one of the background.
+            pool: starts what was killed while the caller goes on.
+        """
+        if victim == "run":
+            self.kill_run()
+        elif victim == "service":
+            self.service.kill()
+            self.service.start()
+        else:
+            record = self.background[victim].find()
+            if record is None:
+                raise RuntimeError(f"no {victim} was under way")
+            os.kill(record.pid, signal.SIGKILL)
+            pool.submit(subprocess.run, [*_CLI, "up"], check=True, stdout=subprocess.DEVNULL)
+
+    def kill_run(self, within: float = 120.0) -> str:
+        """Kill the process of the run that is under way; waits for one. Returns its id."""
+        until = time.monotonic() + within
+        while time.monotonic() < until:
+            for run in self.runs(0.0):
+                tag = run.tags.get(WORKER_TAG) or run.tags.get(PROCESS_TAG)
+                if run.status != dg.DagsterRunStatus.STARTED or tag is None:
+                    continue
+                _, pid, birth = process_of(tag)
+                if birth_of(pid) == birth:
+                    os.kill(pid, signal.SIGKILL)
+                    return run.run_id
+            time.sleep(0.02)
+        raise RuntimeError("no run was under way")
+
+    def written_entries(self, since: float) -> dict[str, int]:
+        """How many entries each run since a time has written, by its id."""
+        found = {}
+        for run in self.runs(since):
+            entries = self.instance.all_logs(
+                run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+            )
+            for entry in entries:
+                made = entry.asset_materialization
+                if made is not None and made.asset_key == dg.AssetKey("search_index"):
+                    found[run.run_id] = int(str(made.metadata["upserted"].value))
+        return found
+
+    def _sent(self, call: Callable[[], Any]) -> Any:
+        until = time.monotonic() + _RETRY_SECONDS
+        while True:
+            try:
+                return call()
+            except ClientError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+
+
+def page(title: str, words: str) -> dict[str, Any]:
+    """The body of a page with one block."""
+    block = {"block_id": "b1", "type": "paragraph", "text": words}
+    return {"title": title, "blocks": [block], "url": "https://app.example/p"}

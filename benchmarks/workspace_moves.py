@@ -1,0 +1,206 @@
+"""How long it takes to move a subtree of a workspace, and whether that holds with the answer.
+
+    python -m benchmarks.workspace_moves                     20,000 records, each a page of its own
+    python -m benchmarks.workspace_moves --pages 2000        the same records on fewer pages
+
+The subtree is moved there and back between two pages with other readers. After each move the rows
+that each of them may read are counted, by the condition that every search has. A few pages of it
+say who reads them, and inherit. Two other subtrees as large are not concerned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from sqlalchemy import func, insert, select
+
+from benchmarks.measure import PROJECT, load, machine, save, tree_cpu
+from benchmarks.servers import benchmark_servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.storage.catalog import tree_tables as tables
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.document_rows import DocumentChange
+from rag_assets.storage.catalog.page_rows import values_of
+from rag_assets.storage.catalog.tables import documents
+from rag_assets.workspace.tree import ROOT, Page, planned
+
+WORK = PROJECT / ".local" / "benchmark-moves"
+TENANT = "wiki"
+PROMISED_SECONDS = 2.0
+_BATCH = 1_000
+_CHILDREN = 6
+_SPEAKING = 50
+"""One page of so many says who reads it."""
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=20_000)
+    parser.add_argument(
+        "--pages", type=int, default=0, help="that they hang on; as many as records"
+    )
+    parser.add_argument("--moves", type=int, default=12)
+    parser.add_argument("--name", default="workspace-moves", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    pages = arguments.pages or arguments.records
+    before = machine()
+    home = arguments.work / "home"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    entry: dict[str, Any] = {
+        "id": TENANT,
+        "profile": "workspace",
+        "sources": [{"name": "pushed", "type": "records"}],
+        "embedder": {"provider": "deterministic"},
+    }
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": [entry]}))  # JSON is YAML
+    with benchmark_servers(arguments.work) as servers:
+        os.environ |= {
+            "RAG_ASSETS_HOME": str(home),
+            "DATABASE_URL": servers.database("moves"),
+            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        }
+        with Session() as session:
+            tree = Tree(session.catalog, session.catalog.tenants.get(TENANT).ref)
+            for name in ("moved", "other", "another"):
+                tree.grow(name, pages, arguments.records)
+            moves = tree.moves(arguments.moves, servers.pids["postgres"])
+    seconds = [move["seconds"] for move in moves]
+    faults = [move for move in moves if move["seconds"] > PROMISED_SECONDS or not move["holds"]]
+    result = {
+        "benchmark": "moved subtrees",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "records": arguments.records,
+        "pages": pages,
+        "machine": before,
+        "load_average_after": load(),
+        "p50": round(median(seconds), 3),
+        "max": round(max(seconds), 3),
+        "client_cpu": round(median(move["client_cpu"] for move in moves), 3),
+        "postgres_cpu": round(median(move["postgres_cpu"] for move in moves), 3),
+        "holds": all(move["holds"] for move in moves),
+        "seconds": [round(one, 3) for one in seconds],
+    }
+    print(save(arguments.name, result))
+    print(json.dumps({name: result[name] for name in ("p50", "max", "client_cpu", "seconds")}))
+    sys.exit(1 if faults else 0)
+
+
+class Tree:
+    """A workspace's tree with documents on its pages."""
+
+    def __init__(self, catalog: Catalog, ref: TenantRef) -> None:
+        self._catalog, self._ref = catalog, ref
+        self._records = 0
+        for side in ("left", "right"):
+            self._put(side, ROOT, inherit=False, readers=(f"of-{side}",))
+
+    def grow(self, name: str, pages: int, records: int) -> None:
+        """Make a subtree of so many pages, each with about as many records, below `left`."""
+        self._put(name, "left")
+        below = [*_pages_below(name, pages)]
+        uuids = [name, *(page.uuid for page in below)]
+        self._put_at_once(name, below)
+        changes = list(_documents(uuids, records))
+        for at in range(0, records, _BATCH):
+            self._catalog.documents.record(self._ref, changes[at : at + _BATCH], lane=0)
+        self._catalog.index.refresh_statistics()
+        self._records = records
+
+    def moves(self, count: int, postgres: int) -> list[dict[str, Any]]:
+        """Move the first subtree there and back; what each move took, and whether it held."""
+        done = []
+        everything = self._readable("of-left")
+        for number in range(count):
+            side = ("right", "left")[number % 2]
+            cpu, of_postgres = time.process_time(), tree_cpu(postgres)
+            began = time.perf_counter()
+            self._put("moved", side)
+            seconds = time.perf_counter() - began
+            there = (self._readable("of-left"), self._readable("of-right"))
+            stayed = everything - self._records
+            wanted = (stayed, self._records) if side == "right" else (everything, 0)
+            done.append(
+                {
+                    "seconds": seconds,
+                    "client_cpu": time.process_time() - cpu,
+                    "postgres_cpu": tree_cpu(postgres) - of_postgres,
+                    "holds": there == wanted,
+                }
+            )
+            print(f"{side}: {seconds:.2f} s", flush=True)
+        return done
+
+    def _put_at_once(self, name: str, below: Sequence[Page]) -> None:
+        """Put many pages as they would be after one request for each."""
+        above = self._catalog.pages.path(TENANT, "left")
+        plan = planned(Page(uuid=name, parent="left"), above, below)
+        tenant = {"tenant": TENANT}
+        rows = [tenant | values_of(page) | {"scope": plan.scopes[page.uuid]} for page in below]
+        chains = [
+            tenant | {"scope": scope, "ancestor": one}
+            for scope, ancestors in plan.ancestors.items()
+            for one in ancestors
+        ]
+        with self._catalog.database.begin_exclusive(self._ref) as connection:
+            connection.execute(insert(tables.pages), rows)
+            connection.execute(insert(tables.scope_ancestors), chains)
+
+    def _put(self, uuid: str, parent: str, **said: Any) -> None:
+        self._catalog.pages.put(self._ref, Page(uuid=uuid, parent=parent, **said))
+
+    def _readable(self, principal: str) -> int:
+        """How many documents somebody may read now."""
+        query = select(func.count()).where(
+            documents.c.tenant == TENANT, is_readable(documents, [principal])
+        )
+        with self._catalog.database.begin() as connection:
+            return int(connection.scalar(query) or 0)
+
+
+def _pages_below(name: str, pages: int) -> Iterator[Page]:
+    rng = random.Random(name)
+    uuids = [name]
+    for number in range(1, pages):
+        uuids.append(f"{name}-{number}")
+        readers = (f"guest-{rng.randrange(20)}",) if number % _SPEAKING == 0 else ()
+        parent = uuids[(number - 1) // _CHILDREN]
+        yield Page(uuid=uuids[-1], parent=parent, readers=readers)
+
+
+def _documents(uuids: Sequence[str], records: int) -> Iterator[DocumentChange]:
+    for number in range(records):
+        uuid = uuids[number % len(uuids)]
+        yield DocumentChange(
+            document_id=f"{uuid}-{number}",
+            source="pushed",
+            source_type="page",
+            path=b"",
+            uri=f"pushed/page/{uuid}-{number}",
+            facts=ListingFacts(1, 1, 1, 1),
+            listed_at_ns=1,
+            content_sha256=f"{number:064x}",
+            modified_at=datetime(2026, 1, 1, tzinfo=UTC),
+            page_uuid=uuid,
+        )
+
+
+if __name__ == "__main__":
+    main()

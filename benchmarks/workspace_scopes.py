@@ -1,0 +1,141 @@
+"""How long questions take whose caller reads very many access scopes of a workspace.
+
+    python -m benchmarks.workspace_scopes                    10,000 scopes beside 10
+
+Two workspaces hold the same records. In one each hangs on a page of its own that says who reads it;
+in the other all hang on ten such pages. One caller reads all of either, another ten pages of the
+first. They ask the same questions through the service, in turns. The embedder is the deterministic
+one, which takes no time: with a model, what scopes cost is a smaller part. It ends with exit code 1
+if p95 with many scopes is over twice that with ten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+from benchmarks.workspace_questions.site import Site, prepare, service, sync
+from examples.workspace.data import Person
+from rag_assets.cli.commands.session import Session
+from rag_assets.client import Client, Question
+from rag_assets.workspace.tree import Page
+
+WORK = PROJECT / ".local" / "benchmark-scopes"
+PROMISED = 2.0
+FEW = 10
+MODES = ("hybrid", "knn", "text")
+_BATCH = 1_000
+_WORDS = 400
+
+
+def main() -> None:
+    """Measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scopes", type=int, default=10_000)
+    parser.add_argument("--questions", type=int, default=300, help="of each caller in each mode")
+    parser.add_argument("--name", default="workspace-scopes", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    arguments = parser.parse_args()
+    before = machine()
+    with benchmark_servers(arguments.work) as servers:
+        embedder = {"embedder": {"provider": "deterministic", "dimensions": 384}}
+        prepare(servers, arguments.work / "home", {"many": embedder, "few": embedder})
+        for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
+            sync(tenant).wait()
+            put_pages(tenant, pages)
+        with service(arguments.work / "service.log") as site:
+            for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
+                push(site.client(tenant), arguments.scopes, pages)
+                sync(tenant).wait()
+            seconds = asked(site, arguments.questions)
+    modes = {mode: {who: spread(of) for who, of in by.items()} for mode, by in seconds.items()}
+    ratios = {mode: round(by["many"]["p95"] / by["few"]["p95"], 2) for mode, by in modes.items()}
+    result = {
+        "benchmark": "scopes of a workspace",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "scopes": arguments.scopes,
+        "questions": arguments.questions,
+        "machine": before,
+        "load_average_after": load(),
+        "milliseconds": modes,
+        "p95_ratio": ratios,
+    }
+    print(json.dumps({"milliseconds": modes, "p95_ratio": ratios}))
+    print(save(arguments.name, result))
+    sys.exit(1 if max(ratios.values()) > PROMISED else 0)
+
+
+def put_pages(tenant: str, count: int) -> None:
+    """Put pages that `reader` reads, and the first ten of which `visitor` reads as well."""
+    with Session() as session:
+        ref = session.catalog.tenants.get(tenant).ref
+        for number in range(count):
+            readers = ("reader", "visitor") if number < FEW else ("reader",)
+            said = Page(uuid=f"p-{number}", inherit=False, readers=readers)
+            session.catalog.pages.put(ref, said)
+
+
+def push(client: Client, records: int, pages: int) -> None:
+    """Push a comment for each record, evenly on the pages."""
+    rng = random.Random(3)
+    batch: list[dict[str, Any]] = []
+    for number in range(records):
+        text = " ".join(f"word{rng.randrange(_WORDS)}" for _ in range(30))
+        line = {"op": "put", "type": "comment", "id": f"c-{number}", "text": text}
+        batch.append(line | {"page_uuid": f"p-{number % pages}"})
+        if len(batch) == _BATCH or number == records - 1:
+            outcomes = {one.outcome for one in client.write_records(batch).lines}
+            if outcomes != {"queued"}:
+                raise RuntimeError(f"lines were answered {sorted(outcomes)}")
+            batch = []
+
+
+def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
+    """Seconds of questions by mode and caller; the callers take turns."""
+    reader, visitor = (Person(name, "guest", ()) for name in ("reader", "visitor"))
+    callers = {
+        "few": site.client("few", reader),
+        "many": site.client("many", reader),
+        "few of many": site.client("many", visitor),
+    }
+    seconds: dict[str, dict[str, list[float]]] = {}
+    for mode in MODES:
+        taken = seconds.setdefault(mode, {who: [] for who in callers})
+        for number, question in enumerate(questions(count + 20)):
+            for who, client in callers.items():
+                began = time.perf_counter()
+                hits = client.query(Question(query=question, mode=mode, top_k=8)).hits
+                if number >= 20:
+                    taken[who].append(time.perf_counter() - began)
+                wanted = {"few": 8, "many": 8}.get(who, 1)
+                if len(hits) < wanted and mode != "text":
+                    raise RuntimeError(f"{who}: {len(hits)} hits, where {wanted} are to be had")
+    return seconds
+
+
+def questions(count: int) -> Iterator[str]:
+    """Questions of three words that records have."""
+    rng = random.Random(5)
+    for _ in range(count):
+        yield " ".join(f"word{rng.randrange(_WORDS)}" for _ in range(3))
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    """The distribution in milliseconds."""
+    cuts = quantiles(seconds, n=100, method="inclusive")
+    return {f"p{at}": round(1_000 * cuts[at - 1], 1) for at in (50, 95)}
+
+
+if __name__ == "__main__":
+    main()

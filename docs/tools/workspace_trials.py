@@ -1,0 +1,83 @@
+"""The tables of trials of workspaces: pushes that go on all the time, and moved subtrees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from docs.tools.tables import as_table, in_seconds, origin
+
+
+def changing_page_table(result: Mapping[str, Any]) -> str:
+    """A page that is saved every second."""
+    latency = result["listed_to_found"]
+    row = [
+        *(str(result[name]) for name in ("pushed", "listed", "found")),
+        *(in_seconds(latency[name]) for name in ("p50", "max")),
+        in_seconds(result["oldest_found"]),
+    ]
+    columns = [
+        *("saved", "listed by a run", "of these found"),
+        *("listed → found, p50", "longest", "what was found was behind by at most"),
+    ]
+    return f"{as_table(columns, [row])}\n{_verdict(result)}\n{origin(result)}"
+
+
+def bulk_table(result: Mapping[str, Any]) -> str:
+    """Many records with edits and kills."""
+    row = [
+        f"{result['records']:,}",
+        in_seconds(result["pushed_seconds"]),
+        in_seconds(result["indexed_seconds"]),
+        str(result["edits"]),
+        *(in_seconds(result[name]) for name in ("p50", "p95", "max")),
+        f"{result['overtaken_p50']:,}",
+    ]
+    columns = [
+        *("lines", "pushed in", "all indexed after", "edits"),
+        *("edit → found, p50", "p95", "longest", "lines that an edit overtook, p50"),
+    ]
+    killed = ", ".join(result["killed"]) or "nothing"
+    counted = (
+        f"Killed with `kill -9` meanwhile, in this order: {killed}. `queue_depth` was recounted at"
+        f" {result['moments']} moments, and was {result['deepest']:,} at most.\n"
+    )
+    return f"{as_table(columns, [row])}\n{counted}\n{_verdict(result)}\n{origin(result)}"
+
+
+def moves_table(result: Mapping[str, Any]) -> str:
+    """A subtree that is moved."""
+    row = [
+        f"{result['records']:,} on {result['pages']:,}",
+        str(len(result["seconds"])),
+        *(in_seconds(result[name]) for name in ("p50", "max", "client_cpu", "postgres_cpu")),
+    ]
+    columns = ["records, on pages", "moves", "p50", "longest", "CPU of the client", "of Postgres"]
+    held = "Each held with its answer." if result["holds"] else "Not each held with its answer."
+    return f"{as_table(columns, [row])}\n{held}\n\n{origin(result)}"
+
+
+def scopes_table(result: Mapping[str, Any]) -> str:
+    """Questions of callers with few and with very many access scopes."""
+    names = {
+        "few": "10 scopes, all documents",
+        "many": f"{result['scopes']:,} scopes, all documents",
+        "few of many": f"10 of {result['scopes']:,} scopes",
+    }
+    rows = [
+        [
+            mode,
+            *(f"{by[who]['p50']:.1f} / {by[who]['p95']:.1f} ms" for who in names),
+            f"{result['p95_ratio'][mode]:.2f}",
+        ]
+        for mode, by in result["milliseconds"].items()
+    ]
+    columns = ["p50 / p95 of a question", *names.values(), "p95, very many to 10"]
+    return f"{as_table(columns, rows)}\n{origin(result)}"
+
+
+def _verdict(result: Mapping[str, Any]) -> str:
+    faults = result["faults"]
+    if not faults:
+        return "Everything was as it must be.\n"
+    return "Not as it must be: " + "; ".join(faults) + ".\n"

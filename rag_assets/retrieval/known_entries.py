@@ -1,0 +1,126 @@
+"""Entries at places that walks reached, kept as the index told them.
+
+Walks in a repository reach the same few documents again and again. While its relations are in the
+same state, so are its documents' entries, apart from what is written about them anew: the catalog
+confirms every candidate, wherever it is from, and a search that finds only former ones is repeated
+with what the index tells then.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from rag_assets.storage.catalog.relation_state import RelationState
+from rag_assets.storage.index.model import (
+    MOST_PLACES,
+    Candidate,
+    Owner,
+    Place,
+    Places,
+    RankingRequest,
+)
+from rag_assets.storage.index.protocols import EntrySearcher
+
+_MOST_ENTRIES: Final = 50_000
+"""Of all tenants; about 30 MB."""
+_MOST_AT_ONCE: Final = 2_000
+"""Entries that are read for one search; documents with more are not kept."""
+
+_Build: TypeAlias = tuple[str, Owner]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one build in one state."""
+
+    state: RelationState
+    documents: dict[str, tuple[Candidate, ...]] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, document_id: str, entries: Sequence[Candidate]) -> None:
+        """Keep the entries of a document."""
+        self.drop([document_id])
+        self.documents[document_id] = tuple(entries)
+        self.count += len(entries) + 1
+
+    def drop(self, documents: Iterable[str]) -> None:
+        """Forget documents."""
+        for one in documents:
+            entries = self.documents.pop(one, None)
+            self.count -= 0 if entries is None else len(entries) + 1
+
+
+class KnownEntries:
+    """Entries of documents by their builds, in one event loop.
+
+    Args:
+        searcher: of the index.
+        most: entries that are kept; those of tenants that were asked longest ago go first.
+    """
+
+    def __init__(self, searcher: EntrySearcher, most: int = _MOST_ENTRIES) -> None:
+        self._searcher = searcher
+        self._most = most
+        self._builds: OrderedDict[_Build, _Known] = OrderedDict()
+
+    async def at(
+        self, index_name: str, owner: Owner, state: RelationState, places: Sequence[Place]
+    ) -> list[Candidate] | None:
+        """The entries at places, those of the first place first; None where they are too many.
+
+        Args:
+            index_name, owner: the build.
+            state: of the tenant's relations.
+            places: at most MOST_PLACES.
+        """
+        known = self._known((index_name, owner), state)
+        wanted = dict.fromkeys(place.document_id for place in places)
+        unknown = [one for one in wanted if one not in known.documents]
+        if unknown:
+            request = RankingRequest(
+                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MOST_AT_ONCE, symbols=True
+            )
+            [found] = await self._searcher.rankings(index_name, owner, [request])
+            if len(found) >= _MOST_AT_ONCE:
+                return None
+            self._keep(known, unknown, found)
+        return _in_order(places, known)
+
+    def forget(self, index_name: str, owner: Owner, documents: Iterable[str]) -> None:
+        """Have the entries of documents read anew."""
+        known = self._builds.get((index_name, owner))
+        if known is not None:
+            known.drop(documents)
+
+    def _known(self, build: _Build, state: RelationState) -> _Known:
+        known = self._builds.get(build)
+        if known is None or known.state != state:
+            known = self._builds[build] = _Known(state)
+        self._builds.move_to_end(build)
+        return known
+
+    def _keep(self, known: _Known, documents: Sequence[str], found: Sequence[Candidate]) -> None:
+        by_document: dict[str, list[Candidate]] = {one: [] for one in documents}
+        for candidate in found:
+            by_document[candidate.document_id].append(candidate)
+        for document_id, entries in by_document.items():
+            known.add(document_id, sorted(entries, key=lambda one: one.id))
+        while (
+            len(self._builds) > 1 and sum(one.count for one in self._builds.values()) > self._most
+        ):
+            self._builds.popitem(last=False)
+        if known.count > self._most:
+            known.drop([one for one in known.documents if one not in by_document])
+
+
+def _in_order(places: Sequence[Place], known: _Known) -> list[Candidate]:
+    """The entries at places, each once."""
+    found: dict[str, Candidate] = {}
+    for place in places:
+        for entry in known.documents.get(place.document_id, ()):
+            if place.symbol is None or place.symbol == entry.symbol != "":
+                found.setdefault(entry.id, entry)
+    return [*found.values()]

@@ -1,0 +1,74 @@
+"""Shares of relevance that flow along relations of a repository.
+
+More flows along those that people follow (a route to its controller, a model to its table) than
+along others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rag_assets.code.nodes import MEMBER
+
+_WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        "routes_to": (1.0, 0.8),
+        MEMBER: (0.6, 0.35),
+        "validates_with": (0.9, 0.6),
+        "responds_with": (0.8, 0.5),
+        "uses_model": (0.8, 0.5),
+        "maps_to": (1.0, 0.8),
+        "queries_table": (0.9, 0.6),
+        "creates": (0.7, 0.95),
+        "alters": (0.7, 0.9),
+        "renames": (0.7, 0.9),
+        "drops": (0.7, 0.9),
+        "references": (0.3, 0.3),
+        "relates_to": (0.6, 0.4),
+        "dispatches": (0.9, 0.7),
+        "fires": (0.9, 0.7),
+        "listens_to": (0.7, 0.95),
+        "observes": (0.6, 0.8),
+        "authorizes": (0.8, 0.8),
+        "guarded_by": (0.6, 0.3),
+        "binds": (0.8, 0.5),
+        "calls": (0.8, 0.5),
+        "serves": (0.8, 0.8),
+        "configured_by": (0.7, 0.5),
+        "defines_setting": (0.5, 0.9),
+        "tests": (0.5, 0.7),
+        "documents": (0.5, 0.7),
+        "decides": (0.5, 0.8),
+        "bug_in": (0.5, 0.9),
+        "changed_by": (0.9, 0.5),
+        "extends": (0.6, 0.3),
+        "implements": (0.6, 0.7),
+        "uses_trait": (0.5, 0.2),
+    }
+)
+"""Shares of relevance that flow from what is stated of to what it names, and back."""
+
+OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
+"""Relations that documents state, which define nothing themselves."""
+
+WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
+"""Relations that tell hardly anything, and that most have."""
+
+_OTHER: Final = (0.4, 0.3)
+
+_UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        "makes": (0.7, 0.5),
+        "takes": (0.5, 0.3),
+        "touches": (0.3, 0.2),
+        "returns": (0.4, 0.3),
+    }
+)
+"""Shares that flow along relations that are told to nobody: a service that a method is given."""
+
+
+def shares_of(kind: str) -> tuple[float, float]:
+    """Shares that flow along a relation, from what it is stated of to what it names, and back."""
+    return _UNNAMED.get(kind) or _WEIGHTS.get(kind, _OTHER)

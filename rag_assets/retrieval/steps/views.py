@@ -1,0 +1,34 @@
+"""Views of relations for searches, with what is known of the surroundings of nodes in them."""
+
+from __future__ import annotations
+
+from rag_assets.retrieval.access import FlatScopes
+from rag_assets.retrieval.code_view import View
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.surroundings import Surroundings
+from rag_assets.retrieval.walk import Walker
+from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
+
+
+class Views:
+    """Makes the view of a search.
+
+    Args:
+        services: read relations, and keep what is around nodes.
+    """
+
+    def __init__(self, services: SearchServices) -> None:
+        self._walker = Walker(services.catalog, services.policy)
+        self._services = services
+
+    def of(self, progress: SearchProgress) -> tuple[View, Surroundings]:
+        """What the caller may read, and what is known of it."""
+        build, moment = progress.build, progress.moment
+        view = self._walker.view(build, progress.caller, moment)
+        # Statements read what is there by now, and a policy of its own may let two callers of
+        # equal scopes read different documents.
+        is_fixed = isinstance(view.relations, GraphRelations)
+        if is_fixed and type(self._services.policy) is FlatScopes:
+            return view, self._services.surroundings.of(build, moment.state, moment.scopes)
+        return view, Surroundings()

@@ -1,0 +1,44 @@
+"""Conditions on `source_records`: which records are listed, and until when."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, Integer, and_, cast, exists, func, literal, or_, select
+
+from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.storage.catalog.tables import source_records, tenants
+from rag_assets.storage.catalog.upload_tables import uploads
+
+RESOLVED_DAYS = 30
+"""Days for which a resolved comment is found, unless a workspace says otherwise."""
+
+
+def is_found() -> ColumnElement[bool]:
+    """The condition that a record is listed: not resolved too long ago, and with its content."""
+    columns = source_records.c
+    content = uploads.alias("content")
+    has_content = exists().where(
+        content.c.tenant == columns.tenant, content.c.document_id == columns.document_id
+    )
+    is_whole = or_(
+        columns.media_type != WORKSPACE_RECORD, columns.source_type != "file", has_content
+    )
+    return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
+
+
+def is_expired() -> ColumnElement[bool]:
+    """The condition that a record is a comment that was resolved too long ago to be found."""
+    return and_(source_records.c.resolved_at.is_not(None), expires_at() < func.now())
+
+
+def expires_at() -> ColumnElement[datetime]:
+    """When a record is found no more because it is a comment that was resolved; null: never."""
+    columns = source_records.c
+    set_days = tenants.c.config[("workspace", "resolved_comment_days")].astext
+    days = (
+        select(func.coalesce(cast(set_days, Integer), RESOLVED_DAYS))
+        .where(tenants.c.id == columns.tenant)
+        .scalar_subquery()
+    )
+    return columns.resolved_at + days * literal(timedelta(days=1))

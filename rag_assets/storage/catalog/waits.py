@@ -1,0 +1,88 @@
+"""Since when pushed records wait to be listed as they are.
+
+A record has waited since the first push that no listing has found yet, however often it was pushed
+since. Once it is listed, its document waits in its place: a trigger on `documents` keeps since when
+that is, whatever is written of it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, exists, func, or_, select, update
+
+from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.record_conditions import RESOLVED_DAYS, is_found
+from rag_assets.storage.catalog.tables import documents, source_records
+
+
+def waiting_since(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, datetime]:
+    """Since when records wait, by document, of those that wait to be listed as they are now."""
+    record, row = source_records.c, documents.c
+    living = exists().where(
+        row.tenant == record.tenant, row.document_id == record.document_id, row.status != "DELETED"
+    )
+    listed = exists().where(
+        row.tenant == record.tenant,
+        row.document_id == record.document_id,
+        row.status != "DELETED",
+        row.revision == record.revision,
+    )
+    query = select(record.document_id, record.waiting_since).where(
+        record.tenant == ref.id,
+        among(record.document_id, document_ids),
+        ~listed,
+        # What is left out, and out, waits for nothing.
+        or_(is_found(), living),
+    )
+    return {row.document_id: row.waiting_since for row in connection.execute(query)}
+
+
+def begin_waits_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Have records that were pushed again while they were listed wait since that push.
+
+    What was listed of them waits by itself.
+    """
+    record, row = source_records.c, documents.c
+    connection.execute(
+        update(source_records)
+        .where(
+            record.tenant == ref.id,
+            among(record.document_id, document_ids),
+            row.tenant == record.tenant,
+            row.document_id == record.document_id,
+            row.revision != record.revision,
+        )
+        .values(waiting_since=record.changed_at)
+    )
+
+
+def begin_waits_of_comments(
+    connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
+) -> None:
+    """Have comments wait from now on that other days take out of what is found, or bring back.
+
+    Args:
+        connection: of the transaction that changes the days.
+        tenant_id: the workspace.
+        former, config: its configuration before and after that.
+    """
+    before, after = _days_of(former), _days_of(config)
+    if before == after:
+        return
+    record = source_records.c
+    was_out, is_out = (record.resolved_at + days < func.now() for days in (before, after))
+    connection.execute(
+        update(source_records)
+        .where(record.tenant == tenant_id, record.resolved_at.is_not(None), was_out != is_out)
+        .values(waiting_since=func.clock_timestamp())
+    )
+
+
+def _days_of(config: Mapping[str, Any]) -> timedelta:
+    days = config.get("workspace", {}).get("resolved_comment_days")
+    return timedelta(days=RESOLVED_DAYS if days is None else days)

@@ -1,0 +1,26 @@
+"""Rows that were set aside: when they were seen last, and which page a block waits for."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from alembic import op
+
+revision: str = "0002"
+down_revision: str | None = "0001"
+branch_labels: str | Sequence[str] | None = None
+depends_on: str | Sequence[str] | None = None
+
+SCHEMA = "rag_catalog"
+
+
+def upgrade() -> None:
+    seen = sa.Column("seen_at", sa.DateTime(timezone=True))
+    op.add_column("pulled_rows", seen, schema=SCHEMA)
+    op.add_column("pulled_rows", sa.Column("awaited_page", sa.Text()), schema=SCHEMA)
+    # Statistics of a column hold values of it, also of rows that are gone.
+    op.execute(f"ALTER TABLE {SCHEMA}.pulled_rows ALTER COLUMN awaited_page SET STATISTICS 0")
+
+
+def downgrade() -> None:
+    for column in ("awaited_page", "seen_at"):
+        op.drop_column("pulled_rows", column, schema=SCHEMA)

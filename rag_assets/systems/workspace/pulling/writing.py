@@ -1,0 +1,112 @@
+"""Stores the records of rows as pushed ones are stored, but for those that are stored so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from fastapi.exceptions import RequestValidationError
+
+from rag_assets.api.record_drafts import BlockChange, Draft, Removal
+from rag_assets.api.record_writing import Outcome, write_drafts
+from rag_assets.common.errors import TenantBusy, UnknownDocument
+from rag_assets.storage.catalog.records import StoredKey
+from rag_assets.systems.workspace.pulling.locks import SourceLock
+from rag_assets.systems.workspace.pulling.rows import PulledRow, SetAside, problem_of_row
+from rag_assets.systems.workspace.pulling.source import SqlConfig
+
+if TYPE_CHECKING:
+    from rag_assets.systems.workspace.pulling.pull import Puller
+
+KEPT_OUT: Final = "it is marked as secret: nothing of it is kept"
+_TRIES: Final = 6
+
+
+class RecordWriter:
+    """Stores the records of one source.
+
+    Args:
+        puller: of the tenant.
+        config: of the source.
+        lock: of the source.
+    """
+
+    def __init__(self, puller: Puller, config: SqlConfig, lock: SourceLock) -> None:
+        self._puller, self._lock = puller, lock
+        self.by = f"source {config.name}"
+        self._pulls_blocks = "block" in config.queries
+
+    def write(
+        self, taken: Sequence[tuple[PulledRow, Draft]], lane: int
+    ) -> tuple[int, list[SetAside]]:
+        """Store records that are not stored so.
+
+        Args:
+            taken: rows and what they ask for.
+            lane: of what is stored.
+
+        Returns:
+            how many are new or changed, and rows that are no records after all.
+
+        Raises:
+            TenantBusy: other transactions of the tenant did not end in time.
+            TenantLocked: the lock of the source was lost.
+        """
+        # Of rows with one id the last counts: each in turn would be another record.
+        taken = [*{_identity(draft): (row, draft) for row, draft in taken}.values()]
+        known = self._puller.catalog.records.keys(
+            self._puller.ref.id, [draft.document_id for _, draft in taken]
+        )
+        bad = [
+            SetAside(row.source_id, "metadata", KEPT_OUT)
+            for row, draft in taken
+            if isinstance(draft, Removal)
+        ]
+        changed = [(row, draft) for row, draft in taken if not self._is_stored(draft, known)]
+        if not changed:
+            return 0, bad
+        stored = 0
+        outcomes = self._write_patiently([draft for _, draft in changed], lane)
+        for (row, _), outcome in zip(changed, outcomes, strict=True):
+            if isinstance(outcome, RequestValidationError):
+                bad.append(problem_of_row(row, outcome))
+            elif isinstance(outcome, UnknownDocument):
+                page = str(row.body["page_uuid"])
+                bad.append(SetAside(row.source_id, "page_uuid", outcome.message, page))
+            else:
+                stored += outcome.outcome in {"queued", "excluded"}
+        return stored, bad
+
+    def _is_stored(self, draft: Draft, known: dict[str, StoredKey]) -> bool:
+        """Whether a record is stored as its row has it; of a block only its page tells."""
+        if isinstance(draft, BlockChange):
+            return False
+        stored = known.get(draft.document_id)
+        if isinstance(draft, Removal):
+            return stored is None
+        if stored is None or stored.key != draft.record.key:
+            return False
+        at = draft.record.source_metadata.modified_at
+        # A block that was changed by itself is a later change of its page.
+        is_later = self._pulls_blocks and at and stored.modified_at and stored.modified_at > at
+        return bool(is_later) or stored.modified_at == at
+
+    def _write_patiently(self, drafts: Sequence[Draft], lane: int) -> list[Outcome]:
+        puller = self._puller
+        self._lock.check()
+        for attempt in range(_TRIES):
+            try:
+                return write_drafts(
+                    puller.catalog, puller.blobs, puller.ref, drafts, by=self.by, lane=lane
+                )
+            except TenantBusy:
+                if attempt == _TRIES - 1:
+                    raise
+                time.sleep(0.5 * 2**attempt)
+        raise AssertionError
+
+
+def _identity(draft: Draft) -> tuple[str, str]:
+    """The record of a draft; of a block, whose id only its page has once, its page too."""
+    return draft.document_id, draft.block_id if isinstance(draft, BlockChange) else ""

@@ -1,0 +1,101 @@
+"""Entries that are kept for walks: read once in a state, and what the index tells otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rag_assets.retrieval.known_entries import KnownEntries
+from rag_assets.storage.catalog.relation_state import RelationState
+from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
+
+OWNER = Owner("a", 1, 1)
+STATE = RelationState("1", "1")
+D, E = "document-d", "document-e"
+
+
+def entry(document_id: str, ordinal: int, symbol: str = "", key: str = "k") -> Candidate:
+    id_ = f"{document_id}/{key}/{ordinal}"
+    return Candidate(id_, document_id, key, 1.0, document_id, id_, ordinal, symbol=symbol)
+
+
+class Index:
+    """Entries by place, as an index tells them (see EntrySearcher)."""
+
+    def __init__(self, *entries: Candidate) -> None:
+        self.entries = list(entries)
+        self.asked: list[list[str]] = []
+
+    async def rankings(
+        self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
+    ) -> list[list[Candidate]]:
+        [request] = requests
+        assert isinstance(request.by, Places)
+        wanted = [place.document_id for place in request.by.of]
+        self.asked.append(wanted)
+        return [[one for one in self.entries if one.document_id in wanted][: request.limit]]
+
+
+def told(
+    known: KnownEntries, *places: Place, state: RelationState = STATE, owner: Owner = OWNER
+) -> list[str] | None:
+    found = asyncio.run(known.at("index", owner, state, places))
+    return None if found is None else [one.id for one in found]
+
+
+def test_entries_come_in_the_order_of_their_places_and_each_once() -> None:
+    index = Index(entry(D, 0), entry(D, 1, "Pump"), entry(E, 0, "Valve"))
+    known = KnownEntries(index)  # type: ignore[arg-type]
+    places = Place(E, "Valve"), Place(D, "Pump"), Place(D), Place("gone")
+    assert told(known, *places) == [f"{E}/k/0", f"{D}/k/1", f"{D}/k/0"]
+    assert told(known, Place(D, "Valve"), Place(D, "")) == []
+
+
+def test_a_document_is_read_once_in_a_state() -> None:
+    index = Index(entry(D, 0), entry(E, 0))
+    known = KnownEntries(index)  # type: ignore[arg-type]
+    for _ in range(2):
+        told(known, Place(D), Place("gone"))
+    assert index.asked == [[D, "gone"]]
+    told(known, Place(D), Place(E))
+    assert index.asked[1:] == [[E]]
+    index.entries = [entry(D, 0, key="new")]
+    assert told(known, Place(D)) == [f"{D}/k/0"]
+    assert told(known, Place(D), state=RelationState("2", "1")) == [f"{D}/new/0"]
+    assert told(known, Place(D), owner=Owner("a", 2, 1)) == [f"{D}/new/0"]
+
+
+def test_what_has_misled_is_read_anew() -> None:
+    index = Index(entry(D, 0), entry(E, 0))
+    known = KnownEntries(index)  # type: ignore[arg-type]
+    told(known, Place(D), Place(E))
+    index.entries = [entry(D, 0, key="new"), entry(E, 0)]
+    known.forget("index", OWNER, [D, "never met"])
+    known.forget("another", OWNER, [E])
+    assert told(known, Place(D), Place(E)) == [f"{D}/new/0", f"{E}/k/0"]
+    assert index.asked == [[D, E], [D]]
+
+
+def test_documents_with_too_many_entries_are_not_kept() -> None:
+    index = Index(*(entry(D, number) for number in range(2_000)), entry(E, 0))
+    known = KnownEntries(index)  # type: ignore[arg-type]
+    assert told(known, Place(D), Place(E)) is None
+    assert told(known, Place(E)) == [f"{E}/k/0"]
+
+
+def test_what_is_kept_is_bounded() -> None:
+    index = Index(*(entry(f"document-{n}", o) for n in range(9) for o in range(3)))
+    known = KnownEntries(index, most=12)  # type: ignore[arg-type]
+    for number in range(9):
+        assert told(known, Place(f"document-{number}")) is not None
+    index.asked.clear()
+    told(known, Place("document-8"))
+    assert index.asked == []
+    told(known, Place("document-0"))
+    assert index.asked == [["document-0"]]
+    told(known, Place("document-1"), owner=Owner("b", 1, 1))
+    told(known, Place("document-2"), owner=Owner("b", 1, 1))
+    told(known, Place("document-3"), owner=Owner("b", 1, 1))
+    index.asked.clear()
+    told(known, Place("document-0"))
+    assert index.asked == [["document-0"]], "the tenant that was asked longest ago is forgotten"
