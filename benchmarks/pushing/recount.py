@@ -1,27 +1,35 @@
-"""The queue of a workspace, counted again from rows, without the statement of the product."""
+"""The queue of a workspace, counted again from rows, without the statement of the product.
+
+What the product tells is what `GET /rag/status` answers an admin, by the function that answers it,
+in the transaction whose rows are counted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from sqlalchemy import Connection, text
 
-from benchmarks.pushing.site import SOURCE, Workspace
+from benchmarks.pushing.site import Workspace
+from rag_assets.api.workspace_status import workspace_status
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.freshness import FreshnessQuery
 
 _RECORDS = """
-SELECT document_id, revision FROM rag_catalog.source_records
-WHERE tenant = :tenant AND resolved_at IS NULL AND source_type <> 'file'
+SELECT document_id, source_type, revision, resolved_at FROM rag_catalog.source_records
+WHERE tenant = :tenant
 """
+_CONTENTS = "SELECT document_id FROM rag_catalog.uploads WHERE tenant = :tenant"
 _DOCUMENTS = """
 SELECT document_id, revision, status, access_scope FROM rag_catalog.documents
 WHERE tenant = :tenant
 """
 _HELD = "SELECT document_id FROM rag_catalog.document_index WHERE tenant = :tenant"
+_RESOLVED_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +46,46 @@ class Counted:
 
 
 def counted(workspace: Workspace) -> Counted:
-    """What the product counts, and what is counted from rows, as of one moment."""
+    """What the product tells an admin, and what is counted from rows, as of one moment."""
     with workspace.catalog.database.begin() as connection:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        database = cast("Database", _OneMoment(connection))
-        told = FreshnessQuery(database).of(workspace.id, [SOURCE]).queue_depth
-        return Counted(told, _recounted(connection, workspace.id))
+        catalog = Catalog(cast("Database", _OneMoment(connection)))
+        record = catalog.tenants.get(workspace.id)
+        told = workspace_status(catalog, record, readers=None).queue_depth
+        days = record.config.get("workspace", {}).get("resolved_comment_days", _RESOLVED_DAYS)
+        since = datetime.now(UTC) - timedelta(days=days)
+        return Counted(told, _recounted(connection, workspace.id, since))
 
 
-def _recounted(connection: Connection, tenant_id: str) -> int:
-    def rows(query: str) -> list[Any]:
-        return [*connection.execute(text(query), {"tenant": tenant_id})]
+def _recounted(connection: Connection, tenant_id: str, since: datetime) -> int:
+    """How many documents and records wait; comments that were resolved before are left out."""
 
-    records = {row.document_id: row.revision for row in rows(_RECORDS)}
-    held = {row.document_id for row in rows(_HELD)}
-    waiting, known = set(), set()
-    for row in rows(_DOCUMENTS):
-        known.add(row.document_id)
-        out = row.access_scope == "tree:excluded"
-        pushed_again = records.get(row.document_id, row.revision) != row.revision
-        to_index = row.status == "PROCESSING" and not out
-        to_remove = (row.status == "DELETED" or out) and row.document_id in held
-        if pushed_again or to_index or to_remove:
-            waiting.add(row.document_id)
-    return len(waiting | (records.keys() - known))
+    def rows(query: str) -> dict[str, Any]:
+        found = connection.execute(text(query), {"tenant": tenant_id})
+        return {row.document_id: row for row in found}
+
+    records, known = rows(_RECORDS), rows(_DOCUMENTS)
+    contents, held = rows(_CONTENTS), rows(_HELD)
+
+    def is_left_out(record: Any) -> bool:
+        if record.source_type == "file":
+            return record.document_id not in contents
+        return record.resolved_at is not None and record.resolved_at < since
+
+    def waits(id_: str) -> bool:
+        record, document = records.get(id_), known.get(id_)
+        gone = document is None or document.status == "DELETED"
+        if record is not None and is_left_out(record):
+            return document is not None and (not gone or id_ in held)
+        if gone:
+            return record is not None or id_ in held
+        if record is not None and record.revision != document.revision:
+            return True
+        if document.access_scope == "tree:excluded":
+            return id_ in held
+        return bool(document.status == "PROCESSING")
+
+    return sum(map(waits, records.keys() | known.keys()))
 
 
 class _OneMoment:

@@ -54,7 +54,24 @@ def moves_table(result: Mapping[str, Any]) -> str:
     ]
     columns = ["records, on pages", "moves", "p50", "longest", "CPU of the client", "of Postgres"]
     held = "Each held with its answer." if result["holds"] else "Not each held with its answer."
-    return f"{as_table(columns, [row])}\n{held}\n\n{origin(result)}"
+    return f"{as_table(columns, [row])}\n{held}\n\n{_asked_moves(result)}{origin(result)}"
+
+
+def _asked_moves(result: Mapping[str, Any]) -> str:
+    """Moves through the service, and the questions that followed."""
+    asked = result["asked"]
+    names = {
+        "move": "`PUT /rag/tree/…`",
+        "found": "the next question of who reads it now",
+        "hidden": "of who read it before, and finds nothing",
+    }
+    columns = [f"through the service, {asked['records']:,} indexed records", "p50", "longest"]
+    rows = [
+        [what, *(in_seconds(asked[name][at]) for at in ("p50", "max"))]
+        for name, what in names.items()
+    ]
+    busy = f"Load average before these: {asked['load_average'][0]}."
+    return f"{as_table(columns, rows)}\n{busy}\n\n"
 
 
 def scopes_table(result: Mapping[str, Any]) -> str:

@@ -59,7 +59,7 @@ def follow_moved_pages(ctx: TenantContext) -> int:
     for uuids in batched(moved.uuids, _PAGES):
         scopes = ctx.catalog.pages.scopes_of_documents(ctx.ref.id, uuids)
         for generation in generations:
-            changed += ctx.store.entries.set_scopes(
+            changed += ctx.writer(generation).set_scopes(
                 generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
             )
     ctx.guard()

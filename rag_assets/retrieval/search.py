@@ -289,7 +289,7 @@ class AsyncRetriever:
         """
         lost: IndexInconsistent | None = None
         try:
-            found = await self._searched(progress)
+            found = await self._with_vectors_settled(await self._searched(progress), named=named)
         except IndexInconsistent as error:
             found, lost = progress, error
         if named or found.hits:
@@ -304,6 +304,20 @@ class AsyncRetriever:
         if lost is not None:
             raise lost
         return found
+
+    async def _with_vectors_settled(self, found: SearchProgress, *, named: bool) -> SearchProgress:
+        """Tell of vectors that were away only while the build still has them searched beside it.
+
+        They may have been taken back to the index, which answered, after the search had begun.
+        """
+        if not found.vectors_away:
+            return found
+        number = found.serving.number
+        tenant = await self._state(found.ref.id, found.principals, number if named else None)
+        build = tenant.serving
+        if build is None or build.number != number or build.vectors_beside == "answering":
+            return found
+        return replace(found, vectors_away=False)
 
     async def _searched(self, progress: SearchProgress) -> SearchProgress:
         plan = self._plan(progress.search.tenant.profile)

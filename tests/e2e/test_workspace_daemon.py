@@ -121,6 +121,8 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
     assert readers("hobby") == readers("osprey") == {"eve"}
 
     wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    depth = counted(workspace)
+    assert (depth.told, depth.recounted) == (0, 0)
     status = workspace.status()
     assert status.last_indexed_at is not None
     assert status.last_indexed_at.timestamp() > pushed
@@ -144,7 +146,8 @@ def test_switched_off_it_indexes_nothing_and_on_everything_again(
     time.sleep(8)
     daemon.idle(TENANT)
     assert indexed_at(workspace) == before
-    assert counted(workspace).told == counted(workspace).recounted == 1
+    depth = counted(workspace)
+    assert depth.told == depth.recounted == workspace.status().queue_depth == 1
 
     switched = datetime.now().astimezone()
     assert workspace.client.change_workspace_settings({"enabled": True}).enabled

@@ -1,7 +1,10 @@
 """Random trees, moves, grants, revocations and guests, against an oracle, through every interface.
 
-What is asked for are the marks of some documents: those come back that the asker reads by now,
-whether or not entries have followed what was moved, and nothing that the asker does not read.
+What is asked for are the marks of some pages and comments: those come back that the asker reads by
+now, whether or not entries have followed what was moved, and nothing that the asker does not read.
+A mark is the id of its record as well, so that whatever names a record tells of it. By vectors,
+which mean nothing, what lies below a page is asked for where that is no more than may be found.
+Every other tree has its vectors in pgvector.
 """
 
 from __future__ import annotations
@@ -18,11 +21,14 @@ from pydantic import SecretStr
 
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.pipeline.tenancy import reconcile_tenants
+from tests.back_ends import BACK_ENDS, BackEnd
 from tests.driving import Driver
 from tests.installation import Installation
 from tests.security.workspace_interfaces import (
     INTERFACES,
+    MOST,
     WHOLE,
+    WITH_MODES,
     Asked,
     Interfaces,
     interfaces_of,
@@ -36,10 +42,13 @@ pytestmark = pytest.mark.slow
 
 PAGES = 200
 DEEPEST = 12
-STEPS = 117
+COMMENTS = 60
+STEPS = 121
 ASKED = 12
 NARROWED = 0.4
 """Share of questions that are narrowed to what lies below a page."""
+BY_VECTORS = 0.6
+"""Share of questions that are asked by vectors, of those that can be."""
 SEEDS = tuple(map(int, os.environ.get("RAG_ASSETS_TEST_TREES", "0,1").split(",")))
 """Trees that are tried; `make fuzz` takes others each time."""
 GROUPS = ("crew", "partners")
@@ -55,7 +64,7 @@ PEOPLE = (
 )
 AGENTS = (PEOPLE[1], PEOPLE[5])
 """Who has an agent over standard input and output: each is a process."""
-MARK = re.compile(r"\bmarkp\d+\b")
+MARK = re.compile(r"\bmark[pc]\d+\b")
 
 
 @dataclass
@@ -90,8 +99,12 @@ class Oracle:
 
     def reads(self, person: Person, uuid: str) -> bool:
         """Whether somebody reads a page."""
+        return not self.is_out(uuid) and self.would_read(person, uuid)
+
+    def would_read(self, person: Person, uuid: str) -> bool:
+        """Whether somebody reads a page, or would if it were not out of the knowledge."""
         path = self.path(uuid)
-        if path is None or self.is_out(uuid):
+        if path is None:
             return False
         for one in path:
             if {*self.said[one]["read"]} & {*person.principals}:
@@ -99,6 +112,14 @@ class Oracle:
             if not self.said[one]["inherit"]:
                 return False
         return "members" in person.principals
+
+    def scope(self, uuid: str) -> str | None:
+        """The nearest page that says who reads a page; None where one above it is not known."""
+        path = self.path(uuid)
+        if path is None:
+            return None
+        says = (one for one in path if self.said[one]["read"] or not self.said[one]["inherit"])
+        return next(says, "root")
 
     def below(self, uuid: str) -> set[str]:
         """A page and all below it."""
@@ -110,12 +131,18 @@ class Oracle:
 
 @dataclass
 class World:
-    """A workspace, what its pages say, and what happens next."""
+    """A workspace, what its pages say, and what happens next.
+
+    Attributes:
+        marks: of records, each with the page that it is, or hangs on.
+        deleted: marks of records that were, each with the page that said who read it.
+    """
 
     workspace: Workspace
     rng: random.Random
     oracle: Oracle
     marks: dict[str, str]
+    deleted: dict[str, str | None] = field(default_factory=dict)
 
     def put(self, uuid: str, **changes: Any) -> None:
         """Put a page; one that would be below itself is refused, and all stays as it was."""
@@ -152,18 +179,32 @@ class World:
             self.put(uuid, ai="on" if said["ai"] == "off" else "off")
         elif len(gone := self.oracle.below(uuid)) < 10:
             assert self.workspace.send("DELETE", f"/rag/tree/{uuid}", by=ADMIN).status_code == 200
+            self.deleted |= {
+                mark: self.oracle.scope(self.marks[mark]) for mark in self.marked(gone)
+            }
             for one in gone:
                 self.oracle.said.pop(one, None)
-                self.marks.pop(one, None)
+            self.marks = {mark: on for mark, on in self.marks.items() if on not in gone}
 
     def marked(self, uuids: Set[str]) -> set[str]:
-        """The marks of pages."""
-        return {self.marks[uuid] for uuid in uuids & self.marks.keys()}
+        """The marks of pages, and of what hangs on them."""
+        return {mark for mark, on in self.marks.items() if on in uuids}
+
+    def formerly_read(self, person: Person) -> set[str]:
+        """The marks of what was deleted, whose readers somebody is among."""
+        scopes = {scope for scope in self.deleted.values() if scope is not None}
+        read = {scope for scope in scopes if self.oracle.would_read(person, scope)}
+        return {mark for mark, scope in self.deleted.items() if scope in read}
 
     def sync(self) -> None:
         """Index what waits, and let entries follow."""
         self.workspace.driver.sync(self.workspace.id)
-        self.oracle.unindexed = {uuid for uuid in self.marks if self.oracle.is_out(uuid)}
+        self.oracle.unindexed = {on for on in self.marks.values() if self.oracle.is_out(on)}
+
+
+def back_end_of(seed: int) -> BackEnd:
+    """What answers questions by vectors of a tree."""
+    return BACK_ENDS[seed % len(BACK_ENDS)]
 
 
 @pytest.fixture
@@ -185,6 +226,7 @@ def world(
         chat_model=model,
         # By vectors that mean nothing, a mark is anywhere in a ranking.
         retrieval={"mode": "text"},
+        workspace={"vector_backend": back_end_of(seed)},
     ) as workspace:
         session = driver.session
         reconcile_tenants(session.catalog, session.settings)
@@ -195,10 +237,14 @@ def world(
         parents = {}
         for number in range(PAGES):
             parent = rng.choice([uuid for uuid, at in depth.items() if at < DEEPEST])
-            uuid = f"p{number}"
+            uuid = f"markp{number}"
             parents[uuid], depth[uuid] = parent, depth[parent] + 1
-            made.marks[uuid] = f"mark{uuid}"
-        workspace.push({uuid: f"harbour {mark}" for uuid, mark in made.marks.items()})
+            made.marks[uuid] = uuid
+        workspace.push({uuid: f"harbour {uuid}" for uuid in made.marks})
+        for number in range(COMMENTS):
+            mark, on = f"markc{number}", rng.choice(sorted(parents))
+            workspace.push({mark: f"harbour {mark}"}, kind="comment", on=on)
+            made.marks[mark] = on
         # In any order: most pages come before the one above them.
         for uuid in rng.sample(sorted(parents), PAGES):
             read = rng.sample(NAMES, rng.choice([0, 0, 0, 1, 2]))
@@ -242,6 +288,11 @@ def test_everybody_finds_exactly_what_they_read(
             llmock.reply("It is in the harbour [1].")
             found += asked_once(world, interfaces, step)
     assert found > STEPS / 3
+    assert interfaces.modes["knn"] > STEPS / 20
+    serving = world.workspace.catalog.generations.serving(world.workspace.id)
+    assert serving is not None
+    beside = "answering" if back_end_of(seed) == "pgvector" else None
+    assert serving.vectors_beside == beside
 
 
 def asked_once(world: World, interfaces: Interfaces, step: int) -> bool:
@@ -249,20 +300,40 @@ def asked_once(world: World, interfaces: Interfaces, step: int) -> bool:
     rng, interface = world.rng, INTERFACES[step % len(INTERFACES)]
     person = rng.choice(AGENTS if interface is Interfaces.stdio else PEOPLE)
     within = rng.choice([*world.oracle.said]) if rng.random() < NARROWED else None
-    below = world.marks.keys() if within is None else world.oracle.below(within)
-    # Of what lies below a page there is more to be told than of twelve pages of two hundred.
-    drawn = rng.sample(sorted(world.marks), min(ASKED, len(world.marks)))
-    asked = sorted({*drawn[: ASKED // 2], *sorted(below & world.marks.keys())[: ASKED // 2]})
-    readable = {uuid for uuid in world.marks if world.oracle.reads(person, uuid)}
-    if interface in WHOLE:
-        allowed, about = readable, {*world.marks}
-    else:
-        allowed, about = readable & below, below & {*asked}
-    told = interface(interfaces, person, Asked(" ".join(world.marks[u] for u in asked), within))
+    below = {*world.marks} if within is None else world.marked(world.oracle.below(within))
+    by_vectors = interface in WITH_MODES and len(below) <= MOST and rng.random() < BY_VECTORS
+    asked = drawn(world, below)
+    told = interface(interfaces, person, Asked(asked, within, "knn" if by_vectors else "text"))
+    interfaces.modes["knn" if by_vectors else "text"] += 1
     found = {*MARK.findall(told)}
-    here = (step, person, interface.__name__, within)
-    extra = [explained(world, person, mark[4:]) for mark in found - world.marked(allowed)]
+
+    pages = {*world.marks.values()}
+    readable = world.marked({uuid for uuid in pages if world.oracle.reads(person, uuid)})
+    allowed, about = readable & below, below if by_vectors else below & {id_ for _, id_ in asked}
+    if interface in WHOLE:
+        allowed, about = readable, readable
+    elif interface is Interfaces.record:
+        # Who would read what is left out is told that it is.
+        told_of = {uuid for uuid in pages if world.oracle.would_read(person, uuid)}
+        allowed, about = world.marked(told_of), {id_ for _, id_ in asked} & readable
+    elif interface is Interfaces.events:
+        # Admins alone are told of documents; of those that were deleted as well.
+        allowed, about = readable | world.formerly_read(person), readable
+        about = about if person.role == "admin" else set()
+    here = (step, person, interface.__name__, within, by_vectors)
+    extra = [
+        (mark, explained(world, person, world.marks.get(mark, mark))) for mark in found - allowed
+    ]
     assert not extra, (here, extra)
-    expected = world.marked(about & allowed - world.oracle.unindexed)
+    expected = (about & allowed) - world.marked(world.oracle.unindexed)
     assert expected <= found, (here, expected - found)
     return bool(found)
+
+
+def drawn(world: World, below: Set[str]) -> tuple[tuple[str, str], ...]:
+    """Records to ask for: some of all, and some of what lies below a page."""
+    # Of what lies below a page there is more to be told than of twelve pages of two hundred.
+    some = world.rng.sample(sorted(world.marks), min(ASKED // 2, len(world.marks)))
+    more = world.rng.sample(sorted(below), min(ASKED // 2, len(below)))
+    marks = sorted({*some, *more})
+    return tuple(("comment" if mark.startswith("markc") else "page", mark) for mark in marks)

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.client import Client, Filters, Question
 from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.storage.catalog.events import SEARCHES
 from tests.installation import Installation
 from tests.workspaces import Person, Workspace
 
 MOST: Final = 20
+Mode: TypeAlias = Literal["text", "knn"]
 
 
 @dataclass(frozen=True)
@@ -25,17 +28,24 @@ class Asked:
     """A question.
 
     Attributes:
-        words: of it.
+        records: whose marks it asks for, each a type and an id.
         within: a page that it is narrowed to; None: all of the workspace.
+        mode: of the search, where the interface takes one.
     """
 
-    words: str
+    records: tuple[tuple[str, str], ...]
     within: str | None = None
+    mode: Mode = "text"
+
+    @property
+    def words(self) -> str:
+        """The marks: ids are the marks of records."""
+        return " ".join(id_ for _, id_ in self.records)
 
     @property
     def body(self) -> dict[str, Any]:
         """As the service takes it."""
-        body: dict[str, Any] = {"query": self.words, "mode": "text", "top_k": MOST}
+        body: dict[str, Any] = {"query": self.words, "mode": self.mode, "top_k": MOST}
         return body | ({"filters": {"within": [self.within]}} if self.within else {})
 
     @property
@@ -57,12 +67,14 @@ class Interfaces:
     Attributes:
         url: where the service answers over real connections.
         agents: processes of agents, by the name of who they ask for.
+        modes: how many questions were asked in each.
     """
 
     workspace: Workspace
     installation: Installation
     url: str
     agents: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    modes: Counter[Mode] = field(default_factory=Counter)
 
     def http(self, person: Person, asked: Asked) -> str:
         return self._service(person, "/rag/query", asked.body)
@@ -83,22 +95,41 @@ class Interfaces:
         assert answer.status_code == 200, answer.text
         return str(answer.text)
 
+    def record(self, person: Person, asked: Asked) -> str:
+        """What became of each record, and its chunks; of what is not read as of what is not."""
+        told = []
+        for kind, id_ in asked.records:
+            answer = self.workspace.send("GET", f"/rag/records/{kind}/{id_}", by=person)
+            assert answer.status_code in {200, 404}, answer.text
+            # A refusal repeats what was asked for.
+            told += [answer.text] if answer.status_code == 200 else []
+        return "\n".join(told)
+
+    def events(self, person: Person, asked: Asked) -> str:
+        """What happened; without searches, which repeat what their caller asked for."""
+        told = []
+        for kind in ({}, {"kind": "document_indexed"}):
+            answer = self.workspace.send("GET", "/rag/events", by=person, limit=1_000, **kind)
+            assert answer.status_code == 200, answer.text
+            told += [one for one in answer.json()["events"] if one["kind"] not in SEARCHES]
+        return json.dumps(told)
+
     def python(self, person: Person, asked: Asked) -> str:
         caller = Caller(principals=_names(person), role=person.role)
         request = SearchRequest(
-            query=asked.words, mode="text", top_k=MOST, filters=asked.filters, caller=caller
+            query=asked.words, mode=asked.mode, top_k=MOST, filters=asked.filters, caller=caller
         )
         return str(self.installation.retriever.search(self.workspace.id, request).hits)
 
     def client(self, person: Person, asked: Asked) -> str:
-        question = Question(query=asked.words, mode="text", top_k=MOST, filters=asked.filters)
+        question = Question(query=asked.words, mode=asked.mode, top_k=MOST, filters=asked.filters)
         with Client(self.url, self.workspace.token(person)) as client:
             return str(client.query(question).hits)
 
     def command(self, person: Person, asked: Asked) -> str:
         options = [part for name in person.principals for part in ("--as", name)]
         options += ["--within", asked.within] if asked.within else []
-        options += ["--mode", "text", "--top-k", str(MOST), "--json"]
+        options += ["--mode", asked.mode, "--top-k", str(MOST), "--json"]
         done = self.installation.command("search", self.workspace.id, asked.words, *options)
         assert done.code == 0, done.err
         return json.dumps(done.json["hits"])
@@ -146,10 +177,17 @@ Interface = Callable[[Interfaces, Person, Asked], str]
 INTERFACES: Final[tuple[Interface, ...]] = (
     *(Interfaces.http, Interfaces.answer, Interfaces.agent, Interfaces.python),
     *(Interfaces.client, Interfaces.command, Interfaces.stdio),
-    *(Interfaces.documents, Interfaces.resource),
+    *(Interfaces.documents, Interfaces.resource, Interfaces.record, Interfaces.events),
 )
 WHOLE: Final = frozenset({Interfaces.documents, Interfaces.resource})
 """Interfaces that list all that is read, whatever is asked."""
+WITH_MODES: Final = frozenset(
+    {
+        *(Interfaces.http, Interfaces.answer, Interfaces.python),
+        *(Interfaces.client, Interfaces.command),
+    }
+)
+"""Interfaces that take the mode of a search; agents have the tenant's."""
 
 
 def _names(person: Person) -> tuple[str, ...]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import cycle
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +21,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.vectors_beside import compare_vectors
-from rag_assets.retrieval.model import Caller, Filters, SearchRequest
+from rag_assets.retrieval.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors
@@ -26,6 +30,9 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 
 WORDS = ["valve", "pump", "boiler", "gauge", "filter", "hose", "nozzle", "seal"]
+PAGES, EDITED = 150, 8
+"""Pages beside those of the words, and pages that are edited, while vectors move."""
+TOP, ASKING = 5, 4
 
 
 class Workspace:
@@ -71,7 +78,8 @@ class Workspace:
 
     def ask(self, query: str, **options: Any) -> Any:
         caller = Caller(principals=options.pop("principals", ()))
-        request = SearchRequest(query=query, caller=caller, mode="knn", top_k=50, **options)
+        options = {"top_k": 50, **options}
+        request = SearchRequest(query=query, caller=caller, mode="knn", **options)
         return self.installation.retriever.search(self.id, request)
 
     def found(self, query: str, **options: Any) -> list[tuple[str, float]]:
@@ -260,31 +268,105 @@ def test_a_missed_write_ends_its_answers_until_it_has_caught_up(workspace: Works
     nowhere.close()
 
 
-def test_no_answer_fails_or_is_short_while_vectors_move(workspace: Workspace) -> None:
-    expected = {uri for uri, _ in workspace.found("valve")}
-    failures: list[object] = []
-    stop = threading.Event()
+@dataclass
+class Asking:
+    """Threads that ask all the time, and one that edits other documents.
 
-    def ask() -> None:
-        while not stop.is_set():
+    Attributes:
+        expected: the hits of each question, in their order.
+        faults: what was raised, and answers that were others.
+        answered: how many answers there were, by where vectors were when each had come.
+    """
+
+    workspace: Workspace
+    expected: Mapping[str, Sequence[tuple[str, float]]]
+    faults: list[object] = field(default_factory=list)
+    answered: Counter[str] = field(default_factory=Counter)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def meanwhile(self) -> Iterator[None]:
+        """Ask and edit while the block is under way."""
+        threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(ASKING)]
+        threads.append(threading.Thread(target=self._edit))
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join()
+
+    def _ask(self, number: int) -> None:
+        chance = random.Random(number)
+        while not self._stop.is_set():
             try:
-                found = {uri for uri, _ in workspace.found("valve")}
+                self._ask_once(chance.choice([*self.expected]))
             except Exception as error:
-                failures.append(error)
-            else:
-                if found != expected:
-                    failures.append(found)
+                self.faults.append(error)
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    try:
-        for _ in range(2):
-            workspace.choose("pgvector")
-            workspace.choose("elasticsearch")
-    finally:
-        stop.set()
-        asking.join()
-    assert failures == []
+    def _ask_once(self, question: str) -> None:
+        answer = self.workspace.ask(question, top_k=TOP)
+        self.answered[str(self.workspace.serving.vectors_beside)] += 1
+        if answer.degraded or not is_same(answer.hits, self.expected[question]):
+            hits = [(hit.uri, hit.score) for hit in answer.hits]
+            self.faults.append((question, answer.degraded, hits, self.expected[question]))
+
+    def _edit(self) -> None:
+        editions = ((edition, number) for edition in cycle("ba") for number in range(EDITED))
+        for edition, number in editions:
+            if self._stop.wait(0.05):
+                return
+            write_edition(self.workspace, number, edition)
+
+
+def test_no_answer_fails_is_mixed_or_short_while_vectors_move(workspace: Workspace) -> None:
+    for number in range(PAGES):
+        workspace.page(f"kept-{number}", f"What is kept here is number {number}.")
+    expected = answers_beside_edits(workspace)
+    assert len({tuple(uri for uri, _ in hits) for hits in expected.values()}) >= 8
+    asking, done = Asking(workspace, expected), Counter[str]()
+    with asking.meanwhile():
+        for backend in ("pgvector", "elasticsearch") * 2:
+            workspace.choose(backend)
+            done += workspace.driver.sync(workspace.id)
+    assert asking.faults == []
+    assert asking.answered["answering"], "some were answered by pgvector"
+    assert asking.answered["None"], "and some without it"
+    assert done["upserted"], "other documents were edited meanwhile"
+
+
+def write_edition(workspace: Workspace, number: int, edition: str) -> None:
+    """Save a page that is edited, as a whole."""
+    path = workspace.folder / "public" / f"edited-{number}.md"
+    draft = workspace.folder / f"draft-{number}"
+    draft.write_text(f"# Edited {number}\n\nThis is edition {edition} of {number}.\n")
+    draft.replace(path)
+
+
+def answers_beside_edits(workspace: Workspace) -> dict[str, list[tuple[str, float]]]:
+    """Questions whose first hits are the same whatever edition of each edited page is indexed."""
+    found = []
+    for edition in "ab":
+        for number in range(EDITED):
+            write_edition(workspace, number, edition)
+        workspace.driver.sync(workspace.id)
+        every = (*WORDS, *(f"question {number}" for number in range(40)))
+        found.append({one: workspace.ask(one, top_k=TOP).hits for one in every})
+    first, second = found
+    return {
+        question: [(hit.uri, hit.score) for hit in hits]
+        for question, hits in first.items()
+        if not any("edited" in hit.uri for hit in (*hits, *second[question]))
+    }
+
+
+def is_same(hits: Sequence[Hit], expected: Sequence[tuple[str, float]]) -> bool:
+    """Whether hits are those that were expected, in their order."""
+    return [hit.uri for hit in hits] == [uri for uri, _ in expected] and [
+        hit.score for hit in hits
+    ] == pytest.approx([score for _, score in expected], abs=1e-4)
 
 
 def test_nothing_stays_of_a_removed_tenant(workspace: Workspace) -> None:

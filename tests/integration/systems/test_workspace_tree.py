@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 from tests.workspaces import ADMIN, Person, Workspace, marks_in, workspace_of
 
+pytestmark = EACH_BACK_END
 ADA = Person("ada")
 GUEST = Person("gil", "guest", ("partners",))
 
@@ -25,7 +27,13 @@ def workspace(
 
 
 def found(workspace: Workspace, by: Person, **body: Any) -> set[str]:
-    return marks_in(workspace.ask(by, "marka markb markc markd", **body))
+    """The marks that somebody finds, which are the same by words and by vectors."""
+    asked = "marka markb markc markd"
+    by_words, by_vectors = (
+        marks_in(workspace.ask(by, asked, mode=mode, **body)) for mode in ("text", "knn")
+    )
+    assert by_words == by_vectors
+    return by_words
 
 
 def entry_scopes(workspace: Workspace, installation: Installation) -> dict[str, str]:
@@ -46,13 +54,16 @@ def test_a_move_holds_with_its_answer_and_entries_follow(
     workspace.put("b", parent="a")
     workspace.push({"a": "alpha marka", "b": "beta markb"})
     workspace.sync()
-    bob = Person("bob")
+    # As a guest he does not read what entries were before.
+    bob, guest = Person("bob"), Person("bob", "guest")
     assert found(workspace, ADA) == found(workspace, bob) == {"marka", "markb"}
+    assert found(workspace, guest) == set()
     assert workspace.put("a", parent="board") == {"scope": "page:board", "documents": 2}
     for _ in ("before entries follow", "and afterwards"):
         assert found(workspace, ADA) == set()
-        assert found(workspace, bob) == {"marka", "markb"}
+        assert found(workspace, bob) == found(workspace, guest) == {"marka", "markb"}
         workspace.sync()
+    assert found(workspace, guest) == {"marka", "markb"}
     assert entry_scopes(workspace, shared_installation) == {"a": "page:board", "b": "page:board"}
     workspace.put("a")
     for _ in ("before entries follow", "and afterwards"):

@@ -22,6 +22,7 @@ _CONNECTIONS = 4
 _DOCUMENTS = 1_000
 _MEMORY = "SET LOCAL maintenance_work_mem = '256MB'"
 _AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+_MAY_CREATE = "SELECT 1 WHERE has_database_privilege(current_database(), 'CREATE')"
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
 _COLUMNS = (
     "SELECT attname FROM pg_attribute"
@@ -47,10 +48,10 @@ class PgVectors:
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
 
     def require(self) -> None:
-        """Require that the server has the extension.
+        """Require that the server has the extension, and that schemas may be made there.
 
         Raises:
-            NoVectorBackend: it has not, or nobody may use it here.
+            NoVectorBackend: it has not, or they may not.
         """
         refused = NoVectorBackend(
             "the server of vectors lacks the extension `vector`",
@@ -63,6 +64,11 @@ class PgVectors:
                 connection.execute(_EXTENSION)
             except psycopg.errors.InsufficientPrivilege:
                 raise refused from None
+            if connection.execute(_MAY_CREATE).fetchone() is None:
+                raise NoVectorBackend(
+                    "the role of the server of vectors may not make schemas there",
+                    hint="the operator grants it CREATE on that database",
+                )
 
     def create(self, owner: Owner, dimensions: int) -> None:
         """Make a build's tables, if there are none, or those of a former version; see require()."""

@@ -13,6 +13,7 @@ import pytest
 
 from rag_assets.storage.index.model import (
     MOST_PLACES,
+    MovedPages,
     Owner,
     Place,
     Places,
@@ -150,6 +151,7 @@ def test_equal_texts_have_equal_keys(opened: Opened, owner: Owner) -> None:
 
 
 LATER = MADE + timedelta(days=1)
+PUBLIC = frozenset({"public"})
 FILTERS: list[tuple[Mapping[str, Any], list[str]]] = [
     ({}, ["guide", "note", "page"]),
     ({"scopes": frozenset({"crew"})}, ["note"]),
@@ -176,6 +178,21 @@ FILTERS: list[tuple[Mapping[str, Any], list[str]]] = [
     ({"without_metadata": {"team": ["south", "north"]}, "tags": ["red"]}, ["page"]),
     ({"without_metadata": {"team": ["south"]}, "tags": ["red"]}, ["guide", "page"]),
     ({"tags": ("red",), "languages": ("de",), "sources": ("web",)}, ["page"]),
+    ({"pages": ("p-note",)}, ["note"]),
+    ({"pages": ("p-note", "p-page", "p-absent")}, ["note", "page"]),
+    ({"pages": ("p-note", "p-page"), "scopes": frozenset({"public"})}, ["page"]),
+    ({"pages": ("p-absent",)}, []),
+    ({"pages": ()}, []),
+    ({"scopes": PUBLIC, "moved": MovedPages(readable=("p-note",))}, ["guide", "note", "page"]),
+    ({"scopes": PUBLIC, "moved": MovedPages(unreadable=("p-page",))}, ["guide"]),
+    ({"scopes": frozenset(), "moved": MovedPages(readable=("p-note",))}, ["note"]),
+    ({"scopes": PUBLIC, "moved": MovedPages(("p-note",), ("p-page",))}, ["guide", "note"]),
+    (
+        {"scopes": PUBLIC, "moved": MovedPages(("p-note",), ("p-page",)), "pages": ("p-page",)},
+        [],
+    ),
+    ({"scopes": PUBLIC, "moved": MovedPages(("p-note",)), "pages": ("p-note",)}, ["note"]),
+    ({"scopes": PUBLIC, "moved": MovedPages(("p-note",)), "sources": ("web",)}, ["page"]),
 ]
 
 
@@ -185,7 +202,7 @@ def filtered(module_store: VectorStore) -> tuple[Opened, Owner]:
     owner = owner_of(f"filtered{uuid4().hex[:8]}")
     opened.write(
         entry(owner, "guide", uri="files/docs/guide.md", tags=("red",), metadata={"team": "north"}),
-        entry(owner, "note", access_scope="crew", metadata={"draft": True}),
+        entry(owner, "note", access_scope="crew", metadata={"draft": True}, page_uuid="p-note"),
         entry(
             owner,
             "page",
@@ -195,6 +212,7 @@ def filtered(module_store: VectorStore) -> tuple[Opened, Owner]:
             language="de",
             modified_at=LATER,
             tags=("red", "round"),
+            page_uuid="p-page",
         ),
     )
     return opened, owner
