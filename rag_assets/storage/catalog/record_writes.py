@@ -41,7 +41,7 @@ from rag_assets.storage.catalog.tables import (
     tombstones,
 )
 from rag_assets.storage.catalog.upload_rows import delete_uploads
-from rag_assets.storage.catalog.waits import waiting_since
+from rag_assets.storage.catalog.waits import hasten, lanes_of_waiting, waiting_since
 from rag_assets.workspace.tree import NOBODY
 
 _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
@@ -159,11 +159,13 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     """Store records; returns the documents of those that are new or changed."""
     if not puts:
         return set()
-    since = waiting_since(connection, ref, [put.record.document_id for put in puts])
+    ids = [put.record.document_id for put in puts]
+    since = waiting_since(connection, ref, ids)
+    lanes = lanes_of_waiting(connection, ref, ids)
     rows = [
         {
             **record_values(ref, put.record),
-            "lane": put.lane,
+            "lane": min(put.lane, lanes.get(put.record.document_id, put.lane)),
             "since": since.get(put.record.document_id),
         }
         for put in puts
@@ -182,7 +184,9 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
         where=source_records.c.record_key != new.excluded.record_key,
     ).returning(source_records.c.document_id)
     changed = set(connection.scalars(statement, rows))
-    _touch(connection, ref, [put.record for put in puts if put.record.document_id not in changed])
+    same = [put for put in puts if put.record.document_id not in changed]
+    _touch(connection, ref, [put.record for put in same])
+    hasten(connection, ref, [put.record.document_id for put in same if put.lane == 0])
     return changed
 
 
