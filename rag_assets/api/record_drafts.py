@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,6 +31,7 @@ from rag_assets.workspace.bodies import (
     PageBody,
     canonical_text,
 )
+from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 
 Operation: TypeAlias = Literal["put", "delete"]
 
@@ -101,6 +103,8 @@ class Drafting:
         if not self._typed:
             return self._put_text(source_type, source_id, values)
         body = _validated(_body_of(source_type), values)
+        if isinstance(body, PageBody):
+            _require_place(source_id)
         self._require_plain(source_type, source_id, body)
         if isinstance(body, BlockBody):
             if body.block.block_id != source_id:
@@ -228,6 +232,16 @@ def _validated(model: Any, values: Any) -> Any:
         raise RequestValidationError(
             [{**one, "loc": ("body", *one["loc"])} for one in found]
         ) from None
+
+
+def _require_place(uuid: str) -> None:
+    """Refuse a page that the tree cannot have: nobody could ever read it."""
+    if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
+        raise invalid(
+            "source_id",
+            f"the id of a page has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins"
+            " with a letter or a digit",
+        )
 
 
 def _require_distinct(page: PageBody) -> None:

@@ -13,10 +13,9 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.workspace.settings import PROFILE
-from rag_assets.workspace.tree import ROOT, Page, in_order, judged, standing_of
+from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID, ROOT, Page, in_order, judged, standing_of
 
 MOST_READERS = 1_000
-PAGE_UUID = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 
 
 def _reader(name: str) -> str:
@@ -25,7 +24,7 @@ def _reader(name: str) -> str:
     return name
 
 
-PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=128)]
+PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
 Principal = Annotated[
     str,
     StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000),
