@@ -51,10 +51,15 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A record to remove, because it was deleted or is marked as secret."""
+    """A record to remove, because it was deleted or is marked as secret.
+
+    Attributes:
+        page_uuid: the page that goes with it, if it is one of a workspace.
+    """
 
     document_id: str
     is_secret: bool = False
+    page_uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,10 @@ class Drafting:
                 raise invalid("page_uuid", "it is needed to delete a block")
             page = record_document_id(self._source, PageBody.TYPE, page_uuid)
             return BlockChange(page, source_id, None)
-        return Removal(self._document_id(source_type, source_id))
+        is_page = self._typed and source_type == PageBody.TYPE
+        return Removal(
+            self._document_id(source_type, source_id), page_uuid=source_id if is_page else None
+        )
 
     def _document_id(self, source_type: str, source_id: str) -> str:
         return record_document_id(self._source, source_type, source_id)

@@ -32,7 +32,7 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import TenantRef, Texts, among
 from rag_assets.storage.catalog.document_rows import DocumentChange
-from rag_assets.storage.catalog.tables import access_scopes
+from rag_assets.storage.catalog.tables import access_scopes, documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
 from rag_assets.workspace.tree import EXCLUDED, NOBODY, ROOT, Page, new_root, scope_of
 
@@ -94,6 +94,21 @@ def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts)
     """Some pages and all below them, of those that one of these principals may read."""
     below = below_query(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
+
+
+def hanging_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
+    """Ids of the documents that hang on some pages, with the pages' own."""
+    if not uuids:
+        return []
+    listed, record = documents.c, source_records.c
+    of_documents = select(listed.document_id).where(
+        listed.tenant == ref.id, among(listed.page_uuid, uuids), listed.status != "DELETED"
+    )
+    # A record that no listing has found yet hangs on its page, too.
+    of_records = select(record.document_id).where(
+        record.tenant == ref.id, among(record.page_uuid, uuids)
+    )
+    return [*connection.scalars(of_documents.union(of_records))]
 
 
 def is_moved(table: FromClause) -> ColumnElement[bool]:

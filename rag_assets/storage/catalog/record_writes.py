@@ -29,6 +29,7 @@ from rag_assets.common.hashing import key_of
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.index_rows import withhold_statement
+from rag_assets.storage.catalog.page_removals import going_with_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.record_conditions import is_expired
 from rag_assets.storage.catalog.removals import mark_deleted_statement
@@ -86,8 +87,12 @@ def write_records(
     puts: Sequence[RecordPut],
     removals: Collection[str],
     by: str,
+    *,
+    pages: Collection[str] = (),
 ) -> RecordsWritten:
     """Store and remove records.
+
+    With pages goes what hangs on them, or on a page below, but for what is stored.
 
     Args:
         connection: of a transaction that excludes all others of the tenant.
@@ -95,7 +100,10 @@ def write_records(
         puts: records to store, each document once.
         removals: ids of documents whose records go; none of those that are stored.
         by: name of the caller, for events.
+        pages: whose records are deleted, of a workspace.
     """
+    ids = {put.record.document_id for put in puts}
+    removals = {*removals, *(going_with_pages(connection, ref, pages, {*removals, *ids}) - ids)}
     pruned = _pruned(connection, ref, puts)
     stored = [put for put in puts if put.record.document_id not in pruned]
     _keep_former_texts(connection, ref, stored)
