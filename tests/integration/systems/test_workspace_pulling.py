@@ -389,7 +389,7 @@ def test_a_page_whose_key_is_gone_takes_its_comments_and_files(make: Make) -> No
         "INSERT INTO comments (id, page, body) VALUES (%s, 1, 'Mine.'), (%s, 2, 'Yours.')",
         *(mine, yours),
     )
-    app.do("INSERT INTO files (id, page, name) VALUES (1, 1, 'notes.md')")
+    app.do("INSERT INTO files (id, page, name, updated_at) VALUES (1, 1, 'notes.md', now())")
     app.pull()
     assert {"page/1", f"comment/{mine}", "file/1"} <= {*app.stored()}
     app.do("DELETE FROM pages WHERE id = 1")
