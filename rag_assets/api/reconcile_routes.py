@@ -91,8 +91,8 @@ async def reconcile(
     """Compare the manifest of all records with those that are stored. For admins.
 
     It answers which are missing, stale and extra. A block is compared with its page: it has no line
-    of its own. With `apply` the extra ones are removed; where
-    that is over 30 % and 20 of them, only with `allow_deletes`.
+    of its own. With `apply` the extra ones are removed, and what hangs on pages among them; where
+    that is over 30 % and 20 of all, only with `allow_deletes`. A manifest has 1 GiB at most.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     as_of = parameters.as_of or await backend.run(

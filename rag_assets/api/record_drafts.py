@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,6 +31,7 @@ from rag_assets.workspace.bodies import (
     PageBody,
     canonical_text,
 )
+from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 
 Operation: TypeAlias = Literal["put", "delete"]
 
@@ -49,10 +51,15 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A record to remove, because it was deleted or is marked as secret."""
+    """A record to remove, because it was deleted or is marked as secret.
+
+    Attributes:
+        page_uuid: the page that goes with it, if it is one of a workspace.
+    """
 
     document_id: str
     is_secret: bool = False
+    page_uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,8 @@ class Drafting:
         if not self._typed:
             return self._put_text(source_type, source_id, values)
         body = _validated(_body_of(source_type), values)
+        if isinstance(body, PageBody):
+            _require_place(source_id)
         self._require_plain(source_type, source_id, body)
         if isinstance(body, BlockBody):
             if body.block.block_id != source_id:
@@ -123,7 +132,10 @@ class Drafting:
                 raise invalid("page_uuid", "it is needed to delete a block")
             page = record_document_id(self._source, PageBody.TYPE, page_uuid)
             return BlockChange(page, source_id, None)
-        return Removal(self._document_id(source_type, source_id))
+        is_page = self._typed and source_type == PageBody.TYPE
+        return Removal(
+            self._document_id(source_type, source_id), page_uuid=source_id if is_page else None
+        )
 
     def _document_id(self, source_type: str, source_id: str) -> str:
         return record_document_id(self._source, source_type, source_id)
@@ -228,6 +240,16 @@ def _validated(model: Any, values: Any) -> Any:
         raise RequestValidationError(
             [{**one, "loc": ("body", *one["loc"])} for one in found]
         ) from None
+
+
+def _require_place(uuid: str) -> None:
+    """Refuse a page that the tree cannot have: nobody could ever read it."""
+    if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
+        raise invalid(
+            "source_id",
+            f"the id of a page has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins"
+            " with a letter or a digit",
+        )
 
 
 def _require_distinct(page: PageBody) -> None:

@@ -146,7 +146,7 @@ async def delete_record(
     """Take a record back. For admins.
 
     It is found no more from now on; one that is not there stays so. A block of a page is taken out
-    of it.
+    of it. With a page goes all that hangs on it, or on a page below it.
     """
     backend.written.take(target.by)
 

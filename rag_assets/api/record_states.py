@@ -15,6 +15,11 @@ from rag_assets.storage.catalog.record_states import RecordState
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.workspace.bodies import block_of
 
+_OF_PAGES = {
+    "archived": "Its page is archived.",
+    "off": "Its page is kept out of the knowledge.",
+}
+
 
 def whereabouts(
     reader: DocumentReader,
@@ -87,6 +92,8 @@ def reason(state: RecordState) -> str | None:
         return "The comment was resolved too long ago."
     if not state.is_found:
         return "Its content was not put."
+    if state.page_is is not None:
+        return _OF_PAGES[state.page_is]
     if state.status == "queued":
         return None
     if state.status == "indexed":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,6 +27,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten
+from rag_assets.storage.catalog.records import RecordChanges
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.page_blocks import PageBlocks
@@ -79,6 +80,7 @@ class _Plan:
         puts: records as they will be, by document, but for blocks that are changed alone.
         pages: of which blocks are changed, by document.
         removed: documents whose records go.
+        gone: pages that are deleted, with what hangs on them and is not pushed after that.
         refused: why drafts cannot be followed, by number.
     """
 
@@ -87,11 +89,10 @@ class _Plan:
     puts: dict[str, RecordPut] = field(default_factory=dict)
     pages: dict[str, _ChangedPage] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
     refused: dict[int, RequestValidationError | UnknownDocument] = field(default_factory=dict)
 
-    def __call__(
-        self, present: Mapping[str, PushedRecord]
-    ) -> tuple[Sequence[RecordPut], Collection[str]]:
+    def __call__(self, present: Mapping[str, PushedRecord]) -> RecordChanges:
         """What is stored and removed, of records that are as they are."""
         for number, draft in enumerate(self.drafts):
             if isinstance(draft, RequestValidationError):
@@ -103,7 +104,7 @@ class _Plan:
                 self.refused[number] = error
         for id_, page in self.pages.items():
             self.puts[id_] = RecordPut(page.record(), None, self.lane)
-        return [*self.puts.values()], self.removed
+        return RecordChanges([*self.puts.values()], self.removed, self.gone)
 
     def _follow(self, draft: Draft, present: Mapping[str, PushedRecord]) -> None:
         id_ = draft.document_id
@@ -114,9 +115,19 @@ class _Plan:
         if isinstance(draft, Removal):
             self.puts.pop(id_, None)
             self.removed.add(id_)
+            if draft.page_uuid is not None:
+                self._delete_page(draft.page_uuid)
         else:
             self.puts[id_] = RecordPut(draft.record, draft.scope, self.lane)
             self.removed.discard(id_)
+
+    def _delete_page(self, uuid: str) -> None:
+        """Take back what was to be stored on a page."""
+        hanging = {id_ for id_, put in self.puts.items() if put.record.page_uuid == uuid}
+        for id_ in hanging:
+            del self.puts[id_]
+        self.removed |= hanging
+        self.gone.add(uuid)
 
     def _page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
         """A page to change, which is read once."""

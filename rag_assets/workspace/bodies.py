@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
+from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 
 MOST_BLOCKS = 10_000
 """Of a page."""
@@ -63,7 +64,9 @@ def _writable(value: _Any) -> _Any:
 
 
 Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
-"""Of a page, a block or a database, in its application."""
+"""Of a block, in its application."""
+PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
+"""Of a page or a database, as in the tree: of what cannot stand there nobody would be a reader."""
 _Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=1_000)]
 _Kind = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)]
@@ -165,7 +168,7 @@ class BlockBody(Body):
 
     TYPE: ClassVar[str] = "block"
 
-    page_uuid: Id
+    page_uuid: PageId
     block: PageBlock
     after: Id | None = None
 
@@ -186,7 +189,7 @@ class CommentBody(Body):
 
     TYPE: ClassVar[str] = "comment"
 
-    page_uuid: Id
+    page_uuid: PageId
     block_id: Id | None = None
     text: _Text
     resolved_at: _Time | None = None
@@ -207,7 +210,7 @@ class FileBody(Body):
 
     TYPE: ClassVar[str] = "file"
 
-    page_uuid: Id
+    page_uuid: PageId
     name: Annotated[_Line, StringConstraints(min_length=1)]
     metadata: _Metadata = {}
 
@@ -262,7 +265,7 @@ class DbRowBody(Body):
 
     TYPE: ClassVar[str] = "db_row"
 
-    database_uuid: Id
+    database_uuid: PageId
     values: Annotated[tuple[RowValue, ...], Field(max_length=2_000)]
 
     def page_of(self, source_id: str) -> str | None:

@@ -22,6 +22,10 @@ NOBODY: Final = "tree:nobody"
 """The scope of what hangs on a page that is not known, or below one."""
 EXCLUDED: Final = "tree:excluded"
 """The scope of what is archived, or kept out of the knowledge: it is not indexed."""
+PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
+"""What the id of a page or a database may be."""
+MOST_UUID: Final = 128
+"""Characters of it."""
 DEEPEST: Final = 200
 """Pages from the root to the lowest one: a chain of scopes is stored with each of them."""
 
@@ -227,4 +231,10 @@ def judged(
             return Verdict(
                 True, standing.scope, uuid, granted, f"page {uuid} is granted to {granted}"
             )
-    return Verdict(False, standing.scope, None, None, "none of the pages that decide is granted")
+    why = "none of the pages that decide is granted"
+    if MEMBERS not in principals and any(MEMBERS in grants.get(one, ()) for one in standing.scopes):
+        why += (
+            f" to these names, but one is to {MEMBERS}: a subject who is no guest reads it as one"
+            f" of them, which is told with principal={MEMBERS} beside its name"
+        )
+    return Verdict(False, standing.scope, None, None, why)

@@ -207,7 +207,8 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         assert any("damaged" in one and "failed" in one for one in text)
         assert any("hold a credential and were dropped" in one for one in text)
         assert any(HOSTILE in one for one in text)
-        assert not any("board" in one or HIDDEN in one or "r1" in one for one in text)
+        assert any("r1" in one and "Its page is archived." in one for one in text)
+        assert not any("board" in one or HIDDEN in one for one in text)
         watched.shot("workspace-records")
 
         page.get_by_label("State").select_option("failed")
@@ -227,7 +228,10 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         page.get_by_text("1 document will be indexed again.").wait_for()
         wiki.sync()
         assert watched.errors == []
-        for hidden in ("type=page&id=board", "type=page&id=none", "type=db_row&id=r1"):
+        page.goto(f"{wiki.origin}/panel/workspace/record?source=pushed&type=db_row&id=r1")
+        assert "Its page is archived." in page.content()
+        assert "Tallinn" not in page.content()
+        for hidden in ("type=page&id=board", "type=page&id=none"):
             answer = page.goto(f"{wiki.origin}/panel/workspace/record?source=pushed&{hidden}")
             assert answer is not None
             assert answer.status == 404

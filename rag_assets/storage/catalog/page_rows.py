@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    Boolean,
     ColumnElement,
     Connection,
     FromClause,
@@ -15,20 +16,25 @@ from sqlalchemy import (
     Row,
     Select,
     Text,
+    case,
     exists,
     func,
     literal,
+    null,
+    or_,
     select,
 )
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.types import TypeEngine
 
 from rag_assets.common.principals import MEMBERS
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import TenantRef, Texts, among
 from rag_assets.storage.catalog.document_rows import DocumentChange
-from rag_assets.storage.catalog.tables import access_scopes
+from rag_assets.storage.catalog.tables import access_scopes, documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
-from rag_assets.workspace.tree import NOBODY, ROOT, Page, new_root, scope_of
+from rag_assets.workspace.tree import EXCLUDED, NOBODY, ROOT, Page, new_root, scope_of
 
 _COLUMNS = ("uuid", "kind", "parent", "inherit", "readers", "archived", "ai")
 
@@ -90,6 +96,21 @@ def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
+def hanging_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
+    """Ids of the documents that hang on some pages, with the pages' own."""
+    if not uuids:
+        return []
+    listed, record = documents.c, source_records.c
+    of_documents = select(listed.document_id).where(
+        listed.tenant == ref.id, among(listed.page_uuid, uuids), listed.status != "DELETED"
+    )
+    # A record that no listing has found yet hangs on its page, too.
+    of_records = select(record.document_id).where(
+        record.tenant == ref.id, among(record.page_uuid, uuids)
+    )
+    return [*connection.scalars(of_documents.union(of_records))]
+
+
 def is_moved(table: FromClause) -> ColumnElement[bool]:
     """The condition that the entries of a row's document may have another scope than it has."""
     return exists().where(
@@ -129,6 +150,50 @@ def with_scopes(
         else replace(change, access_scope=scopes[change.page_uuid])
         for change in changes
     ]
+
+
+def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
+    """The pages that are out of the knowledge, each with the scope that it would have in it.
+
+    Args:
+        tenant_id: the tenant.
+        uuids: only these pages.
+
+    Returns:
+        their `uuid`, that `scope`, and whether they are out for being archived: `is_archived`.
+    """
+    own = ("uuid", "parent", "kind", "inherit", "readers", "archived", "ai")
+    columns = [pages.c[name] for name in own]
+    first = select(pages.c.uuid.label("origin"), *columns, literal(0).label("distance")).where(
+        pages.c.tenant == tenant_id, pages.c.scope == EXCLUDED
+    )
+    if uuids is not None:
+        first = first.where(pages.c.uuid.in_(uuids))
+    path = first.cte("above", recursive=True)
+    upwards = select(path.c.origin, *columns, path.c.distance + 1).where(
+        pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
+    )
+    path = path.union_all(upwards)
+    above, distance = path.c, path.c.distance
+    says = or_(~above.inherit, func.cardinality(above.readers) > 0)
+    nearest = _first(case((says, above.uuid)), distance, Text())
+    out = or_(above.archived, ~above.ai)
+    highest = _first(case((out, above.archived)), distance.desc(), Boolean())
+    known = func.bool_or(above.kind == "root")
+    scope = func.coalesce(case((known, literal(scope_of("")) + nearest)), NOBODY)
+    return (
+        select(above.origin.label("uuid"), scope.label("scope"), highest.label("is_archived"))
+        .group_by(above.origin)
+        .subquery("excluded_pages")
+    )
+
+
+def _first(
+    value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
+) -> ColumnElement[Any]:
+    """The first value of a group that is not null."""
+    all_: ColumnElement[Any] = func.array_agg(aggregate_order_by(value, order))
+    return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
 
 
 def ensure_root(connection: Connection, tenant_id: str) -> None:

@@ -11,16 +11,17 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.index_rows import has_left
-from rag_assets.storage.catalog.page_removals import remove_records
 from rag_assets.storage.catalog.page_rows import (
     above_query,
     as_rows,
     below_query,
     ensure_root,
+    hanging_documents,
     page_of,
     page_query,
     values_of,
 )
+from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
 from rag_assets.storage.catalog.tables import access_scopes, documents
 from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
 from rag_assets.workspace.tree import EXCLUDED, NOBODY, Page, TreePlan, planned, scope_of
@@ -33,10 +34,12 @@ class TreeChange:
     Attributes:
         scope: of what hangs on the page now.
         documents: that have another scope by it, or went with a page.
+        blobs: hashes of contents that were theirs.
     """
 
     scope: str
     documents: int
+    blobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,9 @@ class PageTable:
         """
         with self._database.begin_exclusive(ref) as connection:
             gone = [uuid, *_uuids_below(connection, ref.id, uuid)]
-            count = remove_records(connection, ref, gone, by)
+            ids = hanging_documents(connection, ref, gone)
+            _, blobs = delete_records(connection, ref, ids)
+            withdraw_documents(connection, ref, ids, by)
             table = pages.c
             connection.execute(delete(pages).where(table.tenant == ref.id, among(table.uuid, gone)))
             scopes = [scope_of(one) for one in gone]
@@ -102,9 +107,9 @@ class PageTable:
                 connection.execute(
                     delete(owned).where(owned.c.tenant == ref.id, among(owned.c.scope, scopes))
                 )
-            if count:
+            if ids:
                 notify(connection, ref.id)
-        return TreeChange(NOBODY, count)
+        return TreeChange(NOBODY, len(ids), blobs)
 
     def find(self, tenant_id: str, uuid: str) -> Page | None:
         """One page; None if it is not known."""

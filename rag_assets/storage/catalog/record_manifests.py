@@ -6,7 +6,7 @@ A manifest may have any length: it lies in a temporary table, and is compared by
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -20,7 +20,9 @@ from rag_assets.ingest.sources.diff import deletions_suspicious
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.page_removals import going_with_pages, pages_of_records
 from rag_assets.storage.catalog.record_writes import write_records
+from rag_assets.workspace.bodies import PageBody
 
 NAMED = 10_000
 """Records of each kind that are named; the others are counted."""
@@ -76,6 +78,9 @@ _COMPARED = text(
     """  # noqa: S608 - ours
 ).bindparams(bindparam("as_of", type_=TIMESTAMP(timezone=True)))
 
+_EXTRA = text("SELECT document_id FROM compared WHERE difference = 'extra'")
+_NAMED_PAGES = text("SELECT source_id FROM manifest WHERE source_type = :type AND NOT is_part")
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestLine:
@@ -114,12 +119,14 @@ class ManifestComparison:
     Attributes:
         counts: of each difference.
         named: the first NAMED of each, by type and id.
-        removed: documents of extra records that were removed.
+        going: records that go with `remove_extra`: the extra ones, and what hangs on their pages.
+        removed: how many of them were removed.
         blobs: hashes of contents that were theirs.
     """
 
     counts: dict[Difference, int]
     named: tuple[NamedDifference, ...]
+    going: int = 0
     removed: int = 0
     blobs: tuple[str, ...] = ()
 
@@ -165,7 +172,9 @@ class ManifestTable:
             compared = {"tenant": ref.id, "source": source, "as_of": as_of}
             connection.execute(_COMPARED, compared)
             found = _found(connection)
-            if not remove_extra or not found.counts["extra"]:
+            ids = _going(connection, ref)
+            found = replace(found, going=len(ids))
+            if not remove_extra or not ids:
                 return found
             known = connection.scalar(
                 text(
@@ -174,19 +183,28 @@ class ManifestTable:
                 ),
                 {"tenant": ref.id, "source": source},
             )
-            extra = found.counts["extra"]
-            if not allow_deletes and deletions_suspicious(extra, known or 0):
+            if not allow_deletes and deletions_suspicious(len(ids), known or 0):
                 raise DeletionsHeld(
-                    f"the manifest names {(known or 0) - extra} of {known} records: nothing was"
-                    " removed",
+                    f"by the manifest {len(ids)} of {known} records would go, with what hangs on"
+                    " pages that it does not name: nothing was removed",
                     hint="if that is right, send it again with allow_deletes",
                 )
-            ids = connection.scalars(
-                text("SELECT document_id FROM compared WHERE difference = 'extra'")
-            ).all()
             written = write_records(connection, ref, (), ids, by)
             notify(connection, ref.id)
-        return ManifestComparison(found.counts, found.named, len(written.removed), written.blobs)
+        return replace(found, removed=len(written.removed), blobs=written.blobs)
+
+
+def _going(connection: Connection, ref: TenantRef) -> set[str]:
+    """Documents of extra records, and of what hangs on pages among these.
+
+    A page below that is named, or stored otherwise, stays with what hangs on it.
+    """
+    extra = {*connection.scalars(_EXTRA)}
+    gone = pages_of_records(connection, ref, extra)
+    if not gone:
+        return extra
+    named = connection.scalars(_NAMED_PAGES, {"type": PageBody.TYPE})
+    return extra | going_with_pages(connection, ref, gone, extra, spared={*named}, keep_stored=True)
 
 
 def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:

@@ -7,16 +7,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from sqlalchemy import ColumnElement, Row, Select, and_, case, func, literal, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+)
 
 from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.page_rows import excluded_pages
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
 from rag_assets.storage.catalog.upload_tables import uploads
-from rag_assets.workspace.tree import NOBODY
+from rag_assets.workspace.tree import EXCLUDED, NOBODY
 
 RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
 RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
@@ -33,6 +46,7 @@ class RecordState:
         sha256: of its text, or of its content where that is put by itself.
         is_expired: whether it is a comment that was resolved too long ago.
         is_found: whether it is listed; else it is left out.
+        page_is: what takes its page out of the knowledge.
         error_kind: why it failed, or is left out.
         dropped: passages that were dropped for a credential.
         updated_at: when it was changed, as its application said.
@@ -49,6 +63,7 @@ class RecordState:
     sha256: str
     is_expired: bool
     is_found: bool
+    page_is: Literal["archived", "off"] | None
     error_kind: FailureKind | None
     dropped: int
     updated_at: datetime | None
@@ -96,7 +111,10 @@ class RecordStateQuery:
         """
         rows = placed_records(tenant_id, literal(scope))
         rows = rows.where(source_records.c.document_id == document_id)
-        placed = rows.subquery()
+        its_page = select(source_records.c.page_uuid).where(
+            source_records.c.tenant == tenant_id, source_records.c.document_id == document_id
+        )
+        placed = _with_excluded(rows, excluded_pages(tenant_id, its_page))
         query = select(placed).where(is_readable(placed, [*principals]))
         with self._database.begin() as connection:
             found = connection.execute(query).first()
@@ -131,7 +149,7 @@ class RecordStateQuery:
         if chosen.after is not None:
             place = tuple_(columns.source, columns.source_type, columns.source_id)
             rows = rows.where(place > tuple_(*map(literal, chosen.after)))
-        placed = rows.subquery()
+        placed = _with_excluded(rows, excluded_pages(tenant_id))
         query = select(placed).where(is_readable(placed, [*principals]))
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
@@ -139,6 +157,33 @@ class RecordStateQuery:
         with self._database.begin() as connection:
             found = connection.execute(query.order_by(*order).limit(limit))
             return [_state(row) for row in found]
+
+
+def _with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
+    """Records, those of pages that are out by the scope that they would have in the knowledge.
+
+    Args:
+        rows: from placed_records().
+        excluded: from excluded_pages().
+    """
+    placed = rows.subquery()
+    is_out = placed.c.access_scope == EXCLUDED
+    said = [column for column in placed.c if column.name not in {"state", "access_scope"}]
+    return (
+        select(
+            *said,
+            case((is_out, "excluded"), else_=placed.c.state).label("state"),
+            case(
+                (is_out, func.coalesce(excluded.c.scope, NOBODY)), else_=placed.c.access_scope
+            ).label("access_scope"),
+            case((and_(is_out, excluded.c.is_archived), "archived"), (is_out, "off")).label(
+                "page_is"
+            ),
+        )
+        .select_from(placed)
+        .outerjoin(excluded, and_(is_out, excluded.c.uuid == placed.c.page_uuid))
+        .subquery()
+    )
 
 
 def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
@@ -206,6 +251,7 @@ def _state(row: Row[Any]) -> RecordState:
         sha256=row.sha256,
         is_expired=bool(row.is_expired),
         is_found=row.is_found,
+        page_is=row.page_is,
         error_kind=row.error_kind,
         dropped=row.dropped_count or 0,
         updated_at=row.modified_at,

@@ -29,6 +29,7 @@ from rag_assets.common.hashing import key_of
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.index_rows import withhold_statement
+from rag_assets.storage.catalog.page_removals import going_with_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.record_conditions import is_expired
 from rag_assets.storage.catalog.removals import mark_deleted_statement
@@ -41,7 +42,7 @@ from rag_assets.storage.catalog.tables import (
     tombstones,
 )
 from rag_assets.storage.catalog.upload_rows import delete_uploads
-from rag_assets.storage.catalog.waits import waiting_since
+from rag_assets.storage.catalog.waits import hasten, lanes_of_waiting, waiting_since
 from rag_assets.workspace.tree import NOBODY
 
 _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
@@ -86,8 +87,12 @@ def write_records(
     puts: Sequence[RecordPut],
     removals: Collection[str],
     by: str,
+    *,
+    pages: Collection[str] = (),
 ) -> RecordsWritten:
     """Store and remove records.
+
+    With pages goes what hangs on them, or on a page below, but for what is stored.
 
     Args:
         connection: of a transaction that excludes all others of the tenant.
@@ -95,7 +100,10 @@ def write_records(
         puts: records to store, each document once.
         removals: ids of documents whose records go; none of those that are stored.
         by: name of the caller, for events.
+        pages: whose records are deleted, of a workspace.
     """
+    ids = {put.record.document_id for put in puts}
+    removals = {*removals, *(going_with_pages(connection, ref, pages, {*removals, *ids}) - ids)}
     pruned = _pruned(connection, ref, puts)
     stored = [put for put in puts if put.record.document_id not in pruned]
     _keep_former_texts(connection, ref, stored)
@@ -159,11 +167,13 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     """Store records; returns the documents of those that are new or changed."""
     if not puts:
         return set()
-    since = waiting_since(connection, ref, [put.record.document_id for put in puts])
+    ids = [put.record.document_id for put in puts]
+    since = waiting_since(connection, ref, ids)
+    lanes = lanes_of_waiting(connection, ref, ids)
     rows = [
         {
             **record_values(ref, put.record),
-            "lane": put.lane,
+            "lane": min(put.lane, lanes.get(put.record.document_id, put.lane)),
             "since": since.get(put.record.document_id),
         }
         for put in puts
@@ -182,7 +192,9 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
         where=source_records.c.record_key != new.excluded.record_key,
     ).returning(source_records.c.document_id)
     changed = set(connection.scalars(statement, rows))
-    _touch(connection, ref, [put.record for put in puts if put.record.document_id not in changed])
+    same = [put for put in puts if put.record.document_id not in changed]
+    _touch(connection, ref, [put.record for put in same])
+    hasten(connection, ref, [put.record.document_id for put in same if put.lane == 0])
     return changed
 
 

@@ -39,10 +39,24 @@ from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
 
-RecordPlan: TypeAlias = Callable[
-    [Mapping[str, PushedRecord]], tuple[Sequence[RecordPut], Collection[str]]
-]
-"""From records as they are, by document id, to those that are stored and those that are removed."""
+
+@dataclass(frozen=True, slots=True)
+class RecordChanges:
+    """What is done with records.
+
+    Attributes:
+        puts: records to store.
+        removals: ids of documents whose records go.
+        pages: of a workspace that are deleted, with what hangs on them but is not stored.
+    """
+
+    puts: Sequence[RecordPut] = ()
+    removals: Collection[str] = ()
+    pages: Collection[str] = ()
+
+
+RecordPlan: TypeAlias = Callable[[Mapping[str, PushedRecord]], RecordChanges]
+"""From records as they are, by document id, to what is done with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,7 @@ class RecordTable:
             TenantGone: the tenant was removed.
         """
         put = RecordPut(record, scope)
-        written = self.write(ref, lambda _: ([put], ()), by="")
+        written = self.write(ref, lambda _: RecordChanges([put]), by="")
         return record.document_id in written.changed
 
     def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
@@ -93,7 +107,7 @@ class RecordTable:
         Returns:
             whether the record existed.
         """
-        written = self.write(ref, lambda _: ((), [document_id]), by=by)
+        written = self.write(ref, lambda _: RecordChanges((), [document_id]), by=by)
         return document_id in written.removed
 
     def write(
@@ -114,9 +128,9 @@ class RecordTable:
         with self._database.begin_exclusive(ref) as connection:
             query = _whole_records(ref.id).where(among(source_records.c.document_id, read))
             rows = connection.execute(query) if read else ()
-            puts, removals = plan({row.document_id: _pushed(row) for row in rows})
-            written = write_records(connection, ref, puts, removals, by)
-            if written.changed or removals or written.expired:
+            done = plan({row.document_id: _pushed(row) for row in rows})
+            written = write_records(connection, ref, done.puts, done.removals, by, pages=done.pages)
+            if written.changed or done.removals or written.expired:
                 notify(connection, ref.id)
         return written
 

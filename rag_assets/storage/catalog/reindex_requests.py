@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, insert, update
+from sqlalchemy import ColumnElement, Connection, insert, update
 from sqlalchemy.sql import func
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
@@ -57,33 +57,50 @@ class ReindexRequestTable:
     def _request(
         self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
     ) -> int:
-        table = documents.c
-        next_number = table.edition + 1
-        statement = (
-            update(documents)
-            .where(table.tenant == ref.id, table.status != "DELETED", *conditions)
-            .values(
-                edition=next_number,
-                document_key=numbered_key(table.document_key, next_number),
-                listed_at_ns=READ_AGAIN_NS,
-                status="PROCESSING",
-                lane=0 if scope["scope"] == "document" else 1,
-                error_message=None,
-                error_kind=None,
-                failed_document_key=None,
-                failed_config_key=None,
-                attempts=0,
-                retry_at=None,
-                updated_at=func.now(),
-            )
-        )
         # Exclusive, because a sync that updates the same rows in another order could deadlock.
         with self._database.begin_exclusive(ref) as connection:
-            count = connection.execute(statement).rowcount
-            payload = {**scope, "documents": count}
-            event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}
-            if count or not conditions:
-                connection.execute(insert(events).values(event))
-            if count:
-                notify(connection, ref.id)
-        return count
+            return request_reindex(connection, ref, scope, *conditions)
+
+
+def request_reindex(
+    connection: Connection,
+    ref: TenantRef,
+    scope: Mapping[str, Any],
+    *conditions: ColumnElement[bool],
+) -> int:
+    """Reindex documents of a tenant; returns their number.
+
+    Args:
+        connection: of a transaction that excludes others of the tenant.
+        ref: the tenant.
+        scope: what is reindexed and by whom, for the event.
+        conditions: which documents; none: all.
+    """
+    table = documents.c
+    next_number = table.edition + 1
+    statement = (
+        update(documents)
+        .where(table.tenant == ref.id, table.status != "DELETED", *conditions)
+        .values(
+            edition=next_number,
+            document_key=numbered_key(table.document_key, next_number),
+            listed_at_ns=READ_AGAIN_NS,
+            status="PROCESSING",
+            lane=0 if scope["scope"] == "document" else 1,
+            error_message=None,
+            error_kind=None,
+            failed_document_key=None,
+            failed_config_key=None,
+            attempts=0,
+            retry_at=None,
+            updated_at=func.now(),
+        )
+    )
+    count = connection.execute(statement).rowcount
+    payload = {**scope, "documents": count}
+    event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}
+    if count or not conditions:
+        connection.execute(insert(events).values(event))
+    if count:
+        notify(connection, ref.id)
+    return count

@@ -46,7 +46,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.upload_model import NeededBlob, NewUpload, Stored, Upload
 from rag_assets.storage.catalog.upload_rows import delete_uploads, file_fields, is_of_record
 from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
-from rag_assets.storage.catalog.waits import waiting_since
+from rag_assets.storage.catalog.waits import hasten, waiting_since
 
 _BATCH = 2_000
 
@@ -150,6 +150,7 @@ class UploadTable:
             if before is not None and tuple(before) == now:
                 pushed = update(source_records).where(*the_record)
                 connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
+                hasten(connection, ref, [document_id])
                 return False, None
             since = waiting_since(connection, ref, [document_id])
             values = {"tenant": ref.id, "document_id": document_id, "path": path, **_values(new)}
@@ -168,6 +169,7 @@ class UploadTable:
                     revision=record_revisions.next_value(),
                     changed_at=func.clock_timestamp(),
                     waiting_since=since.get(document_id, func.clock_timestamp()),
+                    lane=0,
                 )
             )
             notify(connection, ref.id)

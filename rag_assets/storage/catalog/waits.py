@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, update
 
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.record_conditions import RESOLVED_DAYS, is_found
@@ -40,6 +40,47 @@ def waiting_since(
         or_(is_found(), living),
     )
     return {row.document_id: row.waiting_since for row in connection.execute(query)}
+
+
+def lanes_of_waiting(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, int]:
+    """The lanes of records that wait to be indexed as they are now, by document."""
+    record = source_records.c
+    query = select(record.document_id, record.lane).where(
+        record.tenant == ref.id, among(record.document_id, document_ids), ~_is_settled()
+    )
+    return {row.document_id: row.lane for row in connection.execute(query)}
+
+
+def hasten(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Have those of some records that wait go ahead of what was pushed many at once."""
+    if not document_ids:
+        return
+    record, row = source_records.c, documents.c
+    waiting = connection.scalars(
+        update(source_records)
+        .where(record.tenant == ref.id, among(record.document_id, document_ids), record.lane != 0)
+        .where(~_is_settled())
+        .values(lane=0)
+        .returning(record.document_id)
+    ).all()
+    if waiting:
+        listed = (row.tenant == ref.id, among(row.document_id, waiting))
+        connection.execute(
+            update(documents).where(*listed, row.status == "PROCESSING").values(lane=0)
+        )
+
+
+def _is_settled() -> ColumnElement[bool]:
+    """The condition that a record was listed as it is now, and nothing of that is to be done."""
+    record, row = source_records.c, documents.c
+    return exists().where(
+        row.tenant == record.tenant,
+        row.document_id == record.document_id,
+        row.revision == record.revision,
+        row.status.not_in(("PROCESSING", "DELETED")),
+    )
 
 
 def begin_waits_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:

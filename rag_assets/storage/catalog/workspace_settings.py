@@ -15,6 +15,7 @@ from rag_assets.models.factory import make_same_vectors
 from rag_assets.storage.catalog.changes import TENANTS, notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.rag_setting_tables import rag_settings
+from rag_assets.storage.catalog.reindex_requests import request_reindex
 from rag_assets.storage.catalog.tables import events, generations, tenants
 from rag_assets.storage.catalog.waits import begin_waits_of_comments
 from rag_assets.tenants.profiles import configured_embedder
@@ -40,12 +41,10 @@ class ChangedSettings:
 
     Attributes:
         former, present: settings before and after it.
-        enabled: whether the workspace was off and is on now.
     """
 
     former: WorkspaceSettings
     present: WorkspaceSettings
-    enabled: bool
 
 
 class WorkspaceSettingsTable:
@@ -57,7 +56,8 @@ class WorkspaceSettingsTable:
     def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
         """Change the settings of a workspace; what follows of them holds with the return.
 
-        Of several changes at once, each sees what the one before it left.
+        Of several changes at once, each sees what the one before it left. A workspace that was off
+        and is on by it takes the model that waits, and is indexed again as a whole.
 
         Args:
             ref: the tenant.
@@ -70,12 +70,16 @@ class WorkspaceSettingsTable:
         with self._database.begin_exclusive(ref) as connection:
             row = connection.execute(_rows(ref.id)).one()
             operators = row.config if row.operator_config is None else row.operator_config
-            is_enabled = row.state == "ACTIVE"
-            may_be = is_enabled if row.operator_enabled is None else row.operator_enabled
+            may_be = row.state == "ACTIVE" if row.operator_enabled is None else row.operator_enabled
             former = settings_of(row)
             present = change(former, operators)
             if _given(present) == _given(former):
-                return ChangedSettings(former, former, enabled=False)
+                return ChangedSettings(former, former)
+            enabled = may_be and present.enabled is not False
+            begins = enabled and row.state != "ACTIVE"
+            if begins:
+                wanted = wanted_embedder(present, configured_embedder(operators))
+                present = replace(present, embedder=wanted)
             values = {
                 **_given(present),
                 "operator_config": operators,
@@ -88,7 +92,6 @@ class WorkspaceSettingsTable:
                 .values(tenant=ref.id, **values)
                 .on_conflict_do_update(index_elements=["tenant"], set_=values)
             )
-            enabled = may_be and present.enabled is not False
             config = overlaid(operators, present)
             begin_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(
@@ -104,8 +107,10 @@ class WorkspaceSettingsTable:
             event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
             connection.execute(insert(events).values(event))
             notify(connection, TENANTS)
+            if begins:
+                request_reindex(connection, ref, {"scope": "tenant", "by": by})
             saved = connection.execute(_rows(ref.id)).one()
-        return ChangedSettings(former, settings_of(saved), enabled and not is_enabled)
+        return ChangedSettings(former, settings_of(saved))
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
         """Have the model that waits be that of the next build; returns whether one waited.

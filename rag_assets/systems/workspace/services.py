@@ -15,4 +15,4 @@ def settings_service(backend: Backend) -> SettingsService:
 
 def tree_service(backend: Backend) -> TreeService:
     """What tells who reads a page."""
-    return TreeService(backend.catalog, backend.retriever.masker)
+    return TreeService(backend.catalog, backend.blobs, backend.retriever.masker)

@@ -128,22 +128,18 @@ class SettingsService:
         """
         record = self._workspace(tenant_id)
         self._require_allowed(draft)
-        begins = draft.enabled is True and record.state != "ACTIVE"
-        if begins and record.configured_state != "ACTIVE":
+        if draft.enabled is True and "ACTIVE" not in {record.state, record.configured_state}:
             raise ConfiguredByOperator(
                 f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
             )
         unused = not self._catalog.generations.live(record.id)
-        if begins:
-            # First: what is asked for while it is off waits, and is not lost.
-            self._catalog.reindex_requests.request_tenant(record.ref, by)
 
         def changed(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> WorkspaceSettings:
             given = draft.model_dump(include=draft.model_fields_set)
             drafted = replace(settings, **given)
             wanted = wanted_embedder(drafted, configured_embedder(operators))
             _require_usable(operators, replace(drafted, embedder=wanted))
-            return replace(drafted, embedder=wanted) if unused or begins else drafted
+            return replace(drafted, embedder=wanted) if unused else drafted
 
         self._catalog.workspace_settings.change(record.ref, changed, by)
         present = self._catalog.tenants.get(tenant_id)

@@ -9,14 +9,23 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from rag_assets.api.workspace_responses import PageAccess, TreeChange
 from rag_assets.common.errors import InvalidRequest, NoWorkspace
 from rag_assets.common.principals import GUESTS
+from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.privacy.masker import Masker
+from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.workspace.settings import PROFILE
-from rag_assets.workspace.tree import ROOT, Page, in_order, judged, standing_of
+from rag_assets.workspace.tree import (
+    MOST_UUID,
+    PAGE_UUID,
+    ROOT,
+    Page,
+    in_order,
+    judged,
+    standing_of,
+)
 
 MOST_READERS = 1_000
-PAGE_UUID = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 
 
 def _reader(name: str) -> str:
@@ -25,7 +34,7 @@ def _reader(name: str) -> str:
     return name
 
 
-PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=128)]
+PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
 Principal = Annotated[
     str,
     StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000),
@@ -82,11 +91,12 @@ class TreeService:
 
     Args:
         catalog: has them.
+        blobs: contents of files, which go with their pages.
         masker: finds credentials, which no id and no principal may be.
     """
 
-    def __init__(self, catalog: Catalog, masker: Masker) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Masker) -> None:
+        self._catalog, self._blobs = catalog, blobs
         self._masker = masker
 
     def put(self, tenant_id: str, uuid: str, draft: PageDraft) -> TreeChange:
@@ -122,6 +132,8 @@ class TreeService:
                 hint="`rag-assets tenants remove` removes a whole workspace",
             )
         done = self._catalog.pages.remove(record.ref, uuid, by)
+        if done.blobs:
+            drop_blobs(self._catalog, self._blobs, record.ref, done.blobs)
         return TreeChange(done.scope, done.documents)
 
     def pages(self, tenant_id: str) -> list[tuple[Page, int]]:

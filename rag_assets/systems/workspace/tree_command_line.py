@@ -13,6 +13,7 @@ from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import counted
 from rag_assets.privacy.masker import masker_of
+from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.workspace.tree import PageDraft, TreeService
 from rag_assets.tenants.problems import problem_of
 from rag_assets.workspace.tree import ROOT, Page
@@ -76,7 +77,8 @@ def access(
 
 
 def _service(session: Session) -> TreeService:
-    return TreeService(session.catalog, masker_of(session.settings.local))
+    settings = session.settings
+    return TreeService(session.catalog, open_blobs(settings), masker_of(settings.local))
 
 
 def _remarks(page: Page) -> str:

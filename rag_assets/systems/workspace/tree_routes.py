@@ -16,11 +16,12 @@ from rag_assets.systems.workspace.administration import (
     AdministeredDependency,
 )
 from rag_assets.systems.workspace.services import tree_service
-from rag_assets.systems.workspace.tree import PAGE_UUID, PageDraft, PageUuid
+from rag_assets.systems.workspace.tree import PageDraft, PageUuid
+from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 
 router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
 
-_Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=128)]
+_Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=MOST_UUID)]
 _Principal = Annotated[
     str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000)
 ]

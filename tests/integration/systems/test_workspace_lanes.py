@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import text
 
 from rag_assets.pipeline import listing
 from rag_assets.pipeline.context import SliceLimits
@@ -100,3 +101,60 @@ def test_what_is_listed_and_not_indexed_ends_no_sync(site: Site, hasty: Driver) 
     done = hasty.sync(site.id)
     assert done["added"] == LINES
     assert site.status()["queue_depth"] == 0
+
+
+def lanes_of(site: Site) -> dict[str, tuple[int, int | None]]:
+    """Of records by id: the lane, and that of the document where it is listed."""
+    query = (
+        "SELECT r.source_id, r.lane, d.lane FROM rag_catalog.source_records r"
+        " LEFT JOIN rag_catalog.documents d USING (tenant, document_id) WHERE r.tenant = :t"
+    )
+    with site.catalog.database.begin() as connection:
+        return {row[0]: (row[1], row[2]) for row in connection.execute(text(query), {"t": site.id})}
+
+
+def comment(words: str) -> dict[str, str]:
+    return {"page_uuid": "p", "text": words}
+
+
+def as_line(id_: str, body: dict[str, str], kind: str = "comment") -> dict[str, str]:
+    return {"op": "put", "type": kind, "id": id_, **body}
+
+
+def test_the_content_of_a_file_is_waited_for_though_a_line_announced_it(site: Site) -> None:
+    site.lines([as_line("f", {"page_uuid": "p", "name": "notes.md"}, "file")])
+    assert lanes_of(site)["f"][0] == 1
+    assert site.put_content("f", b"# Notes").status_code == 202
+    assert lanes_of(site)["f"][0] == 0
+
+
+def test_a_line_that_touches_a_waiting_edit_keeps_its_lane(site: Site) -> None:
+    site.put("comment", "c", comment("One."))
+    assert [one["outcome"] for one in site.lines([as_line("c", comment("Two."))])] == ["queued"]
+    assert lanes_of(site)["c"] == (0, None)
+    site.sync()
+    site.lines([as_line("c", comment("Three."))])
+    assert lanes_of(site)["c"][0] == 1, "nobody waits for it any more"
+
+
+def test_an_edit_that_is_equal_to_a_waiting_line_goes_ahead_of_others(
+    site: Site, hasty: Driver
+) -> None:
+    push_lines(site)
+    hasty.run_once(site.id)
+    before = {hit["source_id"] for hit in site.hits("dotterel", top_k=20)}
+    assert len(before) == 3
+    last = sorted({f"c-{number}" for number in range(LINES)} - before)[-1]
+    assert site.put("comment", last, comment(f"Dotterel {last[2:]} flies.")) == "unchanged"
+    hasty.run_once(site.id)
+    assert last in {hit["source_id"] for hit in site.hits("dotterel", top_k=20)}
+    assert lanes_of(site)[last] == (0, 0)
+
+
+def test_an_edit_hastens_what_was_listed_and_not_indexed_yet(site: Site) -> None:
+    site.send("PUT", "/rag/tree/p", {"archived": True})
+    site.lines([as_line("c", comment("One.")), as_line("d", comment("Two."))])
+    site.sync()
+    assert lanes_of(site) == {"c": (1, 1), "d": (1, 1)}
+    assert site.put("comment", "c", comment("One.")) == "unchanged"
+    assert lanes_of(site) == {"c": (0, 0), "d": (1, 1)}

@@ -380,6 +380,23 @@ def test_what_is_gone_leaves_by_its_key_and_many_are_held(make: Make) -> None:
     assert len(app.stored()) == 40
 
 
+def test_a_page_whose_key_is_gone_takes_its_comments_and_files(make: Make) -> None:
+    """Though their rows were left behind."""
+    app = make()
+    app.do("INSERT INTO pages (id, title) VALUES (1, 'Pumps'), (2, 'Valves')")
+    mine, yours = (str(uuid.UUID(int=number)) for number in (1, 2))
+    app.do(
+        "INSERT INTO comments (id, page, body) VALUES (%s, 1, 'Mine.'), (%s, 2, 'Yours.')",
+        *(mine, yours),
+    )
+    app.do("INSERT INTO files (id, page, name, updated_at) VALUES (1, 1, 'notes.md', now())")
+    app.pull()
+    assert {"page/1", f"comment/{mine}", "file/1"} <= {*app.stored()}
+    app.do("DELETE FROM pages WHERE id = 1")
+    assert app.pull(scan=True).removed == 3
+    assert {*app.stored()} == {"page/2", f"comment/{yours}"}
+
+
 def test_blocks_are_changed_alone_and_one_of_an_unknown_page_is_set_aside(make: Make) -> None:
     blocks = (
         "SELECT id, page AS page_uuid, kind AS type, body AS text, archived, meta AS metadata,"

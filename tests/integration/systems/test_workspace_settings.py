@@ -8,6 +8,7 @@ from typing import Any
 
 import jwt
 import pytest
+from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -239,6 +240,42 @@ def test_switching_on_takes_a_model_that_waits(workspace: Workspace) -> None:
     assert workspace.ask()["hits"]
     workspace.sync()
     assert serving_of(workspace).number > before.number
+
+
+def test_switched_on_by_the_operators_default_it_is_indexed_again_as_well(
+    workspace: Workspace,
+) -> None:
+    workspace.patch(enabled=False)
+    assert workspace.patch(provider="local")["pending_model"]["provider"] == "local"
+    shown = workspace.patch(enabled=None)
+    assert (shown["enabled"], shown["pending_model"], shown["provider"]) == (True, None, "local")
+    assert waiting(workspace) == 1
+    [requested] = workspace.catalog.events.latest(workspace.id, kind="reindex_requested")
+    assert (requested.payload["scope"], requested.payload["by"]) == ("tenant", "jwt:ann")
+    # On already: nothing more is to be done.
+    workspace.sync()
+    workspace.patch(enabled=True)
+    assert waiting(workspace) == 0
+
+
+def test_what_is_refused_of_a_workspace_that_is_off_changes_nothing(workspace: Workspace) -> None:
+    before = workspace.patch(enabled=False)
+    refused = workspace.send(
+        "PATCH", "/rag/settings", {"enabled": True, "embedding_model": "nothing-known"}
+    )
+    assert refused.status_code == 422
+    assert workspace.send("GET", "/rag/settings").json() == before
+    assert waiting(workspace) == 0
+    assert workspace.catalog.events.latest(workspace.id, kind="reindex_requested") == []
+
+
+def waiting(workspace: Workspace) -> int:
+    """Documents that wait to be indexed, as the catalog has them."""
+    query = text(
+        "SELECT count(*) FROM rag_catalog.documents WHERE tenant = :t AND status = 'PROCESSING'"
+    )
+    with workspace.catalog.database.begin() as connection:
+        return int(connection.scalar(query, {"t": workspace.id}) or 0)
 
 
 def test_a_model_counts_at_once_where_nothing_was_indexed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -294,3 +295,80 @@ def test_commands_do_what_the_endpoints_do(
     assert run("workspace", "tree", "delete", workspace.id, "a").code != 0
     assert run("workspace", "tree", "delete", workspace.id, "a", "--yes").code == 0
     assert run("workspace", "tree", "show", workspace.id).out == "root  read by members\n"
+
+
+def test_what_became_of_a_record_of_a_page_that_is_out_is_told_to_its_readers(
+    workspace: Workspace,
+) -> None:
+    workspace.put("top", inherit=False, read=["ada"])
+    workspace.put("page", parent="top")
+    workspace.put("bobs", parent="page", inherit=False, read=["bob"])
+    workspace.push({"page": "alpha", "bobs": "beta"})
+    workspace.push({"c": "a comment"}, kind="comment", on="page")
+    workspace.sync()
+    bob = Person("bob")
+
+    def told(by: Person, path: str) -> Any:
+        answer = workspace.send("GET", f"/rag/records/{path}", by=by)
+        if answer.status_code == 404:
+            return None
+        return answer.json()["status"], answer.json()["reason"], answer.json()["chunks"]
+
+    for out, why in (
+        ({"archived": True}, "Its page is archived."),
+        ({"ai": "off"}, "Its page is kept out of the knowledge."),
+    ):
+        workspace.put("top", inherit=False, read=["ada"], **out)
+        workspace.push({"never": "not listed"}, kind="comment", on="page")
+        for _ in ("before the sync", "and after it"):
+            for path in ("page/page", "comment/c", "comment/never"):
+                assert told(ADA, path) == ("excluded", why, [])
+                assert told(ADMIN, path) is None
+                assert told(bob, path) is None
+            assert told(bob, "page/bobs") == ("excluded", why, [])
+            assert told(ADA, "page/bobs") is None
+            workspace.sync()
+        workspace.send("DELETE", "/rag/records/comment/never", by=ADMIN)
+    # Nobody reads what is archived below a page that is not known.
+    workspace.put("page", parent="unknown", archived=True)
+    assert told(ADA, "page/page") is None
+    assert told(bob, "page/bobs") is None
+
+
+def test_access_tells_what_is_read_as_a_member(workspace: Workspace) -> None:
+    workspace.put("a")
+
+    def asked(*names: str) -> dict[str, Any]:
+        answer = workspace.send("GET", "/rag/access", by=ADMIN, page_uuid="a", principal=[*names])
+        told: dict[str, Any] = answer.json()
+        return told
+
+    assert asked("ada", "members")["readable"]
+    alone = asked("ada")
+    assert not alone["readable"]
+    assert "principal=members" in alone["reason"]
+    workspace.put("a", inherit=False, read=["bob"])
+    assert "members" not in asked("ada")["reason"]
+
+
+def test_records_hang_on_nothing_that_the_tree_cannot_have(workspace: Workspace) -> None:
+    for uuid in ("-dash", "a b", "a/b", "\u00fc", "x" * 129):
+        bodies = {
+            "page": ({"title": "T"}, uuid, "source_id"),
+            "comment": ({"page_uuid": uuid, "text": "x"}, "c", "page_uuid"),
+            "file": ({"page_uuid": uuid, "name": "n.md"}, "f", "page_uuid"),
+            "db_row": ({"database_uuid": uuid, "values": []}, "r", "database_uuid"),
+            "block": (
+                {"page_uuid": uuid, "block": {"block_id": "b", "type": "p"}},
+                "b",
+                "page_uuid",
+            ),
+        }
+        for kind, (body, id_, field) in bodies.items():
+            path = f"/rag/records/{kind}/{quote(id_, safe='')}"
+            refused = workspace.send("PUT", path, body, by=ADMIN)
+            assert refused.status_code == 422, (kind, refused.text)
+            assert [one["field"] for one in refused.json()["errors"]] == [field]
+            line = {"op": "put", "type": kind, "id": id_, **body}
+            answer = workspace.send("POST", "/rag/records", by=ADMIN, lines=[line])
+            assert [one["outcome"] for one in answer.json()["lines"]] == ["invalid"]

@@ -49,7 +49,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
         try:
             done = _compare(follower, spool, remove=True, allow_deletes=allow_deletes)
         except DeletionsHeld:
-            report.held = _compare(follower, spool).counts["extra"]
+            report.held = _compare(follower, spool).going
             payload = {"source": name, "vanished": report.held}
             puller.catalog.events.write(puller.ref, "deletions_held", [payload])
         else:
