@@ -136,7 +136,7 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         labels |= changed_labels(documents, files)
         found = derived_documents(list(files.values())) if files else Derivation((), ())
         records[source] += _records(ctx, configs[source], scope, found.documents)
-        unresolved[source] += found.unresolved
+        unresolved[source] += [one.stored for one in found.unresolved]
     derived = [
         DerivedRecords(
             source,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from rag_assets.code.derived.unresolved import Unresolved
 from rag_assets.code.relations import How
 
 DerivedType: TypeAlias = Literal["route", "table"]
@@ -62,8 +63,8 @@ class Derivation:
 
     Attributes:
         documents: routes in the router's order, then tables by name.
-        unresolved: what may add to them or change them, and is computed: reason with path and line.
+        unresolved: what may add to them or change them, and is computed.
     """
 
     documents: tuple[DerivedDocument, ...]
-    unresolved: tuple[str, ...]
+    unresolved: tuple[Unresolved, ...]
