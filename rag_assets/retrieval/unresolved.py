@@ -12,7 +12,7 @@ from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.retrieval.code_nodes import PREFIXES, Node
 from rag_assets.retrieval.code_view import View
-from rag_assets.storage.catalog.found_relations import Direction
+from rag_assets.storage.catalog.found_relations import Direction, FoundEdge
 
 _KINDS: Final = {
     ROUTES: frozenset({"routes_to", "in_group", "guarded_by", "serves", "authorizes", "requests"}),
@@ -33,6 +33,7 @@ _STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "mi
 
 _MOST_TOLD: Final = 3
 _LONGEST: Final = 120
+_FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,37 @@ def may_lack(
     readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
     counts = [(uri, one) for uri, one in found if uri in readable]
     return _told(counts) if counts else None
+
+
+def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
+    """The calls on facades of the repository itself, which lead to a class that it resolves.
+
+    Args:
+        question: that was asked.
+        calls: that were met and lead to no definition.
+        view: what the caller may read.
+    """
+    if question.kinds and "calls" not in question.kinds:
+        return None
+    owners = sorted({_owner(one) for one in calls} - {""})
+    if not owners:
+        return None
+    extends = view.edges(owners, "out", only=("extends",)).edges
+    facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
+    met = [one for one in calls if (one.source, _owner(one)) in facades]
+    if not met:
+        return None
+    places = sorted({(one.uri, one.line_start, one.target) for one in met})
+    shown = "; ".join(f"{uri}:{line} {name}" for uri, line, name in places[:_MOST_TOLD])
+    more = len(places) - _MOST_TOLD
+    return (
+        f"{counted(len(places), 'call')} on facades not followed: {shown}"
+        f"{f' and {more:,} more' if more > 0 else ''}"
+    )
+
+
+def _owner(call: FoundEdge) -> str:
+    return call.target.rpartition("::")[0]
 
 
 def concerned(question: Question, nodes: Sequence[Node]) -> bool:

@@ -24,7 +24,7 @@ from rag_assets.retrieval.code_nodes import (
 from rag_assets.retrieval.code_view import MOST_EDGES, View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
-from rag_assets.retrieval.unresolved import Question, concerned, may_lack
+from rag_assets.retrieval.unresolved import Question, concerned, may_lack, unfollowed
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.storage.catalog.relation_graph.graph import GraphKey
@@ -119,11 +119,13 @@ class Walker:
             if frontier:
                 frontier = walking.step(frontier)
         found = walking.found()
-        lack = self._lacking(tenant_id, view, Question(name, kinds, direction), found)
-        if lack is None:
-            return found
-        why = "; ".join(one for one in (found.why, lack) if one)
-        return replace(found, complete=False, why=why)
+        question = Question(name, kinds, direction)
+        lacks = [
+            self._lacking(tenant_id, view, question, found),
+            unfollowed(question, walking.lost_calls, view),
+        ]
+        why = "; ".join(one for one in (found.why, *lacks) if one)
+        return replace(found, complete=not why, why=why or None)
 
     def _lacking(self, tenant_id: str, view: View, question: Question, found: Walk) -> str | None:
         """What of a repository's routes and tables is computed, and may lack in an answer."""
@@ -167,12 +169,17 @@ class Walker:
 
 
 class _Walking:
-    """One walk: what was met, from step to step."""
+    """One walk: what was met, from step to step.
+
+    Attributes:
+        lost_calls: calls that lead to no definition.
+    """
 
     def __init__(self, view: View, kinds: frozenset[str], direction: Direction) -> None:
         self._view, self._kinds, self._direction = view, kinds, direction
         self._nodes: dict[NodeKey, Node] = {}
         self._relations: dict[tuple[str, str, str, str], tuple[FoundEdge, Relation]] = {}
+        self.lost_calls: set[FoundEdge] = set()
         self._why: str | None = None
         self._begun: tuple[str, ...] = ()
 
@@ -198,6 +205,8 @@ class _Walking:
         known = self._view.ends(edges, self._nodes)
         new: list[NodeKey] = []
         for edge in edges:
+            if edge.kind == "calls" and (edge.source, edge.target) not in known:
+                self.lost_calls.add(edge)
             relation = relation_of(edge, known)
             if relation is None or (self._kinds and relation.kind not in self._kinds):
                 continue

@@ -292,6 +292,48 @@ def test_an_answer_that_may_lack_what_is_computed_says_so_with_its_line(
         assert walker.relations(tenant, Caller(), "no.such.route").complete
 
 
+FACADES = {
+    "app/Facades/Billing.php": """<?php
+namespace App\\Facades;
+class Billing extends \\Illuminate\\Support\\Facades\\Facade
+{
+    protected static function getFacadeAccessor(): string { return 'billing'; }
+}
+""",
+    "app/Services/Books.php": """<?php
+namespace App\\Services;
+use App\\Facades\\Billing;
+use App\\Models\\Invoice;
+class Books
+{
+    public function close(): void { Billing::charge(); }
+    public function open(): void { Invoice::query(); }
+}
+""",
+}
+
+
+def test_a_call_on_a_facade_is_told_as_not_followed(made: tuple[str, Path], driver: Driver) -> None:
+    tenant, root = made
+    write(root, FACADES)
+    driver.sync(tenant)
+    books = "App\\Services\\Books"
+    with driver.locked(tenant) as ctx:
+        walker = Walker(ctx.catalog)
+        closing = walker.relations(tenant, Caller(), f"{books}::close")
+        assert closing.why == (
+            "1 call on facades not followed:"
+            " repo/app/Services/Books.php:7 App\\Facades\\Billing::charge"
+        )
+        assert not closing.complete
+        told = [
+            walker.relations(tenant, Caller(), f"{books}::open"),
+            walker.relations(tenant, Caller(), f"{books}::close", kinds=["uses_model"]),
+            walker.relations(tenant, Caller(), STORE),
+        ]
+        assert all(walk.complete for walk in told)
+
+
 def test_nobody_is_told_of_computed_statements_that_they_may_not_read(
     shared_installation: Installation, driver: Driver
 ) -> None:
