@@ -10,6 +10,9 @@ from rag_assets.code.relations import How
 
 DerivedType: TypeAlias = Literal["route", "table"]
 
+MEDIA_TYPE: Final = "text/x-derived"
+"""What the text of a derived document is."""
+
 ROUTE: Final = "route:"
 """The prefix of a route's node: `route:GET /invoices/{invoice}`."""
 
