@@ -25,6 +25,7 @@ from rag_assets.retrieval.patience import NO_LIMITS
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
     from rag_assets.retrieval import AsyncRetriever
+    from rag_assets.retrieval.access import AccessPolicy
     from rag_assets.retrieval.journal import SearchJournal
     from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
     from rag_assets.retrieval.patience import Patience
@@ -239,6 +240,11 @@ class AdmittedRetriever:
     def journal(self) -> SearchJournal:
         """See AsyncRetriever."""
         return self._retriever.journal
+
+    @property
+    def policy(self) -> AccessPolicy:
+        """See AsyncRetriever."""
+        return self._retriever.policy
 
     async def load(self) -> None:
         """See AsyncRetriever."""

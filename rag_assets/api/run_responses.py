@@ -79,6 +79,31 @@ class InvalidatedFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkMetadata:
+    """What a passage is told with; names are those of relations, and readable by the caller.
+
+    Attributes:
+        framework: that its repository's manifests name, of the file's language; None for none.
+        file_path: of its document, within its repository.
+        line_range: first and last line, counted from 1; None where it has no lines.
+        language: of the file; None where that is not sure.
+        related_symbols: definitions that one relation leads to or comes from, at most 20.
+        related_routes: routes, likewise: `route:POST /invoices`.
+        related_tables: tables, likewise: `table:invoices`.
+        paths: its own path, and those of all other documents that hold the same text.
+    """
+
+    framework: str | None
+    file_path: str
+    line_range: tuple[int, int] | None
+    language: str | None
+    related_symbols: tuple[str, ...] = ()
+    related_routes: tuple[str, ...] = ()
+    related_tables: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CodeChunk:
     """A passage for the prompt of a run.
 
@@ -95,6 +120,7 @@ class CodeChunk:
         also: other documents that hold the same text.
         stale: whether the file changed since.
         trimmed: whether the end of its text was left out.
+        metadata_json: what it is related to, and where it is from.
     """
 
     id: str
@@ -106,6 +132,7 @@ class CodeChunk:
     source_type: str
     text: str
     score: float | None
+    metadata_json: ChunkMetadata
     title: str | None = None
     commit: str | None = None
     differs: bool | None = None

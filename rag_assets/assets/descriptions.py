@@ -20,6 +20,7 @@ Documents that vanished are marked deleted and left out of answers at once; when
 many vanish, nothing is deleted until a person allows it. The run's slice is chosen here.""",
     {
         "documents, added, changed, removed": "the sources' documents, and the changes among them",
+        "moved": "of those removed, the ones whose content lies at another place now",
         "touched": "other listing facts, same content: nothing to do",
         "held": "disappeared in suspicious number, and kept: `sync --allow-deletes` deletes them",
         "pruned": "older than the tenant's retention",

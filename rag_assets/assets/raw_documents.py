@@ -60,6 +60,7 @@ def raw_documents(
             "changed": report.changed,
             "touched": report.touched,
             "removed": report.removed,
+            "moved": report.moved,
             "held": report.held,
             "pruned": pruned.documents,
             "failed": report.failed,
@@ -67,8 +68,8 @@ def raw_documents(
             "slice": len(work.documents),
             "seconds": seconds(report.seconds),
             "first changes": table(
-                {"change": "string", "document": "string", "bytes": "int"},
-                [(change.kind, change.uri, change.bytes) for change in report.sample],
+                {"change": "string", "document": "string", "bytes": "int", "was": "string"},
+                [(one.kind, one.uri, one.bytes, one.former) for one in report.sample],
             ),
             "left out": table({"rule": "string", "files": "int"}, sorted(report.left_out.items())),
             "first failures": notes(

@@ -68,8 +68,13 @@ def method_of(fact: Fact) -> str:
         fact: `authorizes`.
     """
     ability = str(fact.values.get("ability", ""))
-    if not ability:
-        method = fact.symbol.partition("::")[2]
-        return _GUESSED.get(method, method)
+    if ability:
+        return method_of_ability(ability)
+    method = fact.symbol.partition("::")[2]
+    return _GUESSED.get(method, method)
+
+
+def method_of_ability(ability: str) -> str:
+    """The method of a policy that answers for an ability: `force-delete`, forceDelete."""
     first, *others = ability.replace("_", "-").split("-") if "-" in ability else [ability]
     return first + "".join(one[:1].upper() + one[1:] for one in others)

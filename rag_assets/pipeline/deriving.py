@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Final
 
 from rag_assets.code.derived.documents import derived_documents
-from rag_assets.code.derived.model import Derivation, DerivedDocument
+from rag_assets.code.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
 from rag_assets.code.derived.text import rendered
 from rag_assets.common.formatting import counted
 from rag_assets.common.hashing import key_of
@@ -30,7 +30,6 @@ from rag_assets.storage.catalog.document_kinds import CodeDocument
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.tenants.model import Tenant
 
-_MEDIA_TYPE: Final = "text/x-derived"
 _MOST_UNRESOLVED: Final = 500
 _SCOPE_CHARACTERS: Final = 12
 
@@ -136,7 +135,7 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         labels |= changed_labels(documents, files)
         found = derived_documents(list(files.values())) if files else Derivation((), ())
         records[source] += _records(ctx, configs[source], scope, found.documents)
-        unresolved[source] += found.unresolved
+        unresolved[source] += [one.stored for one in found.unresolved]
     derived = [
         DerivedRecords(
             source,
@@ -179,7 +178,7 @@ def _records(
             source_type=document.source_type,
             source_id=before + document.lines[0].partition(" ")[2],
             text=rendered(document),
-            media_type=_MEDIA_TYPE,
+            media_type=MEDIA_TYPE,
             source_metadata=SourceMetadata(
                 title=document.lines[0], access_scope=scope if own else None
             ),

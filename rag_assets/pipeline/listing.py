@@ -140,10 +140,11 @@ def _record(
         touched=kinds.count("touched"),
         unchanged=listing.unchanged,
         removed=len(deletions.removed),
+        moved=len(moved),
         held=len(deletions.held),
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
-        sample=sample_of(fresh, known, deletions.removed, names),
+        sample=sample_of(fresh, known, deletions.removed, names, moved),
         rejected=rejected_of(changes, names),
         left_out=Counter(listing.left_out),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from rag_assets.ingest.sources.diff import Change
@@ -25,11 +26,16 @@ _SAMPLE = 20
 
 @dataclass(frozen=True, slots=True)
 class ListedChange:
-    """One document that was added, changed or removed."""
+    """One document that was added, changed or removed, or moved from where it was.
+
+    Attributes:
+        former: where it was; "" unless it was moved.
+    """
 
     kind: str
     uri: str
     bytes: int
+    former: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,8 @@ class ListingReport:
     """Report on a listing of all sources.
 
     Attributes:
+        moved: of those removed, documents whose content was found at another place: each is one
+            of those added, too.
         held: documents that vanished in suspicious number and were not deleted.
         failed: documents that cannot be read, now or permanently.
         bytes: size of added and changed documents.
@@ -58,6 +66,7 @@ class ListingReport:
     rejected: tuple[DocumentNote, ...] = ()
     unlisted: tuple[str, ...] = ()
     seconds: float = 0.0
+    moved: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -162,23 +171,32 @@ class MaskedNames:
 
 def sample_of(
     changes: Sequence[Change],
-    known: Iterable[CatalogDocument],
+    known: Collection[CatalogDocument],
     removed: Iterable[str],
     names: MaskedNames,
+    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ListedChange, ...]:
-    """The first documents that were added, changed or removed.
+    """The first documents that were added, changed, moved or removed.
 
     Args:
         changes: those added or changed.
         known: the source's documents in the catalog before.
         removed: ids of those removed, in order.
         names: masks their names.
+        moved: what documents became that were removed, by ids; each is told once.
     """
+    uris = {row.document_id: row.uri for row in known} if moved else {}
+    former = {new: uris[old] for old, new in moved.items()}
     shown = [
-        ListedChange(change.kind, names.uri(change.document), change.document.size)
+        ListedChange(
+            "moved" if change.document.document_id in former else change.kind,
+            names.uri(change.document),
+            change.document.size,
+            former.get(change.document.document_id, ""),
+        )
         for change in changes[:_SAMPLE]
     ]
-    gone = set(islice(removed, _SAMPLE - len(shown)))
+    gone = set(islice((id_ for id_ in removed if id_ not in moved), _SAMPLE - len(shown)))
     shown += [
         ListedChange("removed", row.uri, row.facts.size) for row in known if row.document_id in gone
     ]

@@ -6,7 +6,7 @@ Only versions that count and evidence that the caller may read are told, counted
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_assets.code.nodes import MEMBER
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
@@ -24,6 +24,7 @@ from rag_assets.retrieval.code_nodes import (
 from rag_assets.retrieval.code_view import MOST_EDGES, View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
+from rag_assets.retrieval.unresolved import Question, concerned, may_lack, unfollowed
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.storage.catalog.relation_graph.graph import GraphKey
@@ -42,8 +43,8 @@ class Walk:
     Attributes:
         nodes: in the order in which they were met; those that it began at first.
         relations: between them.
-        complete: whether nothing was left out for a limit.
-        why: what was left out; None if nothing was.
+        complete: whether nothing was left out for a limit, and nothing is computed that may lack.
+        why: what was left out, or is computed; None if nothing was.
         begun: names of the nodes that it began at.
     """
 
@@ -117,7 +118,23 @@ class Walker:
         for _ in range(min(depth, MOST_STEPS)):
             if frontier:
                 frontier = walking.step(frontier)
-        return walking.found()
+        found = walking.found()
+        question = Question(name, kinds, direction)
+        lacks = [
+            self._lacking(tenant_id, view, question, found),
+            unfollowed(question, walking.lost_calls, view),
+        ]
+        why = "; ".join(one for one in (found.why, *lacks) if one)
+        return replace(found, complete=not why, why=why or None)
+
+    def _lacking(self, tenant_id: str, view: View, question: Question, found: Walk) -> str | None:
+        """What of a repository's routes and tables is computed, and may lack in an answer."""
+        if not concerned(question, found.nodes):
+            return None
+        unresolved = self._catalog.derivations.unresolved(tenant_id)
+        if not any(unresolved.values()):
+            return None
+        return may_lack(question, found.nodes, unresolved, view)
 
     def serving_view(self, tenant_id: str, caller: Caller) -> View | None:
         """What a caller may read of the build that answers; None where none does.
@@ -152,12 +169,17 @@ class Walker:
 
 
 class _Walking:
-    """One walk: what was met, from step to step."""
+    """One walk: what was met, from step to step.
+
+    Attributes:
+        lost_calls: calls that lead to no definition.
+    """
 
     def __init__(self, view: View, kinds: frozenset[str], direction: Direction) -> None:
         self._view, self._kinds, self._direction = view, kinds, direction
         self._nodes: dict[NodeKey, Node] = {}
         self._relations: dict[tuple[str, str, str, str], tuple[FoundEdge, Relation]] = {}
+        self.lost_calls: set[FoundEdge] = set()
         self._why: str | None = None
         self._begun: tuple[str, ...] = ()
 
@@ -183,6 +205,8 @@ class _Walking:
         known = self._view.ends(edges, self._nodes)
         new: list[NodeKey] = []
         for edge in edges:
+            if edge.kind == "calls" and (edge.source, edge.target) not in known:
+                self.lost_calls.add(edge)
             relation = relation_of(edge, known)
             if relation is None or (self._kinds and relation.kind not in self._kinds):
                 continue

@@ -12,7 +12,7 @@ from threading import Event, Thread
 import pygit2
 import pytest
 
-from rag_assets.ingest.sources.git import GitSource
+from rag_assets.pipeline.listing import list_documents
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.walk import Walker
@@ -280,14 +280,24 @@ def test_line_ends_cost_no_vector_and_lead_to_the_same_lines(
     assert_as_fresh(shared_installation, driver, tenant, made.root, "worktree")
 
 
-def test_a_diff_tells_of_renames_and_its_loss_of_nothing(tmp_path: Path) -> None:
-    made = MadeRepository(tmp_path / "code")
-    first = made.commit(STEADY)
-    source: GitSource = made.source("HEAD")
+def test_a_listing_tells_what_was_renamed_whatever_became_of_the_former_commit(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "branches-renamed"
+    made = MadeRepository(shared_installation.home.parent / "sources" / tenant)
+    first = str(made.commit(STEADY))
+    add(shared_installation, tenant, made.root)
+    driver.sync(tenant)
     (made.root / "steady" / "heir.py").rename(made.root / "steady" / "child.py")
-    made.commit()
-    changes = source.changes_since(first)
-    assert changes is not None
-    assert source.changes_since("0" * 40) is None
-    listed = {document.path for document in source.list()}
-    assert listed == {"steady/base.py", "steady/child.py"}
+    (made.root / "steady" / "base.py").unlink()
+    made.commit({"steady/other.py": "def other(): ...\n"})
+    (made.folder / "objects" / first[:2] / first[2:]).unlink()
+    with driver.locked(tenant) as ctx:
+        report = list_documents(ctx, driver.scanner, allow_deletes=True)
+    assert (report.added, report.removed, report.moved) == (2, 2, 1)
+    told = {(one.kind, one.uri, one.former) for one in report.sample}
+    assert told == {
+        ("moved", "repo/steady/child.py", "repo/steady/heir.py"),
+        ("added", "repo/steady/other.py", ""),
+        ("removed", "repo/steady/base.py", ""),
+    }

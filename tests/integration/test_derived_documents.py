@@ -15,9 +15,11 @@ from rag_assets.common.tokens import count_text
 from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.labelling import files_of
 from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.events import EventKind
+from rag_assets.systems.code_memory.answers import CodeAnswers
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
@@ -229,6 +231,135 @@ def test_scopes_have_derived_documents_of_their_own(
     assert not any("secrets" in name for path in open_answer.debug.paths for name in path)
     closed = asked(driver, "derived-scopes", question, caller=board)
     assert closed.hits[0].symbol == "route:POST /secrets"
+
+
+COMPUTED = """<?php
+use App\\Http\\Controllers\\InvoiceController;
+use Illuminate\\Support\\Facades\\Route;
+Route::post('/invoices', [InvoiceController::class, 'store'])->name('invoices.store');
+Route::post(config('shop.hidden'), [InvoiceController::class, 'store']);
+"""
+ALTERED = """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void {
+        Schema::table(some_name(), fn ($table) => $table->string('note'));
+    }
+};
+"""
+
+
+def test_an_answer_that_may_lack_what_is_computed_says_so_with_its_line(
+    made: tuple[str, Path], driver: Driver
+) -> None:
+    tenant, root = made
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        walker = Walker(ctx.catalog)
+        for name in (STORE, "table:invoices", "invoices.store", "no.such.route"):
+            assert walker.relations(tenant, Caller(), name).complete, name
+    write(root, {WEB: COMPUTED})
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        walker = Walker(ctx.catalog)
+        for name in (STORE, "invoices.store", "no.such.route"):
+            walk = walker.relations(tenant, Caller(), name)
+            assert not walk.complete, name
+            assert f"repo/{WEB}:5" in (walk.why or ""), name
+        told = [
+            walker.relations(tenant, Caller(), "table:invoices"),
+            walker.relations(tenant, Caller(), STORE, direction="out"),
+            walker.relations(tenant, Caller(), STORE, kinds=["uses_model"]),
+            walker.relations(tenant, Caller(), "table:none"),
+        ]
+        assert all(walk.complete for walk in told), "no route is of concern there"
+        reader = DocumentReader(ctx.catalog, driver.session.store)
+        about = CodeAnswers(reader, ctx.tenant, Caller())
+        lacking = f"this may lack something: 1 statement of routes or tables computed: repo/{WEB}:5"
+        assert lacking in about.who_serves("invoices.store")
+        assert lacking in about.who_serves("no.such.route")
+        assert lacking in about.impact_of(symbols=[STORE])
+        assert lacking in about.what_touches(symbol=STORE)
+        assert lacking not in about.what_touches(table="invoices")
+    write(root, {WEB: FILES[WEB], "database/migrations/2024_01_02_000000_alter.php": ALTERED})
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        walker = Walker(ctx.catalog)
+        for name in ("table:invoices", "table:none", "App\\Models\\Invoice"):
+            why = walker.relations(tenant, Caller(), name).why
+            assert "2024_01_02_000000_alter.php:6 the table is computed" in (why or ""), name
+        assert walker.relations(tenant, Caller(), "no.such.route").complete
+
+
+FACADES = {
+    "app/Facades/Billing.php": """<?php
+namespace App\\Facades;
+class Billing extends \\Illuminate\\Support\\Facades\\Facade
+{
+    protected static function getFacadeAccessor(): string { return 'billing'; }
+}
+""",
+    "app/Services/Books.php": """<?php
+namespace App\\Services;
+use App\\Facades\\Billing;
+use App\\Models\\Invoice;
+class Books
+{
+    public function close(): void { Billing::charge(); }
+    public function open(): void { Invoice::query(); }
+}
+""",
+}
+
+
+def test_a_call_on_a_facade_is_told_as_not_followed(made: tuple[str, Path], driver: Driver) -> None:
+    tenant, root = made
+    write(root, FACADES)
+    driver.sync(tenant)
+    books = "App\\Services\\Books"
+    with driver.locked(tenant) as ctx:
+        walker = Walker(ctx.catalog)
+        closing = walker.relations(tenant, Caller(), f"{books}::close")
+        assert closing.why == (
+            "1 call on facades not followed:"
+            " repo/app/Services/Books.php:7 App\\Facades\\Billing::charge"
+        )
+        assert not closing.complete
+        told = [
+            walker.relations(tenant, Caller(), f"{books}::open"),
+            walker.relations(tenant, Caller(), f"{books}::close", kinds=["uses_model"]),
+            walker.relations(tenant, Caller(), STORE),
+        ]
+        assert all(walk.complete for walk in told)
+
+
+def test_nobody_is_told_of_computed_statements_that_they_may_not_read(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "derived-computed"
+    root = shared_installation.home.parent / "sources" / tenant
+    sources = []
+    for name in ("open", "closed"):
+        write(root / name, FILES | ({WEB: COMPUTED} if name == "closed" else {}))
+        source = {"name": name, "root": str(root / name), "include": ["**/*.php"]}
+        sources.append(source | ({"scope": "inner"} if name == "closed" else {}))
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=sources,
+    )
+    driver.sync(tenant)
+    with driver.locked(tenant) as ctx:
+        ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
+        walker = Walker(ctx.catalog)
+        for name in (STORE, "invoices.store", "no.such.route"):
+            assert walker.relations(tenant, Caller(), name).complete, name
+            board = walker.relations(tenant, Caller(principals=("board",)), name)
+            assert f"closed/{WEB}:5" in (board.why or ""), name
 
 
 COPIES = 70

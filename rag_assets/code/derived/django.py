@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.tables import table_lines
+from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.code.frameworks.django.fields import Model
 from rag_assets.code.frameworks.django.models import models_of
-from rag_assets.code.frameworks.django.program import Evidence, Unresolved
+from rag_assets.code.frameworks.django.program import Evidence
+from rag_assets.code.frameworks.django.program import Unresolved as Computed
 from rag_assets.code.frameworks.django.routes import routes_of
 from rag_assets.code.frameworks.django.routing import Route
 from rag_assets.code.frameworks.django.tables import Table, tables_of
@@ -33,8 +35,11 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
         *(one for route in routes.routes for one in _routes(route, lines)),
         *(_table(one, by_table.get(name, ()), lines) for name, one in tables.tables.items()),
     ]
-    unresolved = (*routes.unresolved, *tables.unresolved)
-    return Derivation(tuple(documents), tuple(_told(one, lines) for one in unresolved))
+    unresolved = [
+        *(_unresolved(one, lines, ROUTES) for one in routes.unresolved),
+        *(_unresolved(one, lines, TABLES) for one in tables.unresolved),
+    ]
+    return Derivation(tuple(documents), tuple(unresolved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +74,9 @@ class _Lines:
         return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
 
 
-def _told(one: Unresolved, lines: _Lines) -> str:
+def _unresolved(one: Computed, lines: _Lines, about: str) -> Unresolved:
     held = one.evidence
-    return f"{held.path}:{lines.at(held).line_start} {one.reason}"
+    return Unresolved(held.path, lines.at(held).line_start, " ".join(one.reason.split()), about)
 
 
 def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:

@@ -7,11 +7,14 @@ from typing import TypeAlias
 
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.tables import TableLike, table_lines
+from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.code.frameworks.laravel.models import Model, models_of
 from rag_assets.code.frameworks.laravel.policies import Asked, asked_elsewhere
+from rag_assets.code.frameworks.laravel.route_policies import RoutePolicies
 from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
 from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
+from rag_assets.code.frameworks.laravel.tables import Evidence as TableEvidence
 from rag_assets.code.frameworks.laravel.tables import Table, Tables, tables_of
 from rag_assets.code.frameworks.laravel.version import framework_version
 from rag_assets.code.model import Fact, FileFacts
@@ -41,32 +44,48 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     routes = routes_of(files)
     tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = models_of(php), middleware_of(files)
-    asked = asked_elsewhere(php)
+    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
             by_table.setdefault(model.table, []).append(model)
     documents = [
-        *(_route(one, guards) for one in routes.routes),
+        *(_route(one, guards, policies) for one in routes.routes),
         *(_table(one, by_table.get(name, ()), asked) for name, one in tables.tables.items()),
         *_unmade_tables(tables, by_table, asked),
     ]
     unresolved = [
-        *(_told(one.reason, one.evidence.path, one.evidence.fact) for one in routes.unresolved),
-        *(_told("the table is computed", one.path, one.fact) for one in tables.unresolved),
+        *(_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
+        *(_of_a_route(one) for one in routes.routes if one.missing and one.evidence),
+        *(_unresolved("the table is computed", one, TABLES) for one in tables.unresolved),
+        *(_of_a_table(one) for one in tables.tables.values() if one.reasons and one.evidence),
     ]
     return Derivation(tuple(documents), tuple(unresolved))
 
 
-def _told(reason: str, path: str, fact: Fact) -> str:
-    return f"{path}:{fact.line_start} {reason}"
+def _of_a_route(route: Route) -> Unresolved:
+    return _unresolved("; ".join(route.missing), route.evidence[-1], ROUTE + _name_of(route))
 
 
-def _route(route: Route, guards: Mapping[str, Sequence[str]]) -> DerivedDocument:
+def _of_a_table(table: Table) -> Unresolved:
+    return _unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
+
+
+def _unresolved(reason: str, held: Evidence | TableEvidence, about: str) -> Unresolved:
+    return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
+
+
+def _name_of(route: Route) -> str:
     methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
+    return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
+
+
+def _route(
+    route: Route, guards: Mapping[str, Sequence[str]], policies: RoutePolicies
+) -> DerivedDocument:
     path = "/" + route.uri.lstrip("/")
-    name = f"{shown} {route.domain}{path}"
+    name = _name_of(route)
     lines = (
         f"route {name}",
         f"methods: {', '.join(route.methods)}",
@@ -80,9 +99,8 @@ def _route(route: Route, guards: Mapping[str, Sequence[str]]) -> DerivedDocument
         *_line("incomplete", "; ".join(route.missing)),
     )
     called = route_keys(route.methods, path, route.name)
-    return DerivedDocument(
-        "route", ROUTE + name, called, lines, tuple(_of_route(route, path, guards))
-    )
+    stated = (*_of_route(route, path, guards), *_of_policies(route, policies))
+    return DerivedDocument("route", ROUTE + name, called, lines, stated)
 
 
 def _action(route: Route) -> str:
@@ -126,6 +144,18 @@ def _of_route(route: Route, path: str, guards: Mapping[str, Sequence[str]]) -> I
     for method in route.methods:
         if method != "HEAD" and not route.fallback:
             yield _stated("serves", ENDPOINT + endpoint_of(method, path), last)
+
+
+def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
+    """The policies that the route's middleware asks, each by its class and the method it has."""
+    for one in dict.fromkeys(route.middleware) if route.evidence else ():
+        asked = policies.asked(route, one)
+        if asked is not None:
+            last = route.evidence[-1]
+            held = next((e for e in reversed(route.evidence) if _names(e, one)), last)
+            how: How = "stated" if asked.mapped else "convention"
+            yield _stated("guarded_by", asked.policy, held, how)
+            yield _stated("authorizes", asked.method, held, how)
 
 
 def _names(held: Evidence, guard: str) -> bool:

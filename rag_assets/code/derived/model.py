@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from rag_assets.code.derived.unresolved import Unresolved
 from rag_assets.code.relations import How
 
 DerivedType: TypeAlias = Literal["route", "table"]
+
+MEDIA_TYPE: Final = "text/x-derived"
+"""What the text of a derived document is."""
 
 ROUTE: Final = "route:"
 """The prefix of a route's node: `route:GET /invoices/{invoice}`."""
@@ -62,8 +66,8 @@ class Derivation:
 
     Attributes:
         documents: routes in the router's order, then tables by name.
-        unresolved: what may add to them or change them, and is computed: reason with path and line.
+        unresolved: what may add to them or change them, and is computed.
     """
 
     documents: tuple[DerivedDocument, ...]
-    unresolved: tuple[str, ...]
+    unresolved: tuple[Unresolved, ...]

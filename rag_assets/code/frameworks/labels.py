@@ -13,6 +13,9 @@ from rag_assets.code.source_types import SourceType
 LABELLED: Final = frozenset({"php", "python"})
 """Languages whose definitions frameworks give a meaning."""
 
+_DJANGO: Final = frozenset({"django", "rest_framework"})
+"""Packages that only projects of Django import."""
+
 
 def deciding(facts: Sequence[Fact], language: str) -> list[object]:
     """What of a file's facts decides kinds, its own and those of other files: equal, if all is.
@@ -46,8 +49,8 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
 
 
 def speaks_of_django(one: FileFacts) -> bool:
-    """Whether a file of Python imports something of Django."""
+    """Whether a file of Python imports something of Django, or of its REST framework."""
     return any(
-        fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] == "django"
+        fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] in _DJANGO
         for fact in one.facts
     )

@@ -39,7 +39,7 @@ from rag_assets.ingest.sources.repositories.repository import (
     Repository,
     RepositoryDescription,
 )
-from rag_assets.ingest.sources.repositories.trees import REGULAR, TreeChanges, TreeFile
+from rag_assets.ingest.sources.repositories.trees import REGULAR, TreeFile
 from rag_assets.ingest.sources.repositories.worktree import (
     Worktree,
     WorktreeFile,
@@ -214,17 +214,6 @@ class GitSource:
         """
         repository = self._open()
         return lambda paths: repository.describe(repository.commit(self._config.ref), paths)
-
-    def changes_since(self, commit: str) -> TreeChanges | None:
-        """What differs between a commit and the present one; None if that commit is lost.
-
-        It tells of renames, and decides nothing: a listing does.
-
-        Args:
-            commit: id of the one that was present at an earlier listing.
-        """
-        repository = self._open()
-        return repository.changes(commit, repository.commit(self._config.ref))
 
     def _open(self) -> Repository:
         repository = Repository(self._root)

@@ -66,18 +66,21 @@ class CodeAnswers:
         """The controller of a route, and what it validates, guards, uses, fires and touches."""
         found = [one for one in self._nodes(route) if one.source_type == "route"]
         if not found:
-            return self._unknown(route)
+            return self._unknown(route, self._relations(route, direction="out", depth=1))
         lines: list[str] = []
         notes: list[str] = []
         for node in found[:_MOST_ROUTES]:
             walk = self._relations(node.name, direction="out", depth=_CHAIN)
             lines += [*Tree(walk, several=self._several).lines(node.name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
-            lines += self._migrations(tables)
-            notes += _lacking(walk)
+            changes = [(name, self._migrations(name)) for name in tables]
+            lines += self._listed(changes)
+            notes += [
+                note for one in (walk, *(held for _, held in changes)) for note in _lacking(one)
+            ]
         if len(found) > _MOST_ROUTES:
             notes.append(f"{len(found) - _MOST_ROUTES} more routes are called so")
-        return within_limit(lines, notes=notes)
+        return within_limit(lines, notes=[*dict.fromkeys(notes)])
 
     def what_touches(
         self, *, table: str | None = None, symbol: str | None = None, path: str | None = None
@@ -89,8 +92,8 @@ class CodeAnswers:
         walks = [self._relations(name, direction="in", depth=1) for name in names]
         relations = {one: None for walk in walks for one in walk.relations}
         if not relations:
-            return self._unknown(table or symbol or path or "")
-        notes = [note for walk in walks for note in _lacking(walk)]
+            return self._unknown(table or symbol or path or "", *walks)
+        notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk))]
         return within_limit(listed(relations, several=self._several), notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
@@ -111,7 +114,8 @@ class CodeAnswers:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
         shown = [value for key, value in found.items() if key not in begun]
         if not shown:
-            return self._unknown(", ".join([*symbols, *paths])) if not begun else "Nothing uses it."
+            said = self._unknown(", ".join([*symbols, *paths])) if not begun else "Nothing uses it."
+            return "\n".join([said, *dict.fromkeys(notes)])
         return within_limit(
             grouped(shown, stated, several=self._several), notes=list(dict.fromkeys(notes))
         )
@@ -184,11 +188,13 @@ class CodeAnswers:
         own = {path.lstrip("/"), path.lstrip("/").rpartition("/")[2]}
         return frozenset({one.name for one in nodes} | shorts | methods | own)
 
-    def _migrations(self, tables: Sequence[str]) -> Iterator[str]:
-        for name in tables:
-            walk = self._walker.relations(
-                self.tenant.id, self.caller, name, kinds=_MIGRATIONS, direction="in"
-            )
+    def _migrations(self, table: str) -> Walk:
+        return self._walker.relations(
+            self.tenant.id, self.caller, table, kinds=_MIGRATIONS, direction="in"
+        )
+
+    def _listed(self, changes: Sequence[tuple[str, Walk]]) -> Iterator[str]:
+        for name, walk in changes:
             if walk.relations:
                 yield f"{name}"
                 yield from (f"  {line}" for line in listed(walk.relations, several=self._several))
@@ -216,12 +222,14 @@ class CodeAnswers:
         bare = path.lstrip("/")
         return [path, *(uri_of(source.name, bare) for source in self.tenant.sources)]
 
-    def _unknown(self, said: str) -> str:
+    def _unknown(self, said: str, *walks: Walk) -> str:
+        """That nothing is called so, names that are alike, and what walks from it may lack."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None or not said:
             return _NOTHING
         names = clarification_of(view, said).names
-        return f"{_NOTHING} Alike: {', '.join(names)}" if names else _NOTHING
+        told = f"{_NOTHING} Alike: {', '.join(names)}" if names else _NOTHING
+        return "\n".join([told, *dict.fromkeys(note for walk in walks for note in _lacking(walk))])
 
 
 def _type_of(document: FoundDocument) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Protocol
 
+from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.api.run_responses import CodeChunk, RetrievalDebug, RetrievedChunks
+from rag_assets.api.run_responses import ChunkMetadata, CodeChunk, RetrievalDebug, RetrievedChunks
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.runs import RunsConfig
+from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
     MAX_PATH,
@@ -23,7 +25,9 @@ from rag_assets.retrieval.model import (
     SearchAnswer,
     SearchRequest,
 )
+from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.systems.code_memory.chunk_metadata import metadata_of
 from rag_assets.systems.code_memory.runs import Run
 from rag_assets.tenants.model import Tenant
 
@@ -89,6 +93,10 @@ class CodeSearch(Protocol):
         """A question, credentials in it masked."""
 
     @property
+    def policy(self) -> AccessPolicy:
+        """What callers may read."""
+
+    @property
     def journal(self) -> SearchJournal:
         """Where events of searches are written."""
 
@@ -129,9 +137,11 @@ class RunRetrieval:
 
     Attributes:
         search: finds the passages.
+        walker: tells what they are related to.
     """
 
     search: CodeSearch
+    walker: Walker
 
     async def retrieve(
         self,
@@ -160,7 +170,7 @@ class RunRetrieval:
             return RetrievedChunks(rag=False, outcome="off", notice=NOTICE)
         request = search_request(tenant, run, question.query, question.options, caller)
         answer = await self.search.search(ref.id, request)
-        chunks = tuple(map(_chunk, answer.hits))
+        chunks = await self._chunks(ref, answer.hits, caller)
         asked = {**common, "query": await self.search.masked(question.query)}
         loaded = {"ids": [one.id for one in chunks], "scores": [one.score for one in chunks]}
         journal.record(ref, "ai_context_loaded", {**asked, "rag": True, **loaded})
@@ -173,6 +183,17 @@ class RunRetrieval:
         return RetrievedChunks(
             rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
         )
+
+    async def _chunks(
+        self, ref: TenantRef, hits: Sequence[Hit], caller: Caller
+    ) -> tuple[CodeChunk, ...]:
+        if not hits:
+            return ()
+
+        def told() -> list[ChunkMetadata]:
+            return metadata_of(self.walker.serving_view(ref.id, caller), hits)
+
+        return tuple(map(_chunk, hits, await run_sync(told)))
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
@@ -187,7 +208,7 @@ def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _chunk(hit: Hit) -> CodeChunk:
+def _chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
     return CodeChunk(
         id=hit.chunk_id,
         path=hit.uri,
@@ -200,6 +221,7 @@ def _chunk(hit: Hit) -> CodeChunk:
         source_type=hit.source_type,
         text=hit.text,
         score=hit.score,
+        metadata_json=metadata,
         title=hit.title,
         also=hit.also,
         stale=hit.stale,

@@ -19,6 +19,7 @@ from rag_assets.api.run_responses import (
     RetrievedChunks,
     RunMetadata,
 )
+from rag_assets.retrieval.walk import Walker
 from rag_assets.systems.code_memory.access import (
     AdministeredDependency,
     AskedProject,
@@ -155,7 +156,8 @@ async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> Retriev
     """
     runs = Runs(asked.backend.catalog.database)
     record, run = await asked.read(lambda: (asked.record(), _run(runs, asked.tenant_id, body.run)))
-    retrieval = RunRetrieval(asked.backend.retriever)
+    walker = Walker(asked.backend.catalog, asked.backend.reader.policy)
+    retrieval = RunRetrieval(asked.backend.retriever, walker)
     tenant = Tenant.from_config(record.config)
     return await retrieval.retrieve(record.ref, tenant, run, body, asked.identity.caller)
 

@@ -12,6 +12,7 @@ from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles, Retri
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.common.settings import Settings
 from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.run_retrieval import (
     CodeSearch,
@@ -45,7 +46,7 @@ class CodeMemory:
         caller: Caller | None = None,
     ) -> None:
         self._catalog, self._settings = catalog, settings
-        self._retrieval = RunRetrieval(search)
+        self._retrieval = RunRetrieval(search, Walker(catalog, search.policy))
         self._tenant_id = tenant_id
         self._caller = caller or Caller()
 

@@ -37,6 +37,10 @@ def _code_search(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         source_types: _Names | None = None,
         path: _Name | None = None,
         top_k: Annotated[int, Field(ge=1, le=50)] = _MOST_HITS,
+        route_name: _Name | None = None,
+        controller_class: _Name | None = None,
+        table_name: _Name | None = None,
+        include_run_summaries: bool = True,
     ) -> str:
         message = current_message()
         request = SearchRequest.of(
@@ -44,6 +48,10 @@ def _code_search(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             source_types=tuple(source_types or ()),
             filters={"paths": [path]} if path else None,
             top_k=top_k,
+            route_name=route_name,
+            controller_class=controller_class,
+            table_name=table_name,
+            include_run_summaries=include_run_summaries,
             caller=message.caller,
         )
         answer = await knowledge.search(message.tenant_id, request)
@@ -111,7 +119,8 @@ def _tool(name: str, description: str, function: Callable[[Knowledge], ToolFunct
 
 CODE_SEARCH = _tool(
     "code_search",
-    "Search this repository: code, routes, tables, migrations, docs. Answers path:line.",
+    "Search this repository: code, routes, tables, migrations, docs. Answers path:line. What is"
+    " related to route_name, controller_class or table_name comes first.",
     _code_search,
 )
 WHO_SERVES = _tool(

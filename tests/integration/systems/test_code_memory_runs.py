@@ -39,6 +39,13 @@ FILES = {
     CONTROLLER: "<?php\nnamespace App\\Http\\Controllers;\n"
     "use App\\Models\\Invoice;\nclass InvoiceController\n{\n"
     "    public function show(Invoice $invoice) { return $invoice; }\n}\n",
+    "app/Providers/RouteServiceProvider.php": "<?php\nnamespace App\\Providers;\n"
+    "class RouteServiceProvider extends \\Illuminate\\Support\\ServiceProvider\n{\n"
+    "    public function boot() { $this->loadRoutesFrom(base_path('routes/web.php')); }\n}\n",
+    "routes/web.php": "<?php\nuse App\\Http\\Controllers\\InvoiceController;\n"
+    "use Illuminate\\Support\\Facades\\Route;\n"
+    "Route::get('/invoices/{invoice}', [InvoiceController::class, 'show']);\n",
+    "composer.json": '{"require": {"laravel/framework": "^11.0", "vendor/vue": "1"}}',
 }
 TENANT = "agents"
 ON: dict[str, Any] = {"metadata_json": {"rag_enabled": True}, "model": "gpt-4o"}
@@ -83,7 +90,7 @@ def client(shared_installation: Installation, driver: Driver) -> Iterator[TestCl
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    source = {"name": "repo", "root": str(folder), "include": ["**/*.php"]}
+    source = {"name": "repo", "root": str(folder), "include": ["**/*.php", "composer.json"]}
     shared_installation.add_tenant(
         TENANT,
         **FAST,
@@ -131,6 +138,29 @@ def test_a_run_is_made_once_and_keeps_what_it_was_told_last(door: Door) -> None:
     assert off.json()["metadata_json"] == {"rag_enabled": False}
     assert off.json()["model"] is None
     assert door("PUT", "shop/runs/plain", json={}).json()["metadata_json"] == {"rag_enabled": True}
+
+
+def test_a_chunk_is_told_with_what_is_related_to_it(door: Door) -> None:
+    door.run("related")
+    types = ["model", "controller_method", "route"]
+    answer = door.retrieve("show an invoice", "related", source_types=types).json()
+    told = {one["symbol"]: one["metadata_json"] for one in answer["chunks"]}
+    show, model = "App\\Http\\Controllers\\InvoiceController::show", "App\\Models\\Invoice"
+    route = "route:GET /invoices/{invoice}"
+    assert told[show] == {
+        "framework": "laravel",
+        "file_path": CONTROLLER,
+        "line_range": [6, 7],
+        "language": "php",
+        "related_symbols": [model],
+        "related_routes": [route],
+        "related_tables": [],
+        "paths": [f"repo/{CONTROLLER}"],
+    }
+    assert told[model]["related_tables"] == ["table:invoices"]
+    assert show in told[model]["related_symbols"]
+    assert (told[route]["framework"], told[route]["language"]) == ("laravel", None)
+    assert told[route]["related_symbols"] == [show]
 
 
 BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {

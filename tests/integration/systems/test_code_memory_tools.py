@@ -176,6 +176,41 @@ def knowledge(about: CodeAnswers, driver: Driver) -> Knowledge:
     return Knowledge(retriever.search, about.reader)
 
 
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ({"route_name": "payments.destroy"}, "DELETE /payments/{payment}"),
+        ({"controller_class": "CustomerController"}, "CustomerController"),
+        ({"table_name": "invoice_lines"}, "invoice_lines"),
+    ],
+    ids=["route", "controller", "table"],
+)
+def test_a_search_begins_at_the_name_that_an_agent_gives(
+    about: CodeAnswers, driver: Driver, options: dict[str, str], first: str
+) -> None:
+    words = {"query": "what happens there", "top_k": 3}
+
+    async def told() -> list[str]:
+        session = driver.session
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+        knowledge = Knowledge(retriever.search, about.reader)
+        tools = installed_systems().load("tools").values()
+        server = build_server(knowledge, lambda _: MessageContext(TENANT, Caller()), tools)
+        try:
+            with message_context(MessageContext(TENANT, Caller())):
+                answers = [
+                    await server.call_tool("code_search", given)
+                    for given in (words, words | options)
+                ]
+        finally:
+            await retriever.close()
+        return [str(answer) for answer in answers]
+
+    without, beginning = asyncio.run(told())
+    assert first not in without
+    assert first in beginning
+
+
 async def _listed(server: Any, tenant: str) -> list[Any]:
     with message_context(MessageContext(tenant, Caller())):
         return list(await server.list_tools())

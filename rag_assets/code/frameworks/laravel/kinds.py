@@ -37,6 +37,8 @@ _QUEUED = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"
 _PLACES: tuple[tuple[str, SourceType], ...] = (
     ("Http/Controllers/", "controller"),
     ("Http/Middleware/", "middleware"),
+    ("Http/Requests/", "request"),
+    ("Http/Resources/", "resource"),
     ("Listeners/", "listener"),
     ("Policies/", "policy"),
     ("Events/", "event"),

@@ -28,6 +28,41 @@ class Asked:
     mapped: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of a repository.
+
+    Attributes:
+        mapped: those that maps name, by model.
+        declared: all classes that there are.
+    """
+
+    mapped: Mapping[str, str]
+    declared: frozenset[str]
+
+    @classmethod
+    def of(cls, files: Sequence[FileFacts]) -> Policies:
+        """The policies of files."""
+        facts = [fact for one in files for fact in one.facts]
+        return cls(
+            {
+                str(fact.values["model"]): str(fact.values["policy"])
+                for fact in facts
+                if fact.kind == "policy_of"
+            },
+            frozenset(fact.symbol for fact in facts if fact.kind == "declares"),
+        )
+
+    def of_model(self, model: str) -> str:
+        """The policy of a model: a map's, else the first there is among its places; "" for none."""
+        tried = (name for name in tried_policies(model) if name in self.declared)
+        return self.mapped.get(model) or next(tried, "")
+
+    def is_mapped(self, model: str) -> bool:
+        """Whether a map names the policy of a model."""
+        return model in self.mapped
+
+
 def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
     """Who asks the policies that each file alone does not tell, by model.
 
@@ -36,8 +71,9 @@ def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
     Args:
         files: of one repository.
     """
-    mapped = _mapped(files)
-    policies = _policies(files, mapped)
+    held = Policies.of(files)
+    mapped = held.mapped
+    policies = _unusual(files, held)
     found: dict[str, list[Asked]] = {}
     for one in files if policies else ():
         for fact in one.facts:
@@ -50,24 +86,13 @@ def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
     return found
 
 
-def _mapped(files: Sequence[FileFacts]) -> dict[str, str]:
-    return {
-        str(fact.values["model"]): str(fact.values["policy"])
-        for one in files
-        for fact in one.facts
-        if fact.kind == "policy_of"
-    }
-
-
-def _policies(files: Sequence[FileFacts], mapped: Mapping[str, str]) -> dict[str, str]:
+def _unusual(files: Sequence[FileFacts], policies: Policies) -> dict[str, str]:
     """The policies of models that are none of their usual ones."""
     facts = [fact for one in files for fact in one.facts]
-    declared = {fact.symbol for fact in facts if fact.kind == "declares"}
     asked = {str(fact.values.get("model", "")) for fact in facts if fact.kind == "authorizes"}
     found = {}
     for model in sorted(asked - {""}):
-        tried = (name for name in tried_policies(model) if name in declared)
-        policy = mapped.get(model) or next(tried, "")
+        policy = policies.of_model(model)
         if policy and policy not in usual_policies(model):
             found[model] = policy
     return found

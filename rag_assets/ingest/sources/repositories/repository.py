@@ -21,9 +21,7 @@ from rag_assets.ingest.sources.repositories.objects import Objects
 from rag_assets.ingest.sources.repositories.refs import Head, Refs
 from rag_assets.ingest.sources.repositories.trees import (
     REGULAR,
-    TreeChanges,
     TreeFile,
-    compare_trees,
     file_at,
     files_of,
 )
@@ -153,19 +151,6 @@ class Repository:
     @cached_property
     def _index(self) -> Index | None:
         return read_index(self.folders.own)
-
-    def changes(self, before: str, after: str | None) -> TreeChanges | None:
-        """What differs between two commits; None if the first one is lost.
-
-        Args:
-            before: id of a commit, which a rebase or a shallow fetch may have removed.
-            after: id of another.
-        """
-        try:
-            former = self.files(self.tree(before))
-        except ListingFailed:
-            return None
-        return compare_trees(former, self.files(self.tree(after)))
 
     def describe(self, commit: str | None, paths: Collection[str]) -> RepositoryDescription:
         """Where paths come from, and which of their files differ from a commit."""

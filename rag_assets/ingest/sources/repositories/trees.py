@@ -1,9 +1,9 @@
-"""Trees: the files of a commit by path, and the difference between two commits."""
+"""Trees: the files of a commit by path."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.common.errors import ListingFailed
@@ -30,20 +30,6 @@ class TreeFile:
 
     mode: int
     oid: str
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChanges:
-    """What differs between two commits, by paths; each path is named once.
-
-    Attributes:
-        renamed: new paths of files that kept their content, by their former path.
-    """
-
-    added: frozenset[str] = frozenset()
-    changed: frozenset[str] = frozenset()
-    removed: frozenset[str] = frozenset()
-    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
@@ -88,30 +74,6 @@ def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
         oid = below.oid
     found = _entry(objects, oid, name)
     return None if found is None or found.mode == _FOLDER else found
-
-
-def compare_trees(before: Mapping[str, TreeFile], after: Mapping[str, TreeFile]) -> TreeChanges:
-    """What differs between two trees; a file that moved with equal content was renamed.
-
-    Args:
-        before: the files of the earlier one.
-        after: the files of the later one.
-    """
-    removed = {path: file for path, file in before.items() if path not in after}
-    added = {path: file for path, file in after.items() if path not in before}
-    sources: dict[TreeFile, list[str]] = {}
-    for path in sorted(removed, reverse=True):
-        sources.setdefault(removed[path], []).append(path)
-    renamed = {}
-    for path in sorted(added):
-        if former := sources.get(added[path]):
-            renamed[former.pop()] = path
-    return TreeChanges(
-        added=frozenset(added.keys() - renamed.values()),
-        changed=frozenset(path for path in before.keys() & after if before[path] != after[path]),
-        removed=frozenset(removed.keys() - renamed),
-        renamed=renamed,
-    )
 
 
 def _entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:

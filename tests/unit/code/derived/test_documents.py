@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rag_assets.code.derived.documents import derived_documents
 from rag_assets.code.derived.model import Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.text import read, rendered
+from rag_assets.code.derived.unresolved import Unresolved
 from rag_assets.code.model import EVIDENCE, FileFacts
 from rag_assets.code.names import route_keys, table_keys
 from rag_assets.code.reading import read_code
@@ -209,3 +210,58 @@ def test_a_text_that_is_no_derived_document_says_so_and_states_nothing() -> None
 def test_a_table_is_called_by_its_name_alone() -> None:
     [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
     assert read(rendered(table)).facts[0].values["called"] == list(table_keys("invoices"))
+
+
+COMPUTED = {
+    **LARAVEL,
+    "routes/web.php": LARAVEL["routes/web.php"]
+    + """Route::get(config('shop.path'), fn () => 'computed');
+Route::get('/guarded', fn () => 'guarded')->middleware(config('shop.guard'));
+""",
+    "database/migrations/2024_01_02_000000_alter_computed.php": """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void {
+        Schema::table(some_name(), function ($table) {
+            $table->string('note');
+        });
+    }
+};
+""",
+}
+
+
+def test_what_is_computed_is_told_with_its_line_and_what_it_may_be_about() -> None:
+    found = [(one.path, one.line, one.about) for one in derived(COMPUTED).unresolved]
+    assert found == [
+        ("routes/web.php", 8, "routes"),
+        ("routes/web.php", 9, "route:GET /guarded"),
+        ("database/migrations/2024_01_02_000000_alter_computed.php", 6, "tables"),
+    ]
+    assert not derived(LARAVEL).unresolved
+
+
+def test_a_computed_registration_of_django_is_about_routes() -> None:
+    urls = DJANGO["billing/urls.py"].replace("'bills/<int:pk>/'", "computed()")
+    found = derived({**DJANGO, "billing/urls.py": urls}).unresolved
+    assert {(one.path, one.about) for one in found} <= {("billing/urls.py", "routes")}
+
+
+@given(
+    st.text(min_size=1),
+    st.integers(1, 9_999),
+    st.from_regex(r"[a-z ]*", fullmatch=True),
+    st.sampled_from(["routes", "tables", "route:GET /a", ""]),
+)
+def test_what_is_unresolved_is_read_as_it_was_stored(
+    path: str, line: int, reason: str, about: str
+) -> None:
+    one = Unresolved(path, line, reason, about)
+    assert Unresolved.read(one.stored) == one
+
+
+def test_what_was_stored_before_is_read_without_what_it_is_about() -> None:
+    assert Unresolved.read("routes/a:1 b.php:12 the URI is computed") == Unresolved(
+        "routes/a:1 b.php", 12, "the URI is computed"
+    )

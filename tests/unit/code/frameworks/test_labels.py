@@ -36,6 +36,11 @@ def test_python_without_django_has_no_kinds() -> None:
     assert kinds_of([]) == {}
 
 
+def test_a_repository_that_speaks_of_rest_framework_alone_is_djangos() -> None:
+    text = "from rest_framework import serializers\n\nclass Row(serializers.Serializer): ...\n"
+    assert kinds_of([file("api/rows.py", text)]) == {("api/rows.py", "Row"): "resource"}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "same"),
     [

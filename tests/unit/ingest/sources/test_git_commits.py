@@ -13,7 +13,6 @@ from rag_assets.common.errors import DocumentTooLarge, DocumentVanished, Listing
 from rag_assets.ingest.sources.git import UNDATED, GitSource
 from rag_assets.ingest.sources.repositories.refs import Refs
 from rag_assets.ingest.sources.repositories.repository import Repository
-from rag_assets.ingest.sources.repositories.trees import TreeChanges
 from tests.repositories import OLD, WHO, MadeRepository, contents, listed, source_of
 
 
@@ -127,7 +126,6 @@ def test_a_shallow_clone_lists_what_it_has(made: MadeRepository) -> None:
     (made.folder / "objects" / first[:2] / first[2:]).unlink()
     source = made.source("HEAD")
     assert contents(source)["src/app.py"] == "print(2)\n"
-    assert source.changes_since(first) is None
 
 
 def test_a_linked_worktree_has_its_own_head(made: MadeRepository) -> None:
@@ -231,15 +229,3 @@ def test_what_was_listed_is_read_although_the_branch_moves_on(made: MadeReposito
             made.source("main").read(path, max_bytes=100)
     with pytest.raises(DocumentTooLarge):
         made.source("main").read("src/app.py", max_bytes=8)
-
-
-def test_renames_are_told_by_content(made: MadeRepository) -> None:
-    first = str(made.git.head.target)
-    (made.root / "src/app.py").rename(made.root / "src/App.py")
-    made.commit({"README.md": "# Other\n", "new.py": "n = 1\n"})
-    assert made.source().changes_since(first) == TreeChanges(
-        added=frozenset({"new.py"}),
-        changed=frozenset({"README.md"}),
-        renamed={"src/app.py": "src/App.py"},
-    )
-    assert made.source().changes_since("1" * 40) is None

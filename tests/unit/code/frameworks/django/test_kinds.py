@@ -1,9 +1,6 @@
-"""Kinds by ancestry, by use and by place; manifests; tables in detail."""
-
-import pytest
+"""Kinds by ancestry, by use and by place; tables in detail."""
 
 from rag_assets.code.frameworks.django.kinds import kinds_of
-from rag_assets.code.frameworks.django.manifest import is_django
 from rag_assets.code.frameworks.django.tables import ForeignKey, Index, tables_of
 from tests.unit.code.frameworks.django.project import PROJECT, facts
 from tests.unit.code.frameworks.django.test_routes import API
@@ -124,22 +121,3 @@ class Migration(migrations.Migration):
         "depends on `if`",
     ]
     assert not found.tables["a_a"].complete
-
-
-MANIFESTS = {
-    "requirements": ({"requirements.txt": "celery\nDjango>=4.2\n"}, True),
-    "extra": ({"requirements/base.txt": "django[argon2]==5\n"}, True),
-    "package": ({"requirements.txt": "django-environ\ndjangorestframework\n"}, False),
-    "pyproject": ({"pyproject.toml": '[project]\ndependencies = ["django>=5,<6"]\n'}, True),
-    "poetry": ({"pyproject.toml": '[tool.poetry.dependencies]\ndjango = "^5"\n'}, True),
-    "setup": ({"setup.py": "setup(install_requires=['Django ~= 4.2'])"}, True),
-    "none": ({"pyproject.toml": 'dependencies = ["flask", "django-stubs"]\n'}, False),
-    "manage": ({"x/manage.py": "os.environ['DJANGO_SETTINGS_MODULE'] = 'a'"}, True),
-    "other": ({"manage.py": "from flask_script import Manager"}, False),
-    "readme": ({"README.md": "django\n"}, False),
-}
-
-
-@pytest.mark.parametrize(("manifests", "told"), MANIFESTS.values(), ids=list(MANIFESTS))
-def test_manifests_tell_the_framework(manifests: dict[str, str], told: bool) -> None:
-    assert is_django(manifests) is told

@@ -33,6 +33,24 @@ def test_ancestry_through_own_classes_decides_before_the_place() -> None:
     ) == {"A\\Invoice": "model", "A\\Base": "model", "A\\Odd": "model"}
 
 
+def test_what_inherits_nothing_telling_is_of_its_place() -> None:
+    assert kinds(
+        app__Http__Requests__StoreInvoice="namespace A; class StoreInvoice extends \\Shop\\Form {}",
+        app__Http__Resources__Invoice="namespace A; class Invoice extends \\Spatie\\Data {}",
+        Modules__Shop__Http__Resources__V2__Line="namespace B; class Line {}",
+        app__Http__Middleware__Company="namespace A; class Company {}",
+        app__Requests__Other="namespace A; class Other {}",
+        app__Http__Requests__Odd=f"namespace A; class Odd extends \\{MODEL} {{}}",
+        app__Http__Resources__Mail="namespace A; class M extends \\Illuminate\\Mail\\Mailable {}",
+    ) == {
+        "A\\StoreInvoice": "request",
+        "A\\Invoice": "resource",
+        "B\\Line": "resource",
+        "A\\Company": "middleware",
+        "A\\Odd": "model",
+    }
+
+
 def test_circles_of_ancestors_end() -> None:
     assert kinds(a="class A extends B {}", app__Jobs__B="class B extends A {}") == {"B": "job"}
 

@@ -130,3 +130,96 @@ def test_a_map_tells_which_policy_is_asked(policy: str) -> None:
     assert (("cancel", "App\\Rules\\Journeys::cancelLate", "app/C.php") in stated) == told
     assert (("update", "App\\Rules\\Journeys::update", "app/C.php") in stated) == told
     assert bool(stated) == told
+
+
+ROUTED = {
+    "routes/web.php": """<?php
+use App\\Http\\Controllers\\TripController;
+use App\\Models\\Travel\\Booking;
+use Illuminate\\Support\\Facades\\Route;
+Route::middleware('can:audit')->group(function () {
+    Route::get('audit', [TripController::class, 'audit']);
+});
+Route::middleware('can:view-any,App\\Models\\Travel\\Booking')->group(function () {
+    Route::get('bookings', [TripController::class, 'index']);
+});
+Route::post('bookings/{booking}', [TripController::class, 'move'])->can('move', 'booking');
+Route::put('lines/{booking_line}', [TripController::class, 'line'])
+    ->middleware('can:update,booking_line');
+Route::get('lost/{other}', [TripController::class, 'move'])->can('move', 'booking');
+Route::get('bare/{booking}', [TripController::class, 'bare'])->can('move', 'booking');
+Route::get('closed/{booking}', fn ($booking) => 1)->can('move', 'booking');
+Route::get('below/{booking}', [App\\Http\\Controllers\\NightController::class, 'move'])
+    ->can('move', 'booking');
+""",
+    "app/Http/Controllers/TripController.php": """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\{Line, Travel\\Booking};
+class TripController extends \\Illuminate\\Routing\\Controller {
+    public function audit() {}
+    public function index() {}
+    public function move(Booking $booking) {}
+    public function line(?Line $bookingLine) {}
+    public function bare($booking) {}
+}
+""",
+    "app/Http/Controllers/NightController.php": (
+        "<?php namespace App\\Http\\Controllers; class NightController extends TripController {}"
+    ),
+    "app/Policies/Travel/BookingPolicy.php": (
+        "<?php namespace App\\Policies\\Travel; class BookingPolicy {"
+        " public function move() {} public function viewAny() {} }"
+    ),
+    "app/Providers/AuthServiceProvider.php": """<?php
+namespace App\\Providers;
+use Illuminate\\Foundation\\Support\\Providers\\AuthServiceProvider as Base;
+class AuthServiceProvider extends Base {
+    protected $policies = [\\App\\Models\\Line::class => \\App\\Rules\\Lines::class];
+}
+""",
+    "app/Providers/RouteServiceProvider.php": """<?php
+namespace App\\Providers;
+class RouteServiceProvider extends \\Illuminate\\Support\\ServiceProvider {
+    public function boot() { $this->loadRoutesFrom(__DIR__.'/../../routes/web.php'); }
+}
+""",
+}
+
+
+def test_a_route_leads_to_the_policy_that_its_middleware_asks() -> None:
+    files = [FileFacts(path, "php", read(text).facts) for path, text in ROUTED.items()]
+    found = {}
+    for one in derive(files).documents:
+        asked = [(s.kind, s.target, s.how) for s in one.statements if "authorizes" in s.kind]
+        guards = [s.target for s in one.statements if s.kind == "guarded_by" and "\\" in s.target]
+        found[one.name.removeprefix("route:")] = (asked, guards)
+    booking = "App\\Policies\\Travel\\BookingPolicy"
+    moves = ([("authorizes", f"{booking}::move", "convention")], [booking])
+    nothing: tuple[list[object], list[str]] = ([], [])
+    assert found == {
+        "GET /audit": nothing,
+        "GET /bookings": ([("authorizes", f"{booking}::viewAny", "convention")], [booking]),
+        "POST /bookings/{booking}": moves,
+        "GET /below/{booking}": moves,
+        "PUT /lines/{booking_line}": (
+            [("authorizes", "App\\Rules\\Lines::update", "stated")],
+            ["App\\Rules\\Lines"],
+        ),
+        "GET /lost/{other}": nothing,
+        "GET /bare/{booking}": nothing,
+        "GET /closed/{booking}": nothing,
+    }
+
+
+def test_a_can_of_an_applications_own_asks_no_policy() -> None:
+    kernel = """<?php
+namespace App\\Http;
+class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
+    protected $middlewareAliases = ['can' => \\App\\Http\\Middleware\\Can::class];
+}
+"""
+    texts = {**ROUTED, "app/Http/Kernel.php": kernel}
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    stated = [s for one in derive(files).documents for s in one.statements]
+    assert stated
+    assert not any(s.kind == "authorizes" for s in stated)

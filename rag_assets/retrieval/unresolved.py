@@ -1,0 +1,159 @@
+"""What an answer about relations may lack, because only running a repository would tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
+from rag_assets.code.nodes import ENDPOINT, FILE, MIDDLEWARE, TABLE
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.sources.model import uri_of
+from rag_assets.retrieval.code_nodes import PREFIXES, Node
+from rag_assets.retrieval.code_view import View
+from rag_assets.storage.catalog.found_relations import Direction, FoundEdge
+
+_KINDS: Final = {
+    ROUTES: frozenset({"routes_to", "in_group", "guarded_by", "serves", "authorizes", "requests"}),
+    TABLES: frozenset({"creates", "alters", "renames", "drops", "references", "maps_to"}),
+}
+"""Relations that such a statement may add."""
+
+_TYPES: Final = {
+    ROUTES: frozenset(
+        {"route", "controller", "controller_method", "middleware", "policy", "api_endpoint"}
+    ),
+    TABLES: frozenset({"table", "model", "migration"}),
+}
+"""What such a statement may name, or be stated of."""
+
+_STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
+"""What such a statement may be stated of."""
+
+_MOST_TOLD: Final = 3
+_LONGEST: Final = 120
+_FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked of relations.
+
+    Attributes:
+        name: that the answer begins at.
+        kinds: of the relations that are followed; none: all.
+        direction: in which they are.
+    """
+
+    name: str
+    kinds: Collection[str]
+    direction: Direction
+
+
+def may_lack(
+    question: Question,
+    nodes: Sequence[Node],
+    unresolved: Mapping[str, Sequence[str]],
+    view: View,
+) -> str | None:
+    """What the answer to a question may lack, of what the caller may read; None for nothing.
+
+    A computed route may lack where routes, or what they lead to, were met, or nothing is called so;
+    a computed table likewise. What lacks of one route or table counts where that was met.
+
+    Args:
+        question: that was asked.
+        nodes: that its answer met.
+        unresolved: statements by source, as the catalog keeps them.
+        view: what the caller may read.
+    """
+    found = [
+        (uri_of(source, one.path), one)
+        for source, told in unresolved.items()
+        for one in map(Unresolved.read, told)
+        if _concerns(one.about, question, [n for n in nodes if n.repository == source], nodes)
+    ]
+    readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
+    counts = [(uri, one) for uri, one in found if uri in readable]
+    return _told(counts) if counts else None
+
+
+def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
+    """The calls on facades of the repository itself, which lead to a class that it resolves.
+
+    Args:
+        question: that was asked.
+        calls: that were met and lead to no definition.
+        view: what the caller may read.
+    """
+    if question.kinds and "calls" not in question.kinds:
+        return None
+    owners = sorted({_owner(one) for one in calls} - {""})
+    if not owners:
+        return None
+    extends = view.edges(owners, "out", only=("extends",)).edges
+    facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
+    met = [one for one in calls if (one.source, _owner(one)) in facades]
+    if not met:
+        return None
+    places = sorted({(one.uri, one.line_start, one.target) for one in met})
+    shown = "; ".join(f"{uri}:{line} {name}" for uri, line, name in places[:_MOST_TOLD])
+    more = len(places) - _MOST_TOLD
+    return (
+        f"{counted(len(places), 'call')} on facades not followed: {shown}"
+        f"{f' and {more:,} more' if more > 0 else ''}"
+    )
+
+
+def _owner(call: FoundEdge) -> str:
+    return call.target.rpartition("::")[0]
+
+
+def concerned(question: Question, nodes: Sequence[Node]) -> bool:
+    """Whether anything that is computed may lack in an answer: nothing needs to be read if not."""
+    return any(_may_hold(about, question, nodes, nodes) for about in (ROUTES, TABLES))
+
+
+def _concerns(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+    if about in _KINDS:
+        return _may_hold(about, question, own, nodes)
+    if about:
+        of = TABLES if about.startswith(TABLE) else ROUTES
+        return _asked(of, question) and any(one.name == about for one in own)
+    return any(_may_hold(one, question, own, nodes) for one in _KINDS)
+
+
+def _may_hold(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+    if not _asked(about, question):
+        return False
+    if not nodes:
+        return about == _about_of(question.name)
+    types = (_STATING if question.direction == "out" else _TYPES)[about]
+    return any(one.source_type in types for one in own)
+
+
+def _asked(about: str, question: Question) -> bool:
+    return not question.kinds or not _KINDS[about].isdisjoint(question.kinds)
+
+
+def _about_of(name: str) -> str:
+    """What a name that nothing is called may be the name of."""
+    prefix = next((one for one in PREFIXES if name.startswith(one)), "")
+    if prefix == TABLE:
+        return TABLES
+    return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
+
+
+def _told(found: Sequence[tuple[str, Unresolved]]) -> str:
+    shown = "; ".join(_places(found[:_MOST_TOLD]))
+    more = len(found) - _MOST_TOLD
+    return (
+        f"{counted(len(found), 'statement')} of routes or tables computed: {shown}"
+        f"{f' and {more:,} more' if more > 0 else ''}"
+    )
+
+
+def _places(found: Sequence[tuple[str, Unresolved]]) -> Iterator[str]:
+    for uri, one in found:
+        yield f"{uri}:{one.line} {one.reason[:_LONGEST]}".rstrip()

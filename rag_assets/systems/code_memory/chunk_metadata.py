@@ -1,0 +1,156 @@
+"""What chunks are told with: framework, language, and what is related to what they define.
+
+It is joined when chunks are asked for, one step of relations for all of them together, so that a
+relation that another file states costs no chunk anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from rag_assets.api.run_responses import ChunkMetadata
+from rag_assets.code.derived.model import MEDIA_TYPE
+from rag_assets.code.manifests.frameworks import FRAMEWORKS
+from rag_assets.code.nodes import PACKAGE
+from rag_assets.ingest.sources.derived import repository_of
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.code_nodes import (
+    PREFIXES,
+    Node,
+    NodeKey,
+    file_node,
+    node_of,
+    relation_of,
+)
+from rag_assets.retrieval.code_view import View
+from rag_assets.retrieval.model import Hit
+
+MOST_RELATED: Final = 20
+"""Names of each kind that a chunk is told with."""
+
+_LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
+    "bundler": frozenset({"ruby"}),
+    "cargo": frozenset({"rust"}),
+    "composer": frozenset({"php"}),
+    "go": frozenset({"go"}),
+    "hex": frozenset({"elixir"}),
+    "npm": frozenset({"javascript", "typescript", "vue", "svelte"}),
+    "pip": frozenset({"python"}),
+    "pub": frozenset({"dart"}),
+}
+"""Languages of what a manager's packages are used in."""
+
+_OF_SERVERS: Final = ("laravel", "django")
+"""Frameworks of which routes and tables are derived."""
+
+
+def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
+    """The metadata of each hit, of what the caller may read.
+
+    Args:
+        view: what the caller may read; None where nothing answers.
+        hits: chunks of an answer.
+    """
+    if view is None or not hits:
+        return [_metadata(hit, None, {}) for hit in hits]
+    frameworks = _frameworks(view)
+    related = _related(view, hits)
+    return [_metadata(hit, _framework(hit, frameworks), related[at]) for at, hit in enumerate(hits)]
+
+
+def _metadata(
+    hit: Hit, framework: str | None, related: Mapping[str, Sequence[str]]
+) -> ChunkMetadata:
+    lines = hit.line_start, hit.line_end
+    return ChunkMetadata(
+        framework=framework,
+        file_path=path_of(hit.uri),
+        line_range=None if lines[0] is None or lines[1] is None else (lines[0], lines[1]),
+        language=None if _is_derived(hit) else hit.language,
+        related_symbols=tuple(related.get("symbol", ())[:MOST_RELATED]),
+        related_routes=tuple(related.get("route", ())[:MOST_RELATED]),
+        related_tables=tuple(related.get("table", ())[:MOST_RELATED]),
+        paths=(hit.uri, *hit.also),
+    )
+
+
+def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
+    """Managers and names of the frameworks that each repository's manifests depend on."""
+    packages = {PACKAGE + package: (manager, name) for (manager, package), name in _KNOWN}
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for edge in view.edges([*packages], "in", only=("depends_on",)).edges:
+        if edge.target in packages:
+            found[repository_of(edge.source)].append(packages[edge.target])
+    return found
+
+
+_KNOWN: Final = tuple(FRAMEWORKS.items())
+
+
+def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
+    """The framework of a file: one that its repository depends on, and of the file's language."""
+    there = frameworks.get(_repository(hit), ())
+    if _is_derived(hit):
+        named = [name for _, name in there]
+        return next((one for one in _OF_SERVERS if one in named), None)
+    return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
+
+
+def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
+    """Names of what one relation leads to or comes from, of each hit, by what they are."""
+    defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
+    for one in map(node_of, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
+        defined[one.uri or "", one.symbol].append(one)
+    own = [[*_nodes(hit, defined)] for hit in hits]
+    nodes = {(one.repository, one.name): one for some in own for one in some}
+    edges = view.edges_at([*nodes], nodes, "both").edges
+    known = view.ends(edges, nodes)
+    beside: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
+    for edge in edges:
+        relation = relation_of(edge, known)
+        if relation is not None:
+            source, target = (edge.source, relation.source), (edge.source, relation.target)
+            beside[source][target] = beside[target][source] = None
+    return [_by_kind(some, beside, known) for some in own]
+
+
+def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -> Iterator[Node]:
+    """What a hit defines; its file, where it is none of the definitions."""
+    found = defined.get((hit.uri, hit.symbol), ()) if hit.symbol else ()
+    yield from found
+    if not found:
+        yield file_node(f"file:{hit.uri}", _repository(hit))
+
+
+def _by_kind(
+    own: Sequence[Node],
+    beside: Mapping[NodeKey, Mapping[NodeKey, None]],
+    known: Mapping[NodeKey, Node],
+) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for one in own:
+        for key in beside.get((one.repository, one.name), ()):
+            kind = _kind(known[key]) if key in known else None
+            if kind is not None:
+                found[kind][key[1]] = None
+    return {kind: [*names] for kind, names in found.items()}
+
+
+def _kind(node: Node) -> str | None:
+    if node.name.startswith("route:"):
+        return "route"
+    if node.source_type == "table":
+        return "table"
+    other = node.name.startswith((*PREFIXES, "file:"))
+    return None if other or node.uri is None else "symbol"
+
+
+def _is_derived(hit: Hit) -> bool:
+    """Whether it is a route or a table, which several files state together."""
+    return hit.media_type == MEDIA_TYPE
+
+
+def _repository(hit: Hit) -> str:
+    return repository_of(hit.uri.partition("/")[0])
