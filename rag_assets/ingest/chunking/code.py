@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rag_assets.code.model import Fact, Unit
+from rag_assets.code.places import type_of_place
 from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
 from rag_assets.ingest.chunking.measure import TOKENS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _SECTION_LEVEL = 3
 _MARKDOWN = "text/markdown"
+_BUGS = "known_bug"
 _REST = Definition("rest")
 
 
@@ -37,19 +39,30 @@ def read(request: ChunkRequest) -> CutText:
       its signature among the headings.
     - A text of another kind is cut along its sections of the first three levels, small ones
       together; what continues a section repeats the end of the passage before it. Of a list of
-      known bugs each one is a chunk.
+      known bugs, by its place or by its first heading, each one is a chunk.
     """
     from rag_assets.code.documents import is_bug_list, known_bugs
     from rag_assets.code.reading import read_code
 
     reading = read_code(request.parsed.text, request.kind)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
-    if request.kind == _MARKDOWN and is_bug_list(request.parsed.text):
+    listed = request.place == _BUGS or is_bug_list(request.parsed.text)
+    if request.kind == _MARKDOWN and listed:
         bugs = replace(reading, units=known_bugs(request.parsed.text))
         return CutText(_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_along_sections(request), facts)
     return CutText(_along_units(request, reading), facts)
+
+
+def place(path: str, media_type: str) -> str:
+    """That a document is a list of known bugs, which its path tells whatever its heading is.
+
+    Args:
+        path: POSIX path within its source.
+        media_type: the type of its content.
+    """
+    return _BUGS if media_type == _MARKDOWN and type_of_place(path) == _BUGS else ""
 
 
 def split(request: ChunkRequest) -> list[Passage]:
@@ -184,6 +197,7 @@ CODE = ChunkerKind(
     purpose="a repository's files: one definition, route, table or key each; texts by section",
     split=split,
     read=read,
+    place=place,
     unit="tokens",
     limit=1200,
     overlap=200,

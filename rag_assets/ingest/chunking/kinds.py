@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rag_assets.code.model import Fact
@@ -34,6 +34,7 @@ class ChunkRequest:
         minimum: the size below which a passage is joined with a neighbour, where the chunker can.
         kind: the media type of the content.
         language: its language; None where uncertain.
+        place: what the document's path tells, where the chunker cuts by it; see ChunkerKind.place.
     """
 
     parsed: ParsedText
@@ -42,6 +43,7 @@ class ChunkRequest:
     minimum: int = 0
     kind: str = ""
     language: str | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class ChunkerKind:
         most: the largest allowed limit, where it is not what models over the network take.
         blocks: the blocks of a text that are passages by themselves as well, or parts of such a
             block; in order.
+        place: what a path within its source tells of a document of a media type, where the same
+            text is cut otherwise for it; "" for nothing. By default nothing is asked.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -92,6 +96,7 @@ class ChunkerKind:
     minimum: int = 0
     read: Callable[[ChunkRequest], CutText] | None = None
     blocks: Callable[[ChunkRequest], list[Passage]] | None = None
+    place: Callable[[str, str], str] | None = None
     version: int = 1
     most: int | None = None
 
@@ -135,6 +140,7 @@ class ChunkParameters:
         limit: cl100k_base tokens, or characters (Unicode code points), that no chunk exceeds; the
             chunker decides which.
         overlap: in the same unit, the most that a chunk repeats of the one before it.
+        place: see ChunkRequest.
 
     Raises:
         ConfigurationError: a limit is out of range, or the overlap is over half of it.
@@ -143,6 +149,7 @@ class ChunkParameters:
     kind: ChunkerKind
     limit: int
     overlap: int
+    place: str = ""
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -163,6 +170,16 @@ class ChunkParameters:
         """Tokens that no chunk exceeds, whatever the unit."""
         return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
 
+    def at(self, path: str, media_type: str) -> ChunkParameters:
+        """These parameters for a document at a place.
+
+        Args:
+            path: POSIX path within its source.
+            media_type: the type of its content.
+        """
+        place = self.kind.place(path, media_type) if self.kind.place is not None else ""
+        return replace(self, place=place) if place != self.place else self
+
     def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
         """The request to the chunker for a document.
 
@@ -170,9 +187,8 @@ class ChunkParameters:
             parsed: the document.
             language: its language, if known.
         """
-        return ChunkRequest(
-            parsed, self.limit, self.overlap, self.kind.minimum, parsed.media_type, language
-        )
+        sizes = self.limit, self.overlap, self.kind.minimum
+        return ChunkRequest(parsed, *sizes, parsed.media_type, language, self.place)
 
     def identity(self) -> dict[str, str | int]:
         """All that determines the chunks; keys hash it."""
@@ -187,4 +203,6 @@ class ChunkParameters:
             identity["version"] = self.kind.version
         if self.kind.read is not None:
             identity["reading"] = READING_VERSION
+        if self.place:
+            identity["place"] = self.place
         return identity

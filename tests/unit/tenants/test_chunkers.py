@@ -131,3 +131,16 @@ def test_another_version_or_minimum_has_another_identity() -> None:
     kinds = [PARAGRAPHS, replace(PARAGRAPHS, version=2), replace(PARAGRAPHS, minimum=0)]
     identities = [ChunkParameters(kind, 40, 0).identity() for kind in kinds]
     assert len({str(identity) for identity in identities}) == len(kinds)
+
+
+def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
+    tenant = Tenant.from_config(
+        {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
+        | {"sources": [{"name": "repo", "root": "/tmp"}]}
+    )
+    of = {"source": "repo", "source_type": "file", "media_type": MARKDOWN}
+    usual = tenant.chunk_parameters(**of)
+    assert tenant.chunk_parameters(**of, path="docs/guide.md") == usual
+    listed = tenant.chunk_parameters(**of, path="docs/KNOWN_BUGS.md")
+    assert listed == replace(usual, place="known_bug")
+    assert {**listed.identity()} == {**usual.identity(), "place": "known_bug"}
