@@ -17,14 +17,13 @@ from rag_assets.ingest.chunking.model import Definition
 from rag_assets.ingest.chunking.packer import Limits, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.regions import Region
-from rag_assets.ingest.chunking.sections import find_sections
+from rag_assets.ingest.chunking.sections import at_levels, find_sections
 from rag_assets.ingest.chunking.units import Grammar, Units
 from rag_assets.ingest.parsing.model import Block
 
 if TYPE_CHECKING:
     from rag_assets.code.model import CodeText
 
-_SECTION_LEVEL = 3
 _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
 _REST = Definition("rest")
@@ -37,9 +36,9 @@ def read(request: ChunkRequest) -> CutText:
       neighbours until they have `minimum` tokens. Nothing is repeated.
     - A unit over the limit is cut at the ends of statements, then of lines. What continues it has
       its signature among the headings.
-    - A text of another kind is cut along its sections of the first three levels, small ones
-      together; what continues a section repeats the end of the passage before it. Of a list of
-      known bugs, by its place or by its first heading, each one is a chunk.
+    - A text of another kind is cut along its sections of the wanted levels, by default three,
+      small ones together; what continues a section repeats the end of the passage before it. Of a
+      list of known bugs, by its place or by its first heading, each one is a chunk.
     """
     from rag_assets.code.documents import is_bug_list, known_bugs
     from rag_assets.code.reading import read_code
@@ -82,21 +81,19 @@ def _along_sections(request: ChunkRequest) -> list[Passage]:
     longest = 3 * (request.limit - request.overlap) // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
     limits = Limits(request.limit, request.overlap)
-    grouping = partial(_sections, minimum=request.minimum, limit=request.limit)
+    grouping = partial(
+        _sections, minimum=request.minimum, limit=request.limit, levels=request.levels
+    )
     passages = pack(request.parsed, grammar, limits, grouping)
     return [replace(passage, definition=Definition("section")) for passage in passages]
 
 
 def _sections(
-    regions: Sequence[Region], units: Units, minimum: int, limit: int
+    regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
     """Ranges of units for sections, of which small ones share a passage with those after them."""
-    bounds = [0]
-    for section in find_sections(regions):
-        starts_anew = 0 < section.level <= _SECTION_LEVEL or section.low == 0
-        if starts_anew and section.low:
-            bounds.append(section.low)
-    edges = [units.first[low] for low in (*bounds, len(regions))]
+    bounds = [section.low for section in at_levels(find_sections(regions), levels)]
+    edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
     yield from _joined(edges, units, minimum, limit)
 
 
@@ -202,4 +199,5 @@ CODE = ChunkerKind(
     limit=1200,
     overlap=200,
     minimum=200,
+    levels=3,
 )

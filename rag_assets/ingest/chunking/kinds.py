@@ -20,6 +20,9 @@ _STOPPED = "reading it needs more time or memory than one document may use"
 MAX_TOKENS = 8191  # the longest input of embedding models, less one
 _TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
 
+MOST_LEVELS = 9
+"""Of headings, that a document may have."""
+
 Unit: TypeAlias = Literal["tokens", "characters"]
 
 
@@ -35,6 +38,7 @@ class ChunkRequest:
         kind: the media type of the content.
         language: its language; None where uncertain.
         place: what the document's path tells, where the chunker cuts by it; see ChunkerKind.place.
+        levels: of headings at which a passage begins anew; 0 for all.
     """
 
     parsed: ParsedText
@@ -44,6 +48,7 @@ class ChunkRequest:
     kind: str = ""
     language: str | None = None
     place: str = ""
+    levels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class ChunkerKind:
             block; in order.
         place: what a path within its source tells of a document of a media type, where the same
             text is cut otherwise for it; "" for nothing. By default nothing is asked.
+        levels: of headings at which its passages begin anew, by default; 0 for all, None for a
+            chunker that does not look at them.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -97,6 +104,7 @@ class ChunkerKind:
     read: Callable[[ChunkRequest], CutText] | None = None
     blocks: Callable[[ChunkRequest], list[Passage]] | None = None
     place: Callable[[str, str], str] | None = None
+    levels: int | None = None
     version: int = 1
     most: int | None = None
 
@@ -128,7 +136,9 @@ class ChunkerKind:
     @property
     def settings(self) -> tuple[str, ...]:
         """The names of its settings."""
-        return (f"max_{self.unit}", "overlap") if self.overlaps else (f"max_{self.unit}",)
+        overlap = ("overlap",) if self.overlaps else ()
+        levels = ("levels",) if self.levels is not None else ()
+        return (f"max_{self.unit}", *overlap, *levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +151,7 @@ class ChunkParameters:
             chunker decides which.
         overlap: in the same unit, the most that a chunk repeats of the one before it.
         place: see ChunkRequest.
+        levels: of headings at which a passage begins anew, where it is not the chunker's default.
 
     Raises:
         ConfigurationError: a limit is out of range, or the overlap is over half of it.
@@ -150,6 +161,7 @@ class ChunkParameters:
     limit: int
     overlap: int
     place: str = ""
+    levels: int | None = None
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -163,6 +175,11 @@ class ChunkParameters:
             raise ConfigurationError(
                 f"chunker {kind.name}: overlap is {self.overlap} with max_{kind.unit} {self.limit}",
                 hint=f"choose 0 to {most} {kind.unit}",
+            )
+        if self.levels is not None and not 1 <= self.levels <= MOST_LEVELS:
+            raise ConfigurationError(
+                f"chunker {kind.name}: levels is {self.levels}",
+                hint=f"choose 1 to {MOST_LEVELS} levels of headings, or leave it out",
             )
 
     @property
@@ -188,7 +205,10 @@ class ChunkParameters:
             language: its language, if known.
         """
         sizes = self.limit, self.overlap, self.kind.minimum
-        return ChunkRequest(parsed, *sizes, parsed.media_type, language, self.place)
+        levels = self.kind.levels if self.levels is None else self.levels
+        return ChunkRequest(
+            parsed, *sizes, parsed.media_type, language, self.place, levels=levels or 0
+        )
 
     def identity(self) -> dict[str, str | int]:
         """All that determines the chunks; keys hash it."""
@@ -203,6 +223,8 @@ class ChunkParameters:
             identity["version"] = self.kind.version
         if self.kind.read is not None:
             identity["reading"] = READING_VERSION
+        if self.levels is not None:
+            identity["levels"] = self.levels
         if self.place:
             identity["place"] = self.place
         return identity
