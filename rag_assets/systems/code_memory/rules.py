@@ -87,7 +87,7 @@ class RuleBook:
         held = [(one, _type_of(one)) for one in self.view.documents([*_ORDER, _FILE])]
         wanted = sorted(
             ((one, kind) for one, kind in held if kind in _ORDER),
-            key=lambda pair: _rank(*pair, globs.get(pair[0].document_id, []), files),
+            key=lambda pair: _rank(pair[0], pair[1], globs.get(pair[0].document_id, []), files),
         )
         lines: list[str] = []
         for document, kind in wanted[:MOST_DOCUMENTS]:
