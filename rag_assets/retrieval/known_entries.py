@@ -2,17 +2,19 @@
 
 Walks in a repository reach the same few documents again and again. While its relations are in the
 same state, so are its documents' entries, apart from what is written about them anew: the catalog
-confirms every candidate, wherever it is from, and a search that finds only former ones is repeated
-with what the index tells then.
+confirms every candidate, wherever it is from, and a search that finds former ones here is repeated
+with what the index tells then. What is repaired in the index is noticed within a minute.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.catalog.relation_state import RelationState
 from rag_assets.storage.index.model import (
     MOST_PLACES,
@@ -29,6 +31,9 @@ _MOST_ENTRIES: Final = 50_000
 _MOST_AT_ONCE: Final = 2_000
 """Entries that are read for one search; documents with more are not kept."""
 
+_SECONDS: Final = 60.0
+"""After that everything is read anew: entries may have been lost, and repaired."""
+
 _Build: TypeAlias = tuple[str, Owner]
 
 
@@ -37,6 +42,7 @@ class _Known:
     """What is known of one build in one state."""
 
     state: RelationState
+    until: float
     documents: dict[str, tuple[Candidate, ...]] = field(default_factory=dict)
     count: int = 0
 
@@ -85,20 +91,41 @@ class KnownEntries:
             )
             [found] = await self._searcher.rankings(index_name, owner, [request])
             if len(found) >= _MOST_AT_ONCE:
+                # Those of the last document that was met, and of what comes after it, may be cut.
+                met = dict.fromkeys(one.document_id for one in found)
+                met.popitem()
+                self._keep(known, [*met], [one for one in found if one.document_id in met])
                 return None
             self._keep(known, unknown, found)
         return _in_order(places, known)
 
-    def forget(self, index_name: str, owner: Owner, documents: Iterable[str]) -> None:
-        """Have the entries of documents read anew."""
+    def forget_former(
+        self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
+    ) -> frozenset[str]:
+        """Have entries of former versions read anew; returns their documents.
+
+        Args:
+            index_name, owner: the build.
+            versions: of documents, as the catalog has them now.
+        """
         known = self._builds.get((index_name, owner))
-        if known is not None:
-            known.drop(documents)
+        if known is None:
+            return frozenset()
+        former = frozenset(
+            document_id
+            for document_id, version in versions.items()
+            if any(
+                entry.index_key != version.indexed_key
+                for entry in known.documents.get(document_id, ())
+            )
+        )
+        known.drop(former)
+        return former
 
     def _known(self, build: _Build, state: RelationState) -> _Known:
-        known = self._builds.get(build)
-        if known is None or known.state != state:
-            known = self._builds[build] = _Known(state)
+        known, now = self._builds.get(build), time.monotonic()
+        if known is None or known.state != state or known.until < now:
+            known = self._builds[build] = _Known(state, now + _SECONDS)
         self._builds.move_to_end(build)
         return known
 

@@ -65,9 +65,7 @@ async def found_places(
         return ()
     most, filters = candidate_count(progress.search.depth), entry_filter_of(progress)
     index, owner = progress.serving.index_name, progress.owner
-    if progress.recalls or progress.reads:
-        services.known.forget(index, owner, {place.document_id for place in places})
-    elif filters.by_readers_alone:
+    if filters.by_readers_alone and not (progress.recalls or progress.reads):
         known = await services.known.at(index, owner, progress.moment.state, places)
         if known is not None:
             return known[:most]

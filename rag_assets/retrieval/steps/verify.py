@@ -28,6 +28,7 @@ class Verify:
     def __init__(self, services: SearchServices) -> None:
         self._reader = services.reader
         self._policy = services.policy
+        self._known = services.known
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep candidates of exactly the versions that may be shown to the caller now.
@@ -40,6 +41,7 @@ class Verify:
         if progress.scopes is None and _is_short(progress, verified):
             return await self._filtered(progress)
         replaced = frozenset(_replaced(progress.rankings, verified))
+        replaced |= self._outdated(progress, verified)
         recalls = progress.recalls + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
             return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
@@ -52,6 +54,23 @@ class Verify:
             altered=frozenset(altered),
             replaced=replaced,
             recalls=recalls,
+        )
+
+    def _outdated(
+        self, progress: SearchProgress, verified: Verified
+    ) -> frozenset[tuple[str, str, str]]:
+        """Documents of which former versions were kept, at whose places the walk looked.
+
+        Another ranking may have found the present version, of other passages of it.
+        """
+        index_name = progress.serving.index_name
+        former = self._known.forget_former(index_name, progress.owner, verified.versions)
+        return frozenset(
+            (one.document_id, one.index_key, verified.versions[one.document_id].indexed_key)
+            for ranking in progress.rankings
+            if former and ranking.kind == "walk"
+            for one in ranking.candidates
+            if one.document_id in former
         )
 
     async def _filtered(self, progress: SearchProgress) -> SearchProgress:

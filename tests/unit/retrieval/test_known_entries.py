@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
+import pytest
+
 from rag_assets.retrieval.known_entries import KnownEntries
+from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.catalog.relation_state import RelationState
 from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
 
@@ -65,22 +69,42 @@ def test_a_document_is_read_once_in_a_state() -> None:
     assert told(known, Place(D), owner=Owner("a", 2, 1)) == [f"{D}/new/0"]
 
 
-def test_what_has_misled_is_read_anew() -> None:
+def version(indexed_key: str) -> ReadableVersion:
+    return ReadableVersion(indexed_key, "uri", "public", None, False)
+
+
+def test_former_versions_are_read_anew() -> None:
     index = Index(entry(D, 0), entry(E, 0))
     known = KnownEntries(index)  # type: ignore[arg-type]
-    told(known, Place(D), Place(E))
+    told(known, Place(D), Place(E), Place("gone"))
     index.entries = [entry(D, 0, key="new"), entry(E, 0)]
-    known.forget("index", OWNER, [D, "never met"])
-    known.forget("another", OWNER, [E])
+    now = {D: version("new"), E: version("k"), "gone": version("k"), "never met": version("k")}
+    assert known.forget_former("another", OWNER, now) == frozenset()
+    assert known.forget_former("index", OWNER, now) == {D}
+    assert known.forget_former("index", OWNER, now) == frozenset()
     assert told(known, Place(D), Place(E)) == [f"{D}/new/0", f"{E}/k/0"]
-    assert index.asked == [[D, E], [D]]
+    assert index.asked == [[D, E, "gone"], [D]]
+
+
+def test_everything_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index(entry(D, 0))
+    known = KnownEntries(index)  # type: ignore[arg-type]
+    assert told(known, Place(D), Place(E)) == [f"{D}/k/0"]
+    index.entries.append(entry(E, 0))
+    assert told(known, Place(E)) == []
+    later = time.monotonic() + 61
+    monkeypatch.setattr("rag_assets.retrieval.known_entries.time.monotonic", lambda: later)
+    assert told(known, Place(E)) == [f"{E}/k/0"]
 
 
 def test_documents_with_too_many_entries_are_not_kept() -> None:
-    index = Index(*(entry(D, number) for number in range(2_000)), entry(E, 0))
+    index = Index(entry(E, 0), *(entry(D, number) for number in range(2_000)))
     known = KnownEntries(index)  # type: ignore[arg-type]
-    assert told(known, Place(D), Place(E)) is None
+    assert told(known, Place(E), Place(D)) is None
+    index.asked.clear()
     assert told(known, Place(E)) == [f"{E}/k/0"]
+    assert index.asked == [], "what was read whole before it is kept"
+    assert told(known, Place(D)) is None
 
 
 def test_what_is_kept_is_bounded() -> None:

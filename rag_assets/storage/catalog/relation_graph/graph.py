@@ -7,6 +7,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.found_relations import FoundEdge, FoundSymbol
@@ -21,8 +22,33 @@ Most walks meet the same few that much is related to.
 
 _BYTES_OF_DOCUMENT = 420
 """Of a document in memory, with its places in tables, beside its texts."""
-_BYTES_OF_MET = 320
+_BYTES_OF_MET = 400
 """Of an edge or a definition as walks read it."""
+
+
+CalledSymbol: TypeAlias = tuple[str, int, FoundSymbol]
+"""A definition with its place: uri and position."""
+
+
+class CalledMet:
+    """Definitions by what people call them, for the readers of some scopes, as walks met them."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[frozenset[str], str], Sequence[CalledSymbol]] = {}
+        self._count = 0
+
+    def get(self, scopes: frozenset[str], short: str) -> Sequence[CalledSymbol] | None:
+        """Those of one name; None where it was not met."""
+        return self._found.get((scopes, short))
+
+    def keep(self, scopes: frozenset[str], short: str, found: Sequence[CalledSymbol]) -> None:
+        """Keep those of one name; all others are let go where they become too many."""
+        count = len(found) + 1
+        if self._count + count > MOST_MET:
+            self._found, self._count = {}, 0
+        if count <= MOST_MET:
+            self._found[scopes, short] = found
+            self._count += count
 
 
 @dataclass(slots=True, eq=False)
@@ -88,9 +114,7 @@ class Graph:
     bytes: int = field(init=False)
     edges_met: dict[tuple[int, int, str], FoundEdge] = field(default_factory=dict)
     symbols_met: dict[tuple[int, int, str], FoundSymbol] = field(default_factory=dict)
-    called_met: dict[tuple[frozenset[str], str], Sequence[tuple[str, int, FoundSymbol]]] = field(
-        default_factory=dict
-    )
+    called_met: CalledMet = field(default_factory=CalledMet)
     _firsts: Sequence[int] = field(init=False)
 
     def __post_init__(self) -> None:

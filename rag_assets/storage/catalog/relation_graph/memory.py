@@ -20,6 +20,8 @@ MOST_BYTES = 256 * 1024**2
 _MOST_TENANTS = 10_000
 _REST = 5.0
 """How many times as long as a load took, nothing is loaded for that tenant after it."""
+_LONGEST_REST = 10.0
+"""Seconds of that: what has changed since then is read faster than all of it was."""
 _LATER_SECONDS = 600.0
 """After that it is tried again whether a graph fits, or can be read."""
 
@@ -93,7 +95,7 @@ class RelationGraphs:
                 started = time.monotonic()
                 graph = self._loader.load(key, self.most_bytes, former)
                 if graph is not None:
-                    rest = _REST * (time.monotonic() - started)
+                    rest = min(_LONGEST_REST, _REST * (time.monotonic() - started))
         except RagAssetsError as error:
             _LOG.warning(f"{key.ref.id}: its relations were not read into memory: {error}")
         finally:

@@ -173,13 +173,12 @@ class GraphRelations:
 
     def _called(self, short: str) -> Sequence[tuple[str, int, FoundSymbol]]:
         """The definitions that people call by a name, each with its place."""
-        met, key = self._graph.called_met, (self._scopes, short)
-        found = met.get(key)
+        met = self._graph.called_met
+        found = met.get(self._scopes, short)
         if found is None:
             rows = self._symbol_rows([short], "short")
             found = [(uri, at, self._symbol(held, row, one)) for uri, at, held, row, one in rows]
-            if len(met) < MOST_MET:
-                met[key] = found
+            met.keep(self._scopes, short, found)
         return found
 
     def _edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
