@@ -93,6 +93,9 @@ bench-serving: setup
 
 bench-code: setup
 	@$(BIN)/python -m benchmarks.code_memory
+	@$(BIN)/python -m benchmarks.told_to_searchable
+	@$(BIN)/python -m benchmarks.code_scale
+	@$(BIN)/python -m docs.tools.pages
 
 bench-code-truth: setup php
 	@$(BIN)/python -m benchmarks.code_truth --laravel $(LARAVEL) $(APPLICATIONS)

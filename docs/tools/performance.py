@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from docs.tools.agents import agent_costs_table
+from docs.tools.code_costs import code_costs_table, code_scale_table, told_table
 from docs.tools.graphs import graphs_table
 from docs.tools.living import living_table
 from docs.tools.serving import serving_tables
@@ -377,4 +378,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "pgvector": pgvector_table,
     "living": living_table,
     "agents": agent_costs_table,
+    "code-memory": code_costs_table,
+    "code-scale": code_scale_table,
+    "told-to-searchable": told_table,
 }

@@ -20,6 +20,8 @@ EVERY_FILE: Final = "**"
 MIDDLEWARE: Final = "middleware:"
 ENDPOINT: Final = "endpoint:"
 RUN: Final = "run:"
+GROUP: Final = "group:"
+"""A group of routes, by the place of its statement: `group:routes/web.php:4`."""
 
 MEMBER: Final = "member_of"
 """The kind of the edge from a method to its class."""

@@ -15,6 +15,7 @@ from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.sources.model import path_of
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
@@ -203,7 +204,10 @@ class TenantContext:
     def chunk_parameters(self, document: Document, media_type: str) -> ChunkParameters:
         """The chunk parameters for a document with content of this type."""
         return self.tenant.chunk_parameters(
-            source=document.source, source_type=document.source_type, media_type=media_type
+            source=document.source,
+            source_type=document.source_type,
+            media_type=media_type,
+            path=path_of(document.uri),
         )
 
 

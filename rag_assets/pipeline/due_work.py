@@ -14,7 +14,7 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.masked_paths import ListedPaths
-from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.sources.model import DocumentSource, path_of
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.pipeline.batches import texts_in_batches
 from rag_assets.pipeline.context import TenantContext
@@ -205,7 +205,10 @@ def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> se
     """The chunk parameters for one content: copies in two sources may be cut differently."""
     return {
         ctx.tenant.chunk_parameters(
-            source=item.source.name, source_type=item.source_type, media_type=media_type
+            source=item.source.name,
+            source_type=item.source_type,
+            media_type=media_type,
+            path=path_of(item.uri),
         )
         for item in due
     }

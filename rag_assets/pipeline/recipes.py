@@ -162,6 +162,7 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
     chosen = tenant.chunker.parameters
     # Only where there are rules: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
+    levels = [{"levels": chosen.levels}] if chosen.levels is not None else []
     return key_of(
         "generation",
         embedder_id,
@@ -172,6 +173,7 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
         SCHEMA_VERSION,
         kind,
         tenant.index.placement,
+        *levels,
         *rules,
     )
 
@@ -231,7 +233,10 @@ def _keys(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
 def _settings(parameters: ChunkParameters) -> dict[str, Any]:
     kind = parameters.kind
     values = {f"max_{kind.unit}": parameters.limit, "overlap": parameters.overlap}
-    return {"chunker": kind.name, **{name: values[name] for name in kind.settings}}
+    if parameters.levels is not None:
+        values["levels"] = parameters.levels
+    chosen = {name: values[name] for name in kind.settings if name in values}
+    return {"chunker": kind.name, **chosen}
 
 
 def _rule_settings(rule: ChunkerRule) -> dict[str, Any]:

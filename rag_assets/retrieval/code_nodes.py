@@ -13,6 +13,7 @@ from rag_assets.code.nodes import (
     ENDPOINT,
     ENV,
     FILE,
+    GROUP,
     MIDDLEWARE,
     PACKAGE,
     TABLE,
@@ -30,6 +31,7 @@ PREFIXES = {
     PACKAGE: "package",
     MIDDLEWARE: "middleware",
     ENDPOINT: "api_endpoint",
+    GROUP: "route",
 }
 """What a node is that is no definition, by the beginning of its name."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.common.errors import NoReranker
-from rag_assets.models.chat.context_windows import context_window
+from rag_assets.models.chat.context_windows import UNKNOWN_WINDOW, context_window
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.storage.catalog.generations import Generation
@@ -103,11 +103,21 @@ def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | Non
 def _token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
     """What the request says, else a share of the window of the model that reads the hits."""
     share = profile_of(tenant.profile).share_of_window
-    model = request.model or (tenant.chat_model.model if tenant.chat_model else None)
-    if request.token_budget is not None or share is None or model is None:
+    window = _window(tenant, request)
+    if request.token_budget is not None or share is None or window is None:
         return request.token_budget
-    window = context_window(model)
-    return None if window is None else int(share * window)
+    return int(share * window)
+
+
+def _window(tenant: Tenant, request: SearchRequest) -> int | None:
+    """What the model that reads the hits reads at once; None where no model is named."""
+    own = tenant.chat_model
+    model = request.model or (own.model if own else None)
+    if model is None:
+        return None
+    if own is not None and own.context_window is not None and model == own.model:
+        return own.context_window
+    return context_window(model) or UNKNOWN_WINDOW
 
 
 def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | None:

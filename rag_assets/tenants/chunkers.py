@@ -63,6 +63,8 @@ class ChunkerConfig(BaseModel):
         max_characters: Unicode code points that no chunk exceeds; for those that count characters.
         overlap: the most that a chunk repeats of the one before it, in the unit of its limit and at
             most half of it; for chunkers that repeat something.
+        levels: of headings at which a chunk begins anew, 1 to 9; what deeper ones begin stays with
+            the section above, within the limit. For heading (by default all) and code (3).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,6 +73,7 @@ class ChunkerConfig(BaseModel):
     max_tokens: int | None = None
     max_characters: int | None = None
     overlap: int | None = None
+    levels: int | None = None
 
     _chunkers: ChunkerKinds | None = PrivateAttr(default=None)
 
@@ -82,6 +85,7 @@ class ChunkerConfig(BaseModel):
             max_tokens=self.max_tokens,
             max_characters=self.max_characters,
             overlap=self.overlap,
+            levels=self.levels,
             chunkers=installed_kinds().chunkers if self._chunkers is None else self._chunkers,
         )
 
@@ -103,7 +107,7 @@ class ChunkerRule(ChunkerConfig):
     """The chunker of documents that meet every condition of the rule.
 
     Attributes:
-        chunker, max_tokens, max_characters, overlap: as for all documents.
+        chunker, max_tokens, max_characters, overlap, levels: as for all documents.
         formats: of the content, by a file's suffix (csv), by media type (text/csv), or
             code for source code of every language.
         sources: names of the documents' sources.

@@ -307,7 +307,7 @@ class Tenant(_Model):
         return kind_of(source, self._kinds.sources)
 
     def chunk_parameters(
-        self, *, source: str, source_type: str, media_type: str
+        self, *, source: str, source_type: str, media_type: str, path: str = ""
     ) -> ChunkParameters:
         """The chunk parameters of a document: of the first rule that applies, else the tenant's.
 
@@ -315,13 +315,14 @@ class Tenant(_Model):
             source: the name of its source.
             source_type: the kind of document that the source holds.
             media_type: the type of its content.
+            path: within its source, by which some chunkers cut.
         """
         rules = (
             rule
             for rule in self.chunkers
             if rule.matches(source=source, source_type=source_type, media_type=media_type)
         )
-        return next(rules, self.chunker).parameters
+        return next(rules, self.chunker).parameters.at(path, media_type)
 
     @property
     def reads_code(self) -> bool:

@@ -206,8 +206,11 @@ def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: s
     present = config.get("chat_model")
     if name is None:
         return beginning.get("chat_model")
-    # A gateway stays, whatever model it is asked for.
-    return {**present, "model": name} if isinstance(present, Mapping) else name
+    if not isinstance(present, Mapping):
+        return name
+    # A gateway stays, whatever model it is asked for; what one of them reads at once does not.
+    kept = {k: v for k, v in present.items() if k != "context_window" or present["model"] == name}
+    return {**kept, "model": name}
 
 
 def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
+from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement, in_groups
 from rag_assets.code.derived.tables import table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.code.frameworks.django.fields import Model
@@ -102,7 +102,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
     stated: list[Statement] = []
     if route.evidence:
         *groups, last = route.evidence
-        stated += [lines.statement("in_group", FILE + one.path, one) for one in groups]
+        stated += in_groups(lines.statement("in_group", "", one) for one in groups)
         if view:
             stated.append(lines.statement("routes_to", view, last))
         served = methods or ("ANY",)

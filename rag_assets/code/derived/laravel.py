@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
+from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement, in_groups
 from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.code.frameworks.laravel.models import Model, models_of
@@ -128,8 +128,7 @@ def _of_route(route: Route, path: str, guards: Mapping[str, Sequence[str]]) -> I
     if not route.evidence:
         return
     *groups, last = route.evidence
-    for group in groups:
-        yield _stated("in_group", FILE + group.path, group)
+    yield from in_groups(_stated("in_group", "", group) for group in groups)
     if route.kind == "controller" and route.action:
         owner, _, method = route.action.partition("@")
         yield _stated("routes_to", f"{owner}::{method or _INVOKED}", last)
@@ -140,7 +139,9 @@ def _of_route(route: Route, path: str, guards: Mapping[str, Sequence[str]]) -> I
         for name in guards.get(guard, ()):
             # A group names classes and other names, with what they are given after a colon.
             bare = name.partition(":")[0]
-            yield _stated("guarded_by", bare if "\\" in bare else MIDDLEWARE + bare, held)
+            target = bare if "\\" in bare else MIDDLEWARE + bare
+            # The route says a name, and another file what the name stands for.
+            yield _stated("guarded_by", target, held, how="inferred")
     for method in route.methods:
         if method != "HEAD" and not route.fallback:
             yield _stated("serves", ENDPOINT + endpoint_of(method, path), last)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.derived.unresolved import Unresolved
+from rag_assets.code.nodes import GROUP
 from rag_assets.code.relations import How
 
 DerivedType: TypeAlias = Literal["route", "table"]
@@ -71,3 +73,20 @@ class Derivation:
 
     documents: tuple[DerivedDocument, ...]
     unresolved: tuple[Unresolved, ...]
+
+
+def in_groups(places: Iterable[Statement]) -> Iterator[Statement]:
+    """That a route is in groups, and each of these in the one around it.
+
+    Args:
+        places: what states the groups, from the outermost on; kind, source and target are ignored.
+    """
+    outer = ""
+    for place in places:
+        name = f"{GROUP}{place.path}:{place.line_start}"
+        # Groups that begin on one line are told apart by how deep they are.
+        name += "'" * (len(outer) - len(name) + 1) if outer.rstrip("'") == name else ""
+        yield replace(place, kind="in_group", source="", target=name)
+        if outer:
+            yield replace(place, kind="in_group", source=name, target=outer)
+        outer = name

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rag_assets.code.model import Fact, Unit
+from rag_assets.code.places import type_of_place
 from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
 from rag_assets.ingest.chunking.measure import TOKENS
@@ -16,15 +17,15 @@ from rag_assets.ingest.chunking.model import Definition
 from rag_assets.ingest.chunking.packer import Limits, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.regions import Region
-from rag_assets.ingest.chunking.sections import find_sections
+from rag_assets.ingest.chunking.sections import at_levels, find_sections
 from rag_assets.ingest.chunking.units import Grammar, Units
 from rag_assets.ingest.parsing.model import Block
 
 if TYPE_CHECKING:
     from rag_assets.code.model import CodeText
 
-_SECTION_LEVEL = 3
 _MARKDOWN = "text/markdown"
+_BUGS = "known_bug"
 _REST = Definition("rest")
 
 
@@ -35,21 +36,32 @@ def read(request: ChunkRequest) -> CutText:
       neighbours until they have `minimum` tokens. Nothing is repeated.
     - A unit over the limit is cut at the ends of statements, then of lines. What continues it has
       its signature among the headings.
-    - A text of another kind is cut along its sections of the first three levels, small ones
-      together; what continues a section repeats the end of the passage before it. Of a list of
-      known bugs each one is a chunk.
+    - A text of another kind is cut along its sections of the wanted levels, by default three,
+      small ones together; what continues a section repeats the end of the passage before it. Of a
+      list of known bugs, by its place or by its first heading, each one is a chunk.
     """
     from rag_assets.code.documents import is_bug_list, known_bugs
     from rag_assets.code.reading import read_code
 
     reading = read_code(request.parsed.text, request.kind)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
-    if request.kind == _MARKDOWN and is_bug_list(request.parsed.text):
+    listed = request.place == _BUGS or is_bug_list(request.parsed.text)
+    if request.kind == _MARKDOWN and listed:
         bugs = replace(reading, units=known_bugs(request.parsed.text))
         return CutText(_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_along_sections(request), facts)
     return CutText(_along_units(request, reading), facts)
+
+
+def place(path: str, media_type: str) -> str:
+    """That a document is a list of known bugs, which its path tells whatever its heading is.
+
+    Args:
+        path: POSIX path within its source.
+        media_type: the type of its content.
+    """
+    return _BUGS if media_type == _MARKDOWN and type_of_place(path) == _BUGS else ""
 
 
 def split(request: ChunkRequest) -> list[Passage]:
@@ -69,21 +81,19 @@ def _along_sections(request: ChunkRequest) -> list[Passage]:
     longest = 3 * (request.limit - request.overlap) // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
     limits = Limits(request.limit, request.overlap)
-    grouping = partial(_sections, minimum=request.minimum, limit=request.limit)
+    grouping = partial(
+        _sections, minimum=request.minimum, limit=request.limit, levels=request.levels
+    )
     passages = pack(request.parsed, grammar, limits, grouping)
     return [replace(passage, definition=Definition("section")) for passage in passages]
 
 
 def _sections(
-    regions: Sequence[Region], units: Units, minimum: int, limit: int
+    regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
     """Ranges of units for sections, of which small ones share a passage with those after them."""
-    bounds = [0]
-    for section in find_sections(regions):
-        starts_anew = 0 < section.level <= _SECTION_LEVEL or section.low == 0
-        if starts_anew and section.low:
-            bounds.append(section.low)
-    edges = [units.first[low] for low in (*bounds, len(regions))]
+    bounds = [section.low for section in at_levels(find_sections(regions), levels)]
+    edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
     yield from _joined(edges, units, minimum, limit)
 
 
@@ -184,8 +194,10 @@ CODE = ChunkerKind(
     purpose="a repository's files: one definition, route, table or key each; texts by section",
     split=split,
     read=read,
+    place=place,
     unit="tokens",
     limit=1200,
     overlap=200,
     minimum=200,
+    levels=3,
 )

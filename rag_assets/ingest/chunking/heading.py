@@ -20,13 +20,16 @@ def split(request: ChunkRequest) -> list[Passage]:
       of code, of a table or of a list, between words, between visible characters (see pack).
     - A passage that continues a section repeats words of the one before it; none is repeated into
       another section.
+    - It begins anew at headings of the wanted levels, by default of all; deeper ones stay with the
+      section above them.
     - Small neighbouring sections share a passage (see sections); its heading path is then what
       their paths have in common.
     """
     longest = 3 * (request.limit - request.overlap) // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
     limits = Limits(request.limit, request.overlap)
-    return pack(request.parsed, grammar, limits, partial(group_sections, limit=limits.size))
+    grouping = partial(group_sections, limit=limits.size, levels=request.levels)
+    return pack(request.parsed, grammar, limits, grouping)
 
 
 HEADING = ChunkerKind(
@@ -36,4 +39,5 @@ HEADING = ChunkerKind(
     unit="tokens",
     limit=1200,
     overlap=150,
+    levels=0,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rag_assets.code.model import Fact
@@ -20,6 +20,9 @@ _STOPPED = "reading it needs more time or memory than one document may use"
 MAX_TOKENS = 8191  # the longest input of embedding models, less one
 _TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
 
+MOST_LEVELS = 9
+"""Of headings, that a document may have."""
+
 Unit: TypeAlias = Literal["tokens", "characters"]
 
 
@@ -34,6 +37,8 @@ class ChunkRequest:
         minimum: the size below which a passage is joined with a neighbour, where the chunker can.
         kind: the media type of the content.
         language: its language; None where uncertain.
+        place: what the document's path tells, where the chunker cuts by it; see ChunkerKind.place.
+        levels: of headings at which a passage begins anew; 0 for all.
     """
 
     parsed: ParsedText
@@ -42,6 +47,8 @@ class ChunkRequest:
     minimum: int = 0
     kind: str = ""
     language: str | None = None
+    place: str = ""
+    levels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,10 @@ class ChunkerKind:
         most: the largest allowed limit, where it is not what models over the network take.
         blocks: the blocks of a text that are passages by themselves as well, or parts of such a
             block; in order.
+        place: what a path within its source tells of a document of a media type, where the same
+            text is cut otherwise for it; "" for nothing. By default nothing is asked.
+        levels: of headings at which its passages begin anew, by default; 0 for all, None for a
+            chunker that does not look at them.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -92,6 +103,8 @@ class ChunkerKind:
     minimum: int = 0
     read: Callable[[ChunkRequest], CutText] | None = None
     blocks: Callable[[ChunkRequest], list[Passage]] | None = None
+    place: Callable[[str, str], str] | None = None
+    levels: int | None = None
     version: int = 1
     most: int | None = None
 
@@ -123,7 +136,9 @@ class ChunkerKind:
     @property
     def settings(self) -> tuple[str, ...]:
         """The names of its settings."""
-        return (f"max_{self.unit}", "overlap") if self.overlaps else (f"max_{self.unit}",)
+        overlap = ("overlap",) if self.overlaps else ()
+        levels = ("levels",) if self.levels is not None else ()
+        return (f"max_{self.unit}", *overlap, *levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +150,8 @@ class ChunkParameters:
         limit: cl100k_base tokens, or characters (Unicode code points), that no chunk exceeds; the
             chunker decides which.
         overlap: in the same unit, the most that a chunk repeats of the one before it.
+        place: see ChunkRequest.
+        levels: of headings at which a passage begins anew, where it is not the chunker's default.
 
     Raises:
         ConfigurationError: a limit is out of range, or the overlap is over half of it.
@@ -143,6 +160,8 @@ class ChunkParameters:
     kind: ChunkerKind
     limit: int
     overlap: int
+    place: str = ""
+    levels: int | None = None
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -157,11 +176,26 @@ class ChunkParameters:
                 f"chunker {kind.name}: overlap is {self.overlap} with max_{kind.unit} {self.limit}",
                 hint=f"choose 0 to {most} {kind.unit}",
             )
+        if self.levels is not None and not 1 <= self.levels <= MOST_LEVELS:
+            raise ConfigurationError(
+                f"chunker {kind.name}: levels is {self.levels}",
+                hint=f"choose 1 to {MOST_LEVELS} levels of headings, or leave it out",
+            )
 
     @property
     def max_tokens(self) -> int:
         """Tokens that no chunk exceeds, whatever the unit."""
         return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
+
+    def at(self, path: str, media_type: str) -> ChunkParameters:
+        """These parameters for a document at a place.
+
+        Args:
+            path: POSIX path within its source.
+            media_type: the type of its content.
+        """
+        place = self.kind.place(path, media_type) if self.kind.place is not None else ""
+        return replace(self, place=place) if place != self.place else self
 
     def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
         """The request to the chunker for a document.
@@ -170,8 +204,10 @@ class ChunkParameters:
             parsed: the document.
             language: its language, if known.
         """
+        sizes = self.limit, self.overlap, self.kind.minimum
+        levels = self.kind.levels if self.levels is None else self.levels
         return ChunkRequest(
-            parsed, self.limit, self.overlap, self.kind.minimum, parsed.media_type, language
+            parsed, *sizes, parsed.media_type, language, self.place, levels=levels or 0
         )
 
     def identity(self) -> dict[str, str | int]:
@@ -187,4 +223,8 @@ class ChunkParameters:
             identity["version"] = self.kind.version
         if self.kind.read is not None:
             identity["reading"] = READING_VERSION
+        if self.levels is not None:
+            identity["levels"] = self.levels
+        if self.place:
+            identity["place"] = self.place
         return identity

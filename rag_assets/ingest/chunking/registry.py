@@ -29,6 +29,7 @@ def chunk_parameters(
     max_tokens: int | None = None,
     max_characters: int | None = None,
     overlap: int | None = None,
+    levels: int | None = None,
     chunkers: ChunkerKinds = CHUNKERS,
 ) -> ChunkParameters:
     """Make parameters from a configuration's fields; omitted ones take the chunker's defaults.
@@ -38,6 +39,7 @@ def chunk_parameters(
         max_tokens: the limit of a chunker that counts tokens.
         max_characters: that of one that counts characters.
         overlap: in the same unit; by default in proportion to the limit.
+        levels: of headings at which a passage begins anew; by default the chunker's.
         chunkers: the known chunkers.
 
     Raises:
@@ -45,7 +47,12 @@ def chunk_parameters(
             range.
     """
     kind = find_kind(chunker, chunkers, "chunker")
-    given = {"max_tokens": max_tokens, "max_characters": max_characters, "overlap": overlap}
+    given = {
+        "max_tokens": max_tokens,
+        "max_characters": max_characters,
+        "overlap": overlap,
+        "levels": levels,
+    }
     for name, value in given.items():
         if value is not None and name not in kind.settings:
             raise ConfigurationError(
@@ -55,4 +62,6 @@ def chunk_parameters(
     chosen = given[f"max_{kind.unit}"]
     limit = kind.limit if chosen is None else chosen
     usual = kind.overlap * limit // kind.limit
-    return ChunkParameters(kind, limit, usual if overlap is None else overlap)
+    # The default is not told apart from none: keys are made of what differs from it.
+    chosen_levels = None if levels == kind.levels and levels else levels
+    return ChunkParameters(kind, limit, usual if overlap is None else overlap, levels=chosen_levels)

@@ -49,11 +49,30 @@ def find_sections(
         yield Section(low, end, level)
 
 
+def at_levels(sections: Iterable[Section], levels: int) -> Iterator[Section]:
+    """Sections of the first levels of headings, each with the deeper ones below it.
+
+    Args:
+        sections: in order, without gaps.
+        levels: how many; 0 for all.
+    """
+    above: Section | None = None
+    for section in sections:
+        if above is not None and 0 < levels < section.level:
+            above = Section(above.low, section.high, above.level)
+            continue
+        if above is not None:
+            yield above
+        above = section
+    if above is not None:
+        yield above
+
+
 def group_sections(
-    regions: Sequence[Region], units: Units, limit: int
+    regions: Sequence[Region], units: Units, limit: int, levels: int = 0
 ) -> Iterator[tuple[int, int]]:
     """Ranges of units (low, high exclusive) that no chunk crosses."""
-    return join_sections(find_sections(regions), units, limit)
+    return join_sections(at_levels(find_sections(regions), levels), units, limit)
 
 
 def join_sections(

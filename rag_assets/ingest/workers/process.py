@@ -112,8 +112,8 @@ class WorkerProcess:
         for text in texts:
             record, chosen = to_record(text.parsed), text.parameters
             encoded.append(record.pop("text").encode())
-            chunker = [chosen.kind.name, chosen.limit, chosen.overlap]
-            wanted.append([*chunker, text.parsed_digest, len(encoded[-1]), record])
+            limits = [chosen.limit, chosen.overlap, chosen.place, chosen.levels]
+            wanted.append([chosen.kind.name, limits, text.parsed_digest, len(encoded[-1]), record])
         with self._watchdog.deadline(self._limits.seconds) as deadline:
             answer = self._answer({"chunk": wanted}, b"".join(encoded), deadline)
         if answer is None or "chunk_sets" not in answer[0]:

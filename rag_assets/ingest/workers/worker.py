@@ -97,9 +97,9 @@ def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
 
     made, at = [], 0
     try:
-        for chunker, limit, overlap, digest, length, record in wanted:
+        for chunker, limits, digest, length, record in wanted:
             parsed = from_record({**record, "text": texts[at : at + length].decode()})
-            parameters = ChunkParameters(CHUNKERS[chunker], limit, overlap)
+            parameters = ChunkParameters(CHUNKERS[chunker], *limits)
             chunk_set = chunk_document(parsed, parameters, parsed_digest=digest)
             made.append(records.to_record(chunk_set))
             at += length

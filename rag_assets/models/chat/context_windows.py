@@ -1,6 +1,7 @@
 """Context windows of chat models: how many tokens they read at once, as their providers state it.
 
-Models come and go: AS_OF says how old this table is. A model that is not in it has no known window.
+Models come and go: AS_OF says how old this table is. A model that is not in it has no known window,
+and a tenant may say what its own model reads (`chat_model.context_window`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final
 
-AS_OF: Final = date(2025, 8, 1)
+AS_OF: Final = date(2025, 12, 1)
 
 WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -24,6 +25,8 @@ WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
         "gpt-4.1": 1_047_576,
         "gpt-4.5": 128_000,
         "gpt-5": 400_000,
+        "gpt-5-chat": 128_000,
+        "gpt-oss": 131_072,
         "o1": 200_000,
         "o1-mini": 128_000,
         "o1-preview": 128_000,
@@ -35,19 +38,49 @@ WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
         "gemini-1.5-flash": 1_048_576,
         "gemini-1.5-pro": 2_097_152,
         "gemini-2": 1_048_576,
+        "gemini-3": 1_048_576,
+        "gemma-2": 8_192,
+        "gemma-3": 128_000,
+        "grok-2": 131_072,
+        "grok-3": 131_072,
+        "grok-4": 256_000,
+        "grok-4-fast": 2_000_000,
+        "grok-4-1-fast": 2_000_000,
+        "grok-code-fast-1": 256_000,
+        "codestral": 256_000,
+        "devstral": 128_000,
+        "ministral": 128_000,
         "mistral-large": 128_000,
+        "mistral-medium": 128_000,
         "mistral-small": 128_000,
         "llama-3": 8_192,
         "llama-3.1": 128_000,
         "llama-3.2": 128_000,
         "llama-3.3": 128_000,
+        "llama-4": 1_048_576,
+        "llama-4-scout": 10_485_760,
+        "command-r": 128_000,
+        "command-a": 256_000,
         "deepseek-chat": 128_000,
         "deepseek-reasoner": 128_000,
+        "deepseek-r1": 128_000,
+        "deepseek-v3": 128_000,
+        "glm-4.5": 128_000,
+        "glm-4.6": 200_000,
+        "kimi-k2": 131_072,
+        "nova-lite": 300_000,
+        "nova-micro": 128_000,
+        "nova-pro": 300_000,
+        "phi-4": 16_384,
         "qwen2.5": 128_000,
         "qwen3": 128_000,
+        "qwen3-coder": 262_144,
     }
 )
 """Tokens by the beginning of a model's name; the longest beginning counts."""
+
+UNKNOWN_WINDOW: Final = 32_768
+"""Taken for a model whose window is not known: most that are in use read more, few read less."""
 
 _ENDS: Final = "-.:@"
 

@@ -35,6 +35,8 @@ class ChatModelConfig(BaseModel):
         prices: in dollars, where they differ from the listed ones, or none are known.
         max_tokens: limit of an answer, thinking that is not shown included.
         seconds: time limit of an answer.
+        context_window: tokens that the model reads at once, where that differs from the listed
+            number, or none is listed. Searches of code memory keep their hits to a share of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,6 +48,7 @@ class ChatModelConfig(BaseModel):
     prices: ChatPrice | None = None
     max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
     seconds: float = Field(default=45.0, gt=0, le=MOST_SECONDS)
+    context_window: int | None = Field(default=None, ge=1_024, le=100_000_000)
 
     @model_validator(mode="after")
     def _one_server(self) -> Self:

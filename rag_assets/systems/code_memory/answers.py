@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.code.documents import read_markdown
-from rag_assets.code.nodes import GLOB, TABLE
-from rag_assets.code.places import type_of_place
-from rag_assets.ingest.sources.globs import compile_globs
-from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.code.nodes import TABLE
+from rag_assets.ingest.sources.model import uri_of
 from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.code_nodes import Node, NodeKey, Relation, constructed
-from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
 from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
-from rag_assets.storage.catalog.found_relations import Direction, FoundDocument
+from rag_assets.storage.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.outlines import (
     Tree,
     definitions,
@@ -26,16 +22,12 @@ from rag_assets.systems.code_memory.outlines import (
     place,
     within_limit,
 )
+from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.tenants.model import Tenant
 
 _CHAIN: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
 _MOST_ROUTES: Final = 3
-_RULES: Final = ("cursor_rule", "claude_rule")
-_DOCUMENTS: Final = ("adr", "known_bug", "readme", "doc")
-_FILE: Final = "file"
-"""The type of documents of folders, whose place tells more."""
-_MOST_DOCUMENTS: Final = 200
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
 
@@ -130,16 +122,12 @@ class CodeAnswers:
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None:
             return _NOTHING
-        about = {path.lstrip("/"): self._about(view, path) for path in paths}
-        globs: dict[str, list[str]] = {}
-        for edge in view.stated("applies_to"):
-            globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
-        lines: list[str] = []
-        held = [(one, _type_of(one)) for one in view.documents([*_RULES, *_DOCUMENTS, _FILE])]
-        wanted = [(one, kind) for one, kind in held if kind in {*_RULES, *_DOCUMENTS}]
-        for document, kind in wanted[:_MOST_DOCUMENTS]:
-            lines += self._rule(document, kind, about, globs.get(document.document_id, []))
-        return within_limit(lines) if lines else "No rule, decision or document names these files."
+        book = RuleBook(self.reader, self.tenant, self.caller, view)
+        files = [book.asked(path) for path in dict.fromkeys(paths)]
+        lines, notes = book.about(files, several=self._several)
+        if not lines:
+            return "\n".join(["No rule, decision or document names these files.", *notes])
+        return within_limit(lines, notes=notes)
 
     def searched(self, answer: SearchAnswer) -> str:
         """Hits with their places and the beginning of their texts."""
@@ -153,40 +141,6 @@ class CodeAnswers:
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
         return within_limit(lines)
-
-    def _rule(
-        self,
-        document: FoundDocument,
-        kind: str,
-        about: Mapping[str, frozenset[str]],
-        globs: Sequence[str],
-    ) -> Iterator[str]:
-        """A document that is about one of the files, with why; a rule with its text."""
-        is_rule = kind in _RULES
-        text = self.reader.read(self.tenant.id, self.caller, document.document_id).text
-        facts = read_markdown(text).facts
-        named = {str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions"}
-        for path, names in about.items():
-            if is_rule and (not globs or _matches(globs, path)):
-                why = ", ".join(globs) or "always"
-            elif hit := sorted(names & named):
-                why = f"names {hit[0]}"
-            else:
-                continue
-            where = place(document.uri, 1, several=self._several)
-            title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
-            yield f"{where}  {kind}  {title}  ({why}; for {path})"
-            if is_rule:
-                yield from (f"  {line}" for line in text.split("\n") if line.strip())
-            return
-
-    def _about(self, view: View, path: str) -> frozenset[str]:
-        """The names by which documents may speak of a file."""
-        nodes = view.within_any(self._uris(path))
-        shorts = {one.name.rpartition("\\")[2] for one in nodes}
-        methods = {name.replace("::", "@") for name in shorts}
-        own = {path.lstrip("/"), path.lstrip("/").rpartition("/")[2]}
-        return frozenset({one.name for one in nodes} | shorts | methods | own)
 
     def _migrations(self, table: str) -> Walk:
         return self._walker.relations(
@@ -230,18 +184,6 @@ class CodeAnswers:
         names = clarification_of(view, said).names
         told = f"{_NOTHING} Alike: {', '.join(names)}" if names else _NOTHING
         return "\n".join([told, *dict.fromkeys(note for walk in walks for note in _lacking(walk))])
-
-
-def _type_of(document: FoundDocument) -> str:
-    if document.source_type == _FILE:
-        return type_of_place(path_of(document.uri))
-    return document.source_type
-
-
-def _matches(globs: Sequence[str], path: str) -> bool:
-    folder, slash, name = path.rpartition("/")
-    rules = compile_globs(globs, ignore_case=False)
-    return bool(rules.decide((folder + slash).encode(), name.encode(), is_folder=False))
 
 
 def _differs(origin: Origin | None) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.sources.model import path_of
 from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.store import TenantLake
@@ -92,6 +93,7 @@ def progress_of(
                 source=document.source,
                 source_type=document.source_type,
                 media_type=head.media_type,
+                path=path_of(document.uri),
             )
             cut[document.document_id] = chunk_set_key(head.digest, head.media_type, chosen)
     sets = lake.chunk_sets(set(cut.values()))

@@ -13,6 +13,7 @@ from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
 from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.ingest.parsing.text.markdown import parse_markdown
 from rag_assets.tenants.chunkers import ChunkerConfig
 from rag_assets.tenants.kinds import TenantKinds
 from rag_assets.tenants.model import Tenant
@@ -131,3 +132,54 @@ def test_another_version_or_minimum_has_another_identity() -> None:
     kinds = [PARAGRAPHS, replace(PARAGRAPHS, version=2), replace(PARAGRAPHS, minimum=0)]
     identities = [ChunkParameters(kind, 40, 0).identity() for kind in kinds]
     assert len({str(identity) for identity in identities}) == len(kinds)
+
+
+def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
+    tenant = Tenant.from_config(
+        {"id": "a", "profile": "code-memory", "organization": "o", "project": "p"}
+        | {"sources": [{"name": "repo", "root": "/tmp"}]}
+    )
+    of = {"source": "repo", "source_type": "file", "media_type": MARKDOWN}
+    usual = tenant.chunk_parameters(**of)
+    assert tenant.chunk_parameters(**of, path="docs/guide.md") == usual
+    listed = tenant.chunk_parameters(**of, path="docs/KNOWN_BUGS.md")
+    assert listed == replace(usual, place="known_bug")
+    assert {**listed.identity()} == {**usual.identity(), "place": "known_bug"}
+
+
+@pytest.mark.parametrize(
+    ("chunker", "levels", "below_three", "below_four"),
+    [
+        ("heading", None, 2, 2),
+        ("heading", 9, 2, 2),
+        ("heading", 3, 2, 1),
+        ("heading", 2, 1, 1),
+        ("code", None, 2, 1),
+        ("code", 3, 2, 1),
+        ("code", 2, 1, 1),
+        ("code", 6, 2, 2),
+    ],
+)
+def test_documents_are_cut_at_the_levels_that_a_tenant_chooses(
+    chunker: str, levels: int | None, below_three: int, below_four: int
+) -> None:
+    given = {"chunker": chunker, "max_tokens": 1_500, "overlap": 0}
+    chosen = ChunkerConfig.model_validate({**given, "levels": levels}).parameters
+    for marks, expected in (("###", below_three), ("####", below_four)):
+        text = f"# Above\n\n{'Words of it. ' * 240}\n\n{marks} Below\n\n{'Others. ' * 60}\n"
+        parsed = parse_markdown(text)
+        chunks = chunk_document(parsed, chosen, parsed_digest="d", confined=False).chunks
+        assert len(chunks) == expected
+        assert sum(chunk.text.count("Words of it.") for chunk in chunks) == 240
+    usual = ChunkerConfig.model_validate(given).parameters
+    # What is cut as before keeps its keys.
+    assert (chosen.identity() == usual.identity()) == (levels in {None, usual.kind.levels})
+
+
+@pytest.mark.parametrize(
+    ("chunker", "levels", "said"),
+    [("heading", 0, "levels is 0"), ("code", 10, "levels is 10"), ("sentence", 2, "none of its")],
+)
+def test_levels_that_there_are_not_are_refused(chunker: str, levels: int, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        ChunkerConfig.model_validate({"chunker": chunker, "levels": levels})

@@ -197,3 +197,14 @@ def test_guidelines_are_cut_and_searched_as_described() -> None:
     assert not source.accepts("text/plain")
     for model in ("gpt-4o", "gemini-2.5-flash", "claude-3-5-haiku-latest", None):
         assert choose(tenant.embedder, chat_model=model).embedder.dimensions == 1536
+
+
+def test_a_window_is_the_models_that_it_was_given_for() -> None:
+    gateway = {"provider": "openai-compatible", "base_url": "https://models.example.org/v1"}
+    beginning = {"chat_model": {"model": "shop-7b", **gateway, "context_window": 8_192}}
+    kept = Tenant.from_config(config(beginning=beginning, chat_model="shop-7b")).chat_model
+    other = Tenant.from_config(config(beginning=beginning, chat_model="gpt-4o")).chat_model
+    assert kept is not None
+    assert kept.context_window == 8_192
+    assert other is not None
+    assert (other.base_url, other.context_window) == (gateway["base_url"], None)

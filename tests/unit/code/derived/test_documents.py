@@ -94,17 +94,71 @@ def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -
         "action: App\\Http\\Controllers\\InvoiceController@store",
         "middleware: web, auth",
     )
-    told = {(one.kind, one.target): (one.path, one.line_start) for one in edges(route)}
+    own = [one for one in edges(route) if one.source == "route:POST /invoices"]
+    told = {(one.kind, one.target): (one.path, one.line_start) for one in own}
     web, provider = "routes/web.php", "app/Providers/RouteServiceProvider.php"
     assert told == {
         ("routes_to", "App\\Http\\Controllers\\InvoiceController::store"): (web, 5),
         ("guarded_by", "middleware:auth"): (web, 4),
         ("guarded_by", "middleware:web"): (provider, 7),
-        ("in_group", f"file:{web}"): (web, 4),
-        ("in_group", f"file:{provider}"): (provider, 7),
+        ("in_group", f"group:{web}:4"): (web, 4),
+        ("in_group", f"group:{provider}:7"): (provider, 7),
         ("serves", "endpoint:POST /invoices"): (web, 5),
     }
-    assert {one.source for one in edges(route)} == {"route:POST /invoices"}
+    [nested] = [one for one in edges(route) if one not in own]
+    assert (nested.kind, nested.source, nested.target) == (
+        "in_group",
+        f"group:{web}:4",
+        f"group:{provider}:7",
+    )
+
+
+def test_groups_within_groups_are_each_a_group_of_their_own() -> None:
+    web = """<?php
+use Illuminate\\Support\\Facades\\Route;
+Route::prefix('admin')->group(function () {
+    Route::name('users.')->group(function () {
+        Route::get('/users', fn () => 1)->name('index');
+    });
+    Route::prefix('a')->group(fn () => Route::name('b')->group(fn () => Route::view('/c', 'c')));
+});
+"""
+    found = {one.name: one for one in derived({**LARAVEL, "routes/web.php": web}).documents}
+
+    def groups(name: str) -> set[tuple[str, str]]:
+        return {
+            (one.source.removeprefix(name), one.target.rpartition("/")[2])
+            for one in edges(found[name])
+            if one.kind == "in_group" and one.target.startswith("group:routes/")
+        }
+
+    assert groups("route:GET /admin/users") == {
+        ("", "web.php:3"),
+        ("", "web.php:4"),
+        ("group:routes/web.php:4", "web.php:3"),
+    }
+    assert groups("route:GET /admin/a/c") == {
+        ("", "web.php:3"),
+        ("", "web.php:7"),
+        ("", "web.php:7'"),
+        ("group:routes/web.php:7", "web.php:3"),
+        ("group:routes/web.php:7'", "web.php:7"),
+    }
+
+
+def test_what_a_name_of_middleware_stands_for_in_another_file_is_inferred() -> None:
+    kernel = """<?php
+namespace App\\Http;
+class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
+    protected $middlewareAliases = ['auth' => \\App\\Http\\Middleware\\Authenticate::class];
+}
+"""
+    files = {**LARAVEL, "app/Http/Kernel.php": kernel}
+    [route] = [one for one in derived(files).documents if one.name == "route:POST /invoices"]
+    guards = {one.target: one for one in edges(route) if one.kind == "guarded_by"}
+    assert guards["middleware:auth"].how == "stated"
+    concluded = guards["App\\Http\\Middleware\\Authenticate"]
+    assert (concluded.how, concluded.confidence) == ("inferred", 0.6)
 
 
 def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -> None:

@@ -8,6 +8,7 @@ from rag_assets.code.model import CodeText, Fact, Unit
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking import code
 from rag_assets.ingest.chunking.chunk_set import chunk_document
+from rag_assets.ingest.chunking.heading import HEADING
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
 from rag_assets.ingest.chunking.model import Definition, embedding_text, normalised
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
@@ -129,6 +130,37 @@ def test_each_known_bug_is_a_chunk_however_small(bugs: str) -> None:
     assert {chunk.definition.role for chunk in told} == {"section"}
     other = replace(parse_markdown(f"# Guide\n\n{bugs}"), media_type=markdown)
     assert len(chunk_document(other, parameters, parsed_digest="d").chunks) == 1
+
+
+BUGS = "# Open bugs\n\n## Wrong sums\n\nIn `a.py`.\n\n## Slow\n\nVery.\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "chunks"),
+    [
+        ("docs/KNOWN_BUGS.md", ["# Open bugs", "## Wrong sums\n\nIn `a.py`.", "## Slow\n\nVery."]),
+        ("packages/shop/known-issues.markdown", 3),
+        ("docs/bugs.md", 1),
+        ("README.md", 1),
+    ],
+)
+def test_a_list_of_known_bugs_is_told_by_its_place_too(path: str, chunks: list[str] | int) -> None:
+    parsed = replace(parse_markdown(BUGS), media_type="text/markdown")
+    usual = ChunkParameters(code.CODE, 1200, 200)
+    chosen = usual.at(path, "text/markdown")
+    made = chunk_document(parsed, chosen, parsed_digest="d")
+    texts = [chunk.text for chunk in made.chunks]
+    assert (texts if isinstance(chunks, list) else len(texts)) == chunks
+    # Files that are cut as before keep the keys of their chunk sets.
+    former = chunk_document(parsed, usual, parsed_digest="d")
+    assert (made.key == former.key) == (len(texts) == 1)
+
+
+def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> None:
+    usual = ChunkParameters(code.CODE, 1200, 200)
+    assert usual.at("docs/KNOWN_BUGS.txt", "text/plain") == usual
+    heading = ChunkParameters(HEADING, 1200, 200)
+    assert heading.at("docs/KNOWN_BUGS.md", "text/markdown") == heading
 
 
 def test_what_was_not_read_says_so_and_loses_nothing() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,6 +59,24 @@ def test_a_worker_makes_the_same_chunks(
     assert outcome.made == [text.chunk(confined=True) for text in todo.texts]
     assert any(one.chunks for one in outcome.made)
     assert not outcome.left
+
+
+@pytest.mark.parametrize("chosen", [{"place": "known_bug"}, {"levels": 1}])
+def test_a_worker_is_told_of_a_place_and_of_levels(
+    pool: WorkerPool, parse: Parse, chosen: dict[str, Any]
+) -> None:
+    text = "# Open bugs\n\n## Sums\n\nWrong.\n\n## Dark\n\nVery.\n" + "\n### Why\n\nWords.\n" * 99
+    parsed = parse(text.encode(), "text/markdown")
+    assert isinstance(parsed, ParsedText)
+    usual = ChunkParameters(CHUNKERS["code"], 1200, 0)
+    todo = [
+        UnchunkedText(parsed, parsed_digest(parsed), parameters)
+        for parameters in (usual, replace(usual, **chosen))
+    ]
+    [outcome] = pool.map([ChunkTask(todo)])
+    plain, other = outcome.made
+    assert [plain, other] == [one.chunk(confined=True) for one in todo]
+    assert (plain.key, plain.digest) != (other.key, other.digest)
 
 
 def test_a_chunker_that_workers_do_not_know_works_here(

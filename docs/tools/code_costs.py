@@ -1,0 +1,84 @@
+"""The tables of what code memory costs, from what its benchmarks found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from docs.tools.tables import as_table, in_seconds, origin
+
+_Result = Mapping[str, Any]
+_NOT_MEASURED = "Not measured yet.\n"
+_ROUNDS = {"asked": "each for the first time", "asked again": "all asked again"}
+_WALKS = {"question": "of a question", "relations, 5 steps": "of `code relations`, 5 steps"}
+
+
+def code_costs_table(result: _Result) -> str:
+    """Syncs of a repository, and what walks add to its questions."""
+    seconds = result["seconds"]
+    syncs = as_table(
+        ["sync, beside imports", "time"],
+        [
+            ["everything is new", in_seconds(seconds["cold"])],
+            ["nothing changed", in_seconds(seconds["noop"])],
+            ["a commit of 10 files", in_seconds(seconds["commit of 10 files"])],
+        ],
+    )
+    size = (
+        f"{result['documents']:,} documents, {result['symbols']:,} definitions,"
+        f" {result['edges']:,} relations.\n"
+    )
+    return f"{syncs}\n{size}\n{_questions(result)}\n{origin({'rounds': 1, **result})}"
+
+
+def _questions(result: _Result) -> str:
+    asked = result["questions"]
+    if not _ROUNDS.keys() <= asked.keys():
+        return _NOT_MEASURED
+    walk = result["walk of depth 5 in ms"]
+    columns = ["questions", "with the walk, p50", "p95", "search alone, p50", "p95", "ratio of p50"]
+    rows = [
+        [
+            f"that name nothing, {title}",
+            *_of(asked[name]["walk and search"]),
+            *_of(asked[name]["search alone"]),
+            f"{asked[name]['ratio']:.2f}",
+        ]
+        for name, title in _ROUNDS.items()
+    ]
+    rows += [
+        ["for relations alone, without a vector", *_of(asked["named"]), "–", "–", "–"],
+        ["a walk of 5 steps", *_of(walk), "–", "–", "–"],
+    ]
+    return as_table(columns, rows)
+
+
+def code_scale_table(result: _Result) -> str:
+    """Walks over as many relations as a tenant may have."""
+    ways = result["walks in ms"]
+    rows = [
+        [f"{title}, {way}", *_of(found[name])]
+        for name, title in _WALKS.items()
+        for way, found in ways.items()
+    ]
+    table = as_table([f"walks over {result['edges']:,} relations", "p50", "p95"], rows)
+    told = (
+        f"In memory they take {result['memory of the graph in MB']:.0f} MB, are loaded in"
+        f" {in_seconds(result['seconds to load it'])}, and follow an edit within"
+        f" {in_seconds(result['seconds to follow an edit'])}."
+    )
+    return f"{table}\n{told}\n\n{origin({'rounds': 1, **result})}"
+
+
+def told_table(result: _Result) -> str:
+    """How soon what a run tells is found."""
+    row = [
+        f"{result['trials']}, told by {result['told by']}",
+        *(in_seconds(result[name]) for name in ("p50", "p95", "max")),
+    ]
+    columns = ["commits of a file, one by one", "p50", "p95", "longest"]
+    return f"{as_table(columns, [row])}\n{origin({'rounds': 1, **result})}"
+
+
+def _of(found: Mapping[str, float]) -> tuple[str, str]:
+    return f"{found['p50']:.1f} ms", f"{found['p95']:.1f} ms"
