@@ -8,8 +8,8 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -92,23 +92,24 @@ class Caller:
         if tools is not None:
             path = os.pathsep.join([str(tools), environment.get("PATH", os.defpath)])
             environment = {**environment, "PATH": path}
-        _adopt_orphans()
-        process = subprocess.Popen(  # noqa: S603 - a command that the user named, without a shell
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=self._home,
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-            data, whole = _read(process.stdout, time.monotonic() + MAX_SECONDS)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.5 if whole else 0)
-        finally:
-            _end(process)
+        others = _children()
+        with _adopted_orphans():
+            process = subprocess.Popen(  # noqa: S603 - a command that the user named, without a shell
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=self._home,
+                env=environment,
+                start_new_session=True,
+            )
+            try:
+                assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+                data, whole = _read(process.stdout, time.monotonic() + MAX_SECONDS)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.5 if whole else 0)
+            finally:
+                _end(process, others)
         text = data.decode("utf-8", "replace").replace(str(self._home), "~")
         return Said(text, process.returncode if whole else None, whole)
 
@@ -130,7 +131,8 @@ def _read(pipe: IO[bytes], deadline: float) -> tuple[bytes, bool]:
     return bytes(data), False
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], others: Set[int]) -> None:
+    """End a command and all that it started, and none of the other children of this process."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -138,7 +140,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
     # Those that left the process group became our children.
     for _ in range(100):
-        orphans = _children()
+        orphans = _children() - others
         if not orphans:
             return
         for child in orphans:
@@ -148,15 +150,25 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 os.waitpid(child, 0)
 
 
-def _adopt_orphans() -> None:
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-
-
-def _children() -> list[int]:
-    """The children of this process, which runs commands one by one and has no others."""
+@contextmanager
+def _adopted_orphans() -> Iterator[None]:
+    """Have what a command leaves behind become a child of this process."""
+    _reap(1)
     try:
-        listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
-    except OSError:
-        return []
-    return [int(one) for one in listed.split()]
+        yield
+    finally:
+        _reap(0)
+
+
+def _reap(orphans: int) -> None:
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SUBREAPER, orphans, 0, 0, 0)
+
+
+def _children() -> Set[int]:
+    """The children of this process: all of its threads', since orphans go to any of them."""
+    listed = []
+    for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        with suppress(OSError):
+            listed += task.read_text().split()
+    return frozenset(map(int, listed))

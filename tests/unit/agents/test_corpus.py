@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -168,7 +169,10 @@ def test_hostile_commands_are_ended_with_all_that_they_started(
     variables = install(tmp_path / "bin", script)
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     started = time.monotonic()
-    said = Caller(tmp_path, variables).run([str(tmp_path / "bin/tool")])
+    with subprocess.Popen(["sleep", "90"]) as other:
+        said = Caller(tmp_path, variables).run([str(tmp_path / "bin/tool")])
+        assert other.poll() is None  # No child of ours that was there before is ended.
+        other.kill()
     assert time.monotonic() - started < 10
     assert said.whole is whole
     assert len(said.text) <= calls.MAX_BYTES
