@@ -165,22 +165,32 @@ def _read(
 
 
 def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: bool) -> Around:
-    crowds = Counter((edge.kind, way) for edge, way in edges)
     ways = []
-    for edge, way in edges:
-        ends = _ends(edge)
-        other = ends[1 - way]
-        if ends[0] == ends[1] or other not in known:
-            continue
-        relation = None if edge.kind == MEMBER else relation_of(edge, known)
-        kind = edge.kind if relation is None else relation.kind
-        share = shares_of(kind)[way] * edge.confidence * _part_of(crowds[edge.kind, way])
+    followed = [one for one in edges if _is_step(*one, known)]
+    relations = [_relation_of(edge, known) for edge, _ in followed]
+    crowds = Counter((one, way) for one, (_, way) in zip(relations, followed, strict=True))
+    for (edge, way), (kind, is_named) in zip(followed, relations, strict=True):
+        other = _ends(edge)[1 - way]
+        share = shares_of(kind)[way] * edge.confidence * _part_of(crowds[(kind, is_named), way])
         if share >= _LEAST:
-            is_named = edge.kind == MEMBER or relation is not None
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
             ways.append((-share, (edge.document_id, edge.position), found))
     ways.sort(key=lambda one: one[:2])
     return Around([way for _, _, way in ways], _MOST_EDGES if is_cut else len(edges), is_cut)
+
+
+def _is_step(edge: FoundEdge, way: int, known: Mapping[NodeKey, Node]) -> bool:
+    """Whether an edge leads to another node, which the repository defines."""
+    start, end = _ends(edge)
+    return start != end and (start, end)[1 - way] in known
+
+
+def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> tuple[str, bool]:
+    """The kind of an edge, and whether people have a name for it."""
+    if edge.kind == MEMBER:
+        return MEMBER, True
+    relation = relation_of(edge, known)
+    return (edge.kind, False) if relation is None else (relation.kind, True)
 
 
 def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:
