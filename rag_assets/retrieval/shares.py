@@ -6,6 +6,8 @@ along others.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -61,7 +63,7 @@ _OTHER: Final = (0.4, 0.3)
 _UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
     {
         "makes": (0.7, 0.5),
-        "takes": (0.5, 0.3),
+        "takes": (0.7, 0.4),
         "touches": (0.3, 0.2),
         "returns": (0.4, 0.3),
     }
@@ -69,6 +71,25 @@ _UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
 """Shares that flow along relations that are told to nobody: a service that a method is given."""
 
 
-def shares_of(kind: str) -> tuple[float, float]:
-    """Shares that flow along a relation, from what it is stated of to what it names, and back."""
-    return _UNNAMED.get(kind) or _WEIGHTS.get(kind, _OTHER)
+_ONLY_MEMBER: Final = 0.7
+"""Share that flows from a class to its only method: the class is what that does."""
+
+
+def share_of(kind: str, way: int, crowd: int) -> float:
+    """The share that flows along one relation of a node.
+
+    Args:
+        kind: of the relation.
+        way: 0 from what it is stated of to what it names, 1 back.
+        crowd: how many of this kind and way the node has, among which it is divided.
+    """
+    if kind == MEMBER and way == 1 and crowd == 1:
+        return _ONLY_MEMBER
+    shares = _UNNAMED.get(kind) or _WEIGHTS.get(kind, _OTHER)
+    return shares[way] * _part_of(crowd)
+
+
+@functools.cache
+def _part_of(crowd: int) -> float:
+    """The part of a share that each of so many relations has."""
+    return 1 / (1 + math.log2(crowd))

@@ -7,8 +7,6 @@ out once in a state of the relations.
 
 from __future__ import annotations
 
-import functools
-import math
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 from rag_assets.code.nodes import FILE, MEMBER
 from rag_assets.retrieval.code_nodes import Node, NodeKey, relation_of, stated_of
 from rag_assets.retrieval.code_view import View
-from rag_assets.retrieval.shares import WEAK, shares_of
+from rag_assets.retrieval.shares import WEAK, share_of
 from rag_assets.storage.catalog.found_relations import FoundEdge
 
 _LEAST: Final = 0.01
@@ -171,7 +169,8 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
     crowds = Counter((one, way) for one, (_, way) in zip(relations, followed, strict=True))
     for (edge, way), (kind, is_named) in zip(followed, relations, strict=True):
         other = _ends(edge)[1 - way]
-        share = shares_of(kind)[way] * edge.confidence * _part_of(crowds[(kind, is_named), way])
+        crowd = crowds[(kind, is_named), way]
+        share = share_of(kind, way, crowd) * edge.confidence
         if share >= _LEAST:
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
             ways.append((-share, (edge.document_id, edge.position), found))
@@ -195,9 +194,3 @@ def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> tuple[str, b
 
 def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:
     return (edge.source, stated_of(edge)), (edge.source, edge.target)
-
-
-@functools.cache
-def _part_of(crowd: int) -> float:
-    """The part of a share that each of so many edges has."""
-    return 1 / (1 + math.log2(crowd))

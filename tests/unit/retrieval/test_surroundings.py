@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from rag_assets.code.nodes import FILE
+from rag_assets.code.nodes import FILE, MEMBER
 from rag_assets.retrieval.access import FlatScopes
 from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.relevance import relevance
 from rag_assets.retrieval.surroundings import Around, KeptSurroundings, Surroundings
-from rag_assets.storage.catalog.found_relations import FoundEdges
-from tests.unit.retrieval.test_relevance import Told, symbol
+from rag_assets.storage.catalog.found_relations import FoundEdges, FoundSymbol
+from tests.unit.retrieval.test_relevance import ROLES, Told, symbol
 
 
 class Counted(Told):
@@ -77,6 +77,39 @@ def test_ways_with_the_greatest_shares_come_first_and_both_directions_count() ->
     assert found.size == 2
     shares = [way.share for way in found.ways]
     assert shares == sorted(shares, reverse=True)
+
+
+class Foreign(Counted):
+    """Relations of a repository that defines nothing called V and a number."""
+
+    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+        return super().named([name for name in names if not name.startswith("V")])
+
+
+def shares(told: Told, name: str) -> dict[str, float]:
+    [found] = around(told, Surroundings(), name).values()
+    return {way.key[1]: way.share for way in found.ways}
+
+
+def test_names_of_packages_have_no_share() -> None:
+    alone = shares(Foreign(("A", "calls", "B")), "A")
+    assert shares(Foreign(("A", "calls", "B"), ("A", "calls", "V1")), "A") == alone
+    divided = shares(Foreign(("A", "calls", "B"), ("A", "calls", "C")), "A")
+    assert divided["B"] == divided["C"] < alone["B"]
+
+
+def test_what_people_name_otherwise_has_a_share_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ROLES, "Q", "request")
+    monkeypatch.setitem(ROLES, "M", "model")
+    alone = shares(Counted(("A", "takes", "Q")), "A")
+    told = Counted(("A", "takes", "Q"), ("A", "takes", "M"), ("A", "takes", "S"))
+    assert shares(told, "A")["Q"] == alone["Q"]
+
+
+def test_the_only_method_of_a_class_has_more_than_one_of_several() -> None:
+    only = shares(Counted(("A::a", MEMBER, "A")), "A")
+    several = shares(Counted(("A::a", MEMBER, "A"), ("A::b", MEMBER, "A")), "A")
+    assert only["A::a"] > 2 * several["A::a"] > 0
 
 
 def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
