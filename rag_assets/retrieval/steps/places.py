@@ -53,7 +53,8 @@ async def found_places(
 ) -> Sequence[Candidate]:
     """The entries at places that the request's filters let through, in the order of the places.
 
-    As many as any other ranking has. Nothing is kept where the index has to filter, and nothing is
+    As many as any other ranking has; a place has an entry at least where no filter leaves it out.
+    Nothing is kept where the index has to filter, and nothing is
     taken from what is kept where that has misled this search.
 
     Args:
@@ -66,7 +67,7 @@ async def found_places(
     most, filters = candidate_count(progress.search.depth), entry_filter_of(progress)
     index, owner = progress.serving.index_name, progress.owner
     if filters.by_readers_alone and not (progress.recalls or progress.reads):
-        known = await services.known.at(index, owner, progress.moment.state, places)
+        known = await services.known.at(index, owner, progress.moment.state, places[:most])
         if known is not None:
             return known[:most]
     wanted = RankingRequest(Places(tuple(places)), most, filters, symbols=True)
