@@ -1,20 +1,23 @@
 """Statements on `symbols` and `edges`, compiled once: a walk runs several at each of its steps.
 
-Rows are joined with the names that are asked for: Postgres looks through an array that is a
-parameter of a prepared statement from its beginning for each row.
+Postgres keeps no statistics of names and paths, which would tell of texts, and takes a name to have
+thousands of rows. Left to it, the plan would read whole tables; `OFFSET 0` keeps it from joining
+before rows were looked up for each name, and texts for each row.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     ARRAY,
     BindParameter,
+    Column,
     ColumnElement,
     FromClause,
     Integer,
     Select,
+    Subquery,
     Text,
     all_,
     and_,
@@ -24,8 +27,10 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     or_,
     select,
+    true,
     union_all,
 )
 from sqlalchemy.dialects.postgresql import distinct_on
@@ -45,18 +50,44 @@ _LIMIT = bindparam("limit", type_=Integer)
 _NUMBERS: TypeEngine[list[int]] = ARRAY(Integer)  # type: ignore[assignment]
 _POSITIONS = bindparam("positions", type_=_NUMBERS)
 
-_SYMBOL_COLUMNS: tuple[ColumnElement[Any], ...] = (
+_Columns: TypeAlias = tuple[ColumnElement[Any], ...]
+_Condition: TypeAlias = ColumnElement[bool]
+
+_SYMBOL_COLUMNS: _Columns = (
     *(symbols.c.symbol, symbols.c.role, symbols.c.public, symbols.c.line_start),
     *(symbols.c.line_end, symbols.c.content_hash),
     *(documents.c.document_id, documents.c.uri, documents.c.source, documents.c.access_scope),
     *(documents.c.source_type, document_kinds.c.kinds, symbols.c.short),
 )
-_EDGE_COLUMNS: tuple[ColumnElement[Any], ...] = (
+_EDGE_COLUMNS: _Columns = (
     *(edges.c.kind, edges.c.stated_of, edges.c.target, edges.c.how, edges.c.confidence),
     *(edges.c.line_start, edges.c.line_end, edges.c.evidence, edges.c.path),
     *(documents.c.document_id, documents.c.uri, documents.c.source),
     *(documents.c.access_scope, edges.c.position),
 )
+_APART: ColumnElement[int] = literal_column("0")
+"""The offset of a subquery that is run by itself."""
+
+
+def _given(parameter: str) -> ColumnElement[str]:
+    given: BindParameter[list[str]] = texts_parameter(parameter)
+    return func.unnest(cast(given, ARRAY(Text)))
+
+
+def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
+    return value.in_(select(_given(parameter)))
+
+
+def _versions(*columns: ColumnElement[Any]) -> Select[Any]:
+    """Columns of the versions that count and that the caller may read."""
+    found = returnable(_TENANT, _GENERATION, *columns).where(is_readable(documents, _PRINCIPALS))
+    if document_kinds.c.kinds not in set(columns):
+        return found
+    same_document = and_(
+        document_kinds.c.tenant == documents.c.tenant,
+        document_kinds.c.document_id == documents.c.document_id,
+    )
+    return found.outerjoin(document_kinds, same_document)
 
 
 def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -64,52 +95,95 @@ def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]
         table.c.tenant == document_index.c.tenant,
         table.c.chunk_set_key == document_index.c.chunk_set_key,
     )
-    return (
-        returnable(_TENANT, _GENERATION, *columns)
-        .join(table, same_text)
-        .where(is_readable(documents, _PRINCIPALS))
+    return _versions(*columns).join(table, same_text)
+
+
+def _named_by(
+    columns: _Columns, value: Column[str], parameter: str, *wanted: _Condition
+) -> Subquery:
+    """The rows of a table with one of some values, each with the versions that have its text."""
+    own, others = _by_table(columns, value.table)
+    asked = select(_given(parameter).label("value")).distinct().subquery()
+    named = value.table.c.tenant == _TENANT, value == asked.c.value
+    rows = select(*own, value.table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
+    of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
+    versions = _versions(*others).where(of_text).offset(_APART).lateral()
+    found = select(*_found_in(columns, rows, versions)).select_from(asked)
+    return found.join(rows, true()).join(versions, true()).subquery()
+
+
+def _held_by(columns: _Columns, table: FromClause, at: _Condition, *wanted: _Condition) -> Subquery:
+    """The rows of a table that the texts of some documents have."""
+    own, others = _by_table(columns, table)
+    versions = (
+        _versions(*others, document_index.c.chunk_set_key).where(at).offset(_APART).subquery()
     )
+    of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
+    rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
+    held = select(*_found_in(columns, rows, versions)).select_from(versions)
+    return held.join(rows, true()).subquery()
 
 
-def _one_of(value: ColumnElement[str], parameter: str) -> ColumnElement[bool]:
-    given: BindParameter[list[str]] = texts_parameter(parameter)
-    return value.in_(select(func.unnest(cast(given, ARRAY(Text)))))
+def _by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Columns]:
+    own = tuple(one for one in columns if one.table is table)
+    return own, tuple(one for one in columns if one.table is not table)
 
 
-def _symbols(wanted: ColumnElement[bool]) -> Select[Any]:
-    known = and_(
-        document_kinds.c.tenant == documents.c.tenant,
-        document_kinds.c.document_id == documents.c.document_id,
-    )
-    return (
-        _of_readable(symbols, *_SYMBOL_COLUMNS)
-        .outerjoin(document_kinds, known)
-        .where(wanted)
-        .order_by(documents.c.uri, symbols.c.position)
-    )
+def _found_in(columns: _Columns, *rows: FromClause) -> _Columns:
+    return tuple(next(one.c[c.name] for one in rows if c.name in one.c) for c in columns)
 
 
-def _edges(*ways: ColumnElement[bool]) -> Select[Any]:
+_PLACED_SYMBOLS: _Columns = (*_SYMBOL_COLUMNS, symbols.c.position)
+
+
+def _symbols(found: Subquery) -> Select[Any]:
+    rows = select(*_found_in(_SYMBOL_COLUMNS, found))
+    return rows.order_by(found.c.uri, found.c.position)
+
+
+def _named() -> Select[Any]:
+    """Definitions by their names, each once: it has a row for each name that people call it by."""
+    found = _named_by(_PLACED_SYMBOLS, symbols.c.symbol, "names")
+    once = found.c.uri, found.c.symbol, found.c.line_start
+    rows = select(*_found_in(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
+    return rows.order_by(*once, found.c.position)
+
+
+def _like() -> Select[Any]:
+    part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
+    has_one = exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
+    return _symbols(_of_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()).limit(_LIMIT)
+
+
+def _edges(*ways: Subquery) -> Select[Any]:
     """The edges that are found in one of some ways: no index serves several of them at once."""
-    only = texts_parameter("only")
-    rest = and_(
-        edges.c.kind != all_(texts_parameter("without")),
-        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, among(edges.c.kind, only)),
-    )
     found = union_all(
         *(
-            _of_readable(
-                edges,
-                literal(number).label("way"),
-                *_EDGE_COLUMNS,
-            )
-            .where(way, rest)
-            .order_by(documents.c.uri, edges.c.position)
+            select(literal(number).label("way"), *way.c)
+            .order_by(way.c.uri, way.c.position)
             .limit(_LIMIT)
             for number, way in enumerate(ways)
         )
     ).subquery()
     return select(found).order_by(found.c.way, found.c.uri, found.c.position)
+
+
+def _stated() -> Subquery:
+    of_kind = edges.c.kind == bindparam("kind", type_=Text)
+    return _of_readable(edges, *_EDGE_COLUMNS).where(of_kind, _of_kinds()).subquery()
+
+
+def _edges_in(parameter: str, wanted: _Condition) -> Subquery:
+    at = _one_of(documents.c.uri, parameter)
+    return _held_by(_EDGE_COLUMNS, edges, at, wanted, _of_kinds())
+
+
+def _of_kinds() -> _Condition:
+    only = texts_parameter("only")
+    return and_(
+        edges.c.kind != all_(texts_parameter("without")),
+        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, among(edges.c.kind, only)),
+    )
 
 
 def _documents(wanted: ColumnElement[bool]) -> Select[Any]:
@@ -123,14 +197,6 @@ def _documents(wanted: ColumnElement[bool]) -> Select[Any]:
         .where(is_readable(documents, _PRINCIPALS), wanted)
         .order_by(documents.c.uri)
     )
-
-
-def _named() -> Select[Any]:
-    """Definitions by their names, each once: it has a row for each name that people call it by."""
-    rows = _symbols(_one_of(symbols.c.symbol, "names")).order_by(None)
-    once = distinct_on(documents.c.uri, symbols.c.symbol, symbols.c.line_start)
-    order = documents.c.uri, symbols.c.symbol, symbols.c.line_start, symbols.c.position
-    return rows.ext(once).order_by(*order)
 
 
 def _evidence() -> Select[Any]:
@@ -149,30 +215,27 @@ def _evidence() -> Select[Any]:
     return _of_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
 
 
-def _holds_a_part() -> ColumnElement[bool]:
-    part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
-    return exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
-
-
 NAMED = Statement.of(_named())
 """Definitions by `names`, as their own texts give them."""
 
-CALLED = Statement.of(_symbols(_one_of(symbols.c.short, "names")))
+CALLED = Statement.of(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
 """Definitions by `names` that people call them by."""
 
-LIKE = Statement.of(_symbols(_holds_a_part()).limit(_LIMIT))
+LIKE = Statement.of(_like())
 """Some definitions whose names hold one of `parts`."""
 
-WITHIN = Statement.of(_symbols(_one_of(documents.c.uri, "uris")))
+WITHIN = Statement.of(
+    _symbols(_held_by(_PLACED_SYMBOLS, symbols, _one_of(documents.c.uri, "uris")))
+)
 """The definitions in documents."""
 
 EDGES = Statement.of(
     _edges(
-        _one_of(edges.c.stated_of, "own"),
-        and_(edges.c.stated_of == "", _one_of(documents.c.uri, "uris")),
-        _one_of(edges.c.target, "named"),
-        and_(_one_of(documents.c.uri, "inside"), _one_of(edges.c.stated_of, "own_inside")),
-        and_(_one_of(documents.c.uri, "inside"), _one_of(edges.c.target, "named_inside")),
+        _named_by(_EDGE_COLUMNS, edges.c.stated_of, "own", _of_kinds()),
+        _edges_in("uris", edges.c.stated_of == ""),
+        _named_by(_EDGE_COLUMNS, edges.c.target, "named", _of_kinds()),
+        _edges_in("inside", _one_of(edges.c.stated_of, "own_inside")),
+        _edges_in("inside", _one_of(edges.c.target, "named_inside")),
     )
 )
 """What is stated of `own` names; of files, outside of their definitions; or names `named`.
@@ -184,7 +247,7 @@ Which of these ways an edge was found in is its first column."""
 EVIDENCE = Statement.of(_evidence())
 """What edges are stated by, by `documents`, their `texts`, and `positions` in those."""
 
-STATED = Statement.of(_edges(edges.c.kind == bindparam("kind", type_=Text)))
+STATED = Statement.of(_edges(_stated()))
 """The edges of a kind."""
 
 DOCUMENTS_OF_TYPE = Statement.of(_documents(_one_of(documents.c.source_type, "source_types")))
