@@ -134,8 +134,8 @@ format: setup
 lock: setup
 	@$(BIN)/uv pip compile requirements/bootstrap.in --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/bootstrap.txt
-	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
+	@$(BIN)/uv pip compile pyproject.toml --group dev --override requirements/lock-overrides.txt \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
 	@$(BIN)/uv pip compile requirements/agent.in --constraint requirements/lock.txt \
 		--override requirements/agent-overrides.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/agent.txt
