@@ -32,7 +32,8 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
         if model.table and not model.abstract and not model.proxy:
             by_table.setdefault(model.table, []).append(model)
     documents = [
-        *(one for route in routes.routes for one in _routes(route, lines)),
+        # The same view under the same name, once more for `.json` and its like.
+        *(one for r in routes.routes if not r.suffixed for one in _routes(r, lines)),
         *(_table(one, by_table.get(name, ()), lines) for name, one in tables.tables.items()),
     ]
     unresolved = [

@@ -228,11 +228,16 @@ SELF: Final = "self"
 _Labels: TypeAlias = Mapping[tuple[str, str], str]
 """Names of models by the label of their app and their lower name."""
 
+_BROUGHT: Final[_Labels] = {
+    (app.rpartition(".")[2], model.lower()): f"{app}.models.{model}"
+    for app, model in (name.split(".models.") for name in KNOWN_MODELS)
+}
+"""Those that Django itself brings."""
+
 
 def _outside(name: str) -> str:
     """The table of a model that Django itself brings."""
-    app, _, last = name.replace(".models.", ".").rpartition(".")
-    return f"{app.rpartition('.')[2]}_{last.lower()}"
+    return next("_".join(label) for label, one in _BROUGHT.items() if one == name)
 
 
 def is_model(lineage: Iterable[str]) -> bool:
@@ -259,7 +264,8 @@ def _absolute(name: str, model: Model, models: Collection[str], labels: _Labels)
     if not name or name in models:
         return name
     app, _, last = name.rpartition(".")
-    return labels.get((app or model.app, last.lower()), name)
+    label = app or model.app, last.lower()
+    return labels.get(label) or _BROUGHT.get(label, name)
 
 
 def _is_field(name: str) -> bool:

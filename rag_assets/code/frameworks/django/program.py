@@ -149,6 +149,14 @@ class Program:
                 return self.canonical(name)
         return reference
 
+    def named(self, written: str, module: Module) -> Place | None:
+        """What a name in a module stands for: a variable of it before a package so called."""
+        root = written.partition(".")[0]
+        name = self.absolute(written, module)
+        if root not in module.imported and _is_own(module, root):
+            name = f"{module.name}.{name}"
+        return self.place(name)
+
     def canonical(self, name: str) -> str:
         """An absolute name without the detour through modules that only pass it on."""
         place = self.place(name)

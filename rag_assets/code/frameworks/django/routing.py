@@ -20,6 +20,7 @@ class Route:
         methods: HTTP methods in upper case; empty where they are not known.
         parameters: names with their converters, or regular expressions.
         evidence: the include statements from the outermost on, then its own.
+        suffixed: whether it only adds the suffix of a format (`users.json`) to another route.
     """
 
     uri: str
@@ -30,6 +31,7 @@ class Route:
     methods: tuple[str, ...]
     parameters: tuple[tuple[str, str], ...]
     evidence: tuple[Evidence, ...]
+    suffixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from rag_assets.code.frameworks.django.calls import argument
 from rag_assets.code.frameworks.django.patterns import parameters_of, template_of
 from rag_assets.code.frameworks.django.program import Evidence, Module, Program, Unresolved
+from rag_assets.code.frameworks.django.registrations import Registrations
 from rag_assets.code.frameworks.django.routers import ROUTERS, routes_of_router
 from rag_assets.code.frameworks.django.routing import Route
+from rag_assets.code.frameworks.django.suffixes import Suffixes, suffixes_of
 from rag_assets.code.frameworks.django.views import View, view_of
 
 PATHS: Final = frozenset({"django.urls.path", "django.urls.conf.path"})
@@ -19,7 +22,8 @@ INCLUDES: Final = frozenset(
     {"django.urls.include", "django.urls.conf.include", "django.conf.urls.include"}
 )
 _TRANSLATED: Final = "django.conf.urls.i18n.i18n_patterns"
-_PASSING: Final = frozenset({"rest_framework.urlpatterns.format_suffix_patterns", "list", "tuple"})
+_SUFFIXED: Final = "rest_framework.urlpatterns.format_suffix_patterns"
+_PASSING: Final = frozenset({"list", "tuple"})
 _DEEPEST: Final = 30
 _MOST: Final = 50_000
 
@@ -32,6 +36,18 @@ class Prefix:
     namespaces: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     within: tuple[str, ...] = ()
+    suffixes: Suffixes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What an entry of a list states itself."""
+
+    pattern: str
+    regex: bool
+    name: str
+    view: View
+    evidence: tuple[Evidence, ...]
 
 
 class UrlWalk:
@@ -48,6 +64,7 @@ class UrlWalk:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._registrations: Registrations | None = None
         self.routes: list[Route] = []
         self.unresolved: list[Unresolved] = []
         self.entered: set[str] = set()
@@ -114,7 +131,7 @@ class UrlWalk:
         written = value["name"]
         if written.endswith(".urls") and self._router(written[:-5], value, module, prefix):
             return
-        place = self._place(written, module)
+        place = self._program.named(written, module)
         if place is None:
             self._miss("a list of another package", module.evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
@@ -133,6 +150,8 @@ class UrlWalk:
             self._list(
                 {"of": "list", "items": value["arguments"], "at": value["at"]}, module, inner
             )
+        elif called == _SUFFIXED and value["arguments"] and (added := suffixes_of(value)):
+            self._list(value["arguments"][0], module, replace(prefix, suffixes=added))
         elif called in _PASSING and value["arguments"]:
             self._list(value["arguments"][0], module, prefix)
         else:
@@ -146,50 +165,57 @@ class UrlWalk:
         if called not in PATHS and called not in REGEXES:
             self._other(value, module, prefix)
             return
-        pattern = _argument(value, 0, "route" if called in PATHS else "regex")
+        pattern = argument(value, 0, "route" if called in PATHS else "regex")
         pattern = self._text(pattern, module)
         if pattern is None:
             self._miss("a computed path", module.evidence(value))
             return
-        target = _argument(value, 1, "view")
-        prefix = replace(
+        target = argument(value, 1, "view")
+        inner = replace(
             prefix,
             pattern=prefix.pattern + pattern,
             evidence=(*prefix.evidence, module.evidence(value)),
         )
         if _is(target, "call") and self._called(target, module) in INCLUDES:
-            self._include(target, module, prefix)
+            self._include(target, module, inner)
         elif _is(target, "tuple") or _admin(target):
-            self._included(target, module, prefix, None)
+            self._included(target, module, inner, None)
         else:
-            self._route(value, target, module, prefix)
+            name = self._text(argument(value, 3, "name"), module)
+            found = view_of(self._program, target, module)
+            if not found.name:
+                self._miss("a computed view", module.evidence(value))
+            self._route(prefix, _Own(pattern, called in REGEXES, name or "", found, inner.evidence))
 
-    def _route(self, value: Any, target: Any, module: Module, prefix: Prefix) -> None:
-        name = self._text(_argument(value, 3, "name"), module)
-        found = view_of(self._program, target, module)
-        if not found.name:
-            self._miss("a computed view", module.evidence(value))
-        self._add(prefix, name or "", found)
+    def _route(self, prefix: Prefix, own: _Own) -> None:
+        """A route, and the same with the suffix of a format where such are added."""
+        added = prefix.suffixes
+        if added is None or not added.required:
+            self._add(prefix, own)
+        if added is not None:
+            pattern = added.added(own.pattern, regex=own.regex)
+            self._add(prefix, replace(own, pattern=pattern), suffixed=not added.required)
 
-    def _add(self, prefix: Prefix, name: str, view: View) -> None:
-        full = ":".join([*prefix.namespaces, name]) if name else ""
+    def _add(self, prefix: Prefix, own: _Own, *, suffixed: bool = False) -> None:
+        pattern = prefix.pattern + own.pattern
         self.routes.append(
             Route(
-                template_of(prefix.pattern),
-                prefix.pattern,
-                full,
-                view.name,
-                view.actions,
-                view.methods,
-                parameters_of(prefix.pattern),
-                prefix.evidence,
+                template_of(pattern),
+                pattern,
+                ":".join([*prefix.namespaces, own.name]) if own.name else "",
+                own.view.name,
+                own.view.actions,
+                own.view.methods,
+                parameters_of(pattern),
+                own.evidence,
+                suffixed,
             )
         )
 
     def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
         """An entry that is no call of `path`: a variable, or a call of something else."""
         if _is(value, "name"):
-            place = self._place(value["name"], module)
+            place = self._program.named(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)
             if place is not None and len(held) == 1 and not held[0].values["under"]:
                 key = f"{place.module.name}:{place.symbol}"
@@ -200,8 +226,8 @@ class UrlWalk:
         self._miss(_reason(value), module.evidence(value))
 
     def _include(self, call: Any, module: Module, prefix: Prefix) -> None:
-        namespace = self._text(_argument(call, 1, "namespace"), module)
-        target = _argument(call, 0, "arg")
+        namespace = self._text(argument(call, 1, "namespace"), module)
+        target = argument(call, 0, "arg")
         self._included(target, module, prefix, namespace)
 
     def _included(self, target: Any, module: Module, prefix: Prefix, namespace: str | None) -> None:
@@ -229,31 +255,31 @@ class UrlWalk:
         if isinstance(target, str):
             return self._program.module(target)
         if _is(target, "name") and not target["name"].startswith(":"):
-            place = self._place(target["name"], module)
+            place = self._program.named(target["name"], module)
             return place.module if place is not None and not place.symbol else None
         return None
 
     def _router(self, written: str, value: Any, module: Module, prefix: Prefix) -> bool:
-        place = self._place(written, module)
+        place = self._program.named(written, module)
         if place is None or not place.symbol:
             return False
         made = place.module.constant("", place.symbol)
         if not _is(made, "call"):
             return False
         lineage = self._program.ancestry(self._called(made, place.module))
-        kind = next((one for one in lineage if one in ROUTERS), "")
-        if not kind:
+        if ROUTERS.isdisjoint(lineage):
             return False
-        for found in routes_of_router(self._program, place, made, kind, lineage):
+        if self._registrations is None:
+            self._registrations = Registrations(self._program)
+        registered = self._registrations.of(place)
+        for found in routes_of_router(self._program, place, made, lineage, registered):
             if isinstance(found, Unresolved):
                 self.unresolved.append(found)
                 continue
-            inner = replace(
-                prefix,
-                pattern=prefix.pattern + found.pattern,
-                evidence=(*prefix.evidence, found.evidence),
-            )
-            self._add(inner, found.name, found.view)
+            evidence = (*prefix.evidence, found.evidence)
+            inner = replace(prefix, suffixes=Suffixes()) if found.suffixed else prefix
+            regex = found.pattern.startswith("^")
+            self._route(inner, _Own(found.pattern, regex, found.name, found.view, evidence))
         return True
 
     def _text(self, value: Any, module: Module) -> str | None:
@@ -265,7 +291,7 @@ class UrlWalk:
             if "gettext" in called.rpartition(".")[2]:
                 return self._text(value["arguments"][0], module)
         if _is(value, "name"):
-            place = self._place(value["name"], module)
+            place = self._program.named(value["name"], module)
             if place is not None:
                 held = place.module.values("", place.symbol)
                 sole = held[0].values if len(held) == 1 else {"value": None, "under": ""}
@@ -278,13 +304,6 @@ class UrlWalk:
         if not _is(call, "name"):
             return ""
         return self._program.external(self._program.absolute(call["name"], module))
-
-    def _place(self, written: str, module: Module) -> Any:
-        name = self._program.absolute(written, module)
-        found = self._program.place(name)
-        if found is None and written.isidentifier():
-            found = self._program.place(f"{module.name}.{written}")
-        return found
 
     def _miss(self, reason: str, evidence: Evidence) -> None:
         self.unresolved.append(Unresolved(reason, evidence))
@@ -329,13 +348,6 @@ def _is(value: Any, kind: str) -> bool:
 
 def _admin(value: Any) -> bool:
     return _is(value, "name") and value["name"].endswith("site.urls")
-
-
-def _argument(call: Any, position: int, name: str) -> Any:
-    if name in call["named"]:
-        return call["named"][name]
-    arguments = call["arguments"]
-    return arguments[position] if position < len(arguments) else None
 
 
 def _reason(value: Any) -> str:

@@ -24,6 +24,12 @@ _GENERIC: Final = {
     "PasswordChangeView": "get post put",
     "PasswordResetView": "get post put",
     "PasswordResetConfirmView": "get post put",
+    "PasswordChangeDoneView": "get",
+    "PasswordResetDoneView": "get",
+    "PasswordResetCompleteView": "get",
+    "JavaScriptCatalog": "get",
+    "JSONCatalog": "get",
+    "ObtainAuthToken": "post",
     "ArchiveIndexView": "get",
     "YearArchiveView": "get",
     "MonthArchiveView": "get",
@@ -75,7 +81,7 @@ def view_of(program: Program, value: Any, module: Module) -> View:
         kind = value.get("of") if isinstance(value, dict) else ""
         if kind == "name":
             name = program.absolute(value["name"], module)
-            place = program.place(name) or program.place(f"{module.name}.{name}")
+            place = program.named(value["name"], module)
             held = None if place is None else _held(place)
             if held is None or place is None:
                 return _named(program, name if place is None else place.name)

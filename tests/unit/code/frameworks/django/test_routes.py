@@ -61,7 +61,7 @@ urlpatterns += plain.urls
 
 
 def by_name(routes: tuple[Route, ...]) -> dict[str, Route]:
-    return {one.name: one for one in routes}
+    return {one.name: one for one in routes if not one.suffixed}
 
 
 def test_routers_make_the_routes_of_their_viewsets() -> None:
@@ -116,6 +116,37 @@ def test_without_settings_the_lists_that_no_other_includes_are_roots() -> None:
         "a/views.py": "def y(request): ...\n",
     }
     assert [one.pattern for one in routes_of(facts(files)).routes] == ["x/z", "y"]
+
+
+def test_registrations_that_no_text_tells_are_told() -> None:
+    text = """
+from rest_framework.routers import DefaultRouter, SimpleRouter
+from rest_framework_extensions.routers import ExtendedSimpleRouter
+from . import views
+
+typed = SimpleRouter(use_regex_path=False)
+typed.register("books", views.Books)
+router = DefaultRouter()
+kept = router.register("shelves", views.Shelves, basename="shelf")
+kept.register("books", views.Books)
+extended = ExtendedSimpleRouter()
+top = extended.register("shelves", views.Shelves, "top")
+top.register("books", views.Books, "in", parents_query_lookups=names())
+if FLAG:
+    extended.register("more", views.Shelves, "more")
+urlpatterns = [*typed.urls, *router.urls, *extended.urls]
+"""
+    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    assert set(by_name(found.routes)) == {"shelf-list", "api-root", "top-list"}
+    assert [one.reason for one in found.unresolved] == [
+        "a router that writes no regular expressions",
+        "a registration with what another returns",
+        "a registration with what another returns",
+        "depends on `if`",
+    ]
+    quoted = [text[one.evidence.start : one.evidence.end] for one in found.unresolved]
+    assert quoted[0] == "SimpleRouter(use_regex_path=False)"
+    assert quoted[1] == 'kept.register("books", views.Books)'
 
 
 def test_circles_end() -> None:
