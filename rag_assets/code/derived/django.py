@@ -10,8 +10,8 @@ from rag_assets.code.derived.tables import table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.code.frameworks.django.fields import Model
 from rag_assets.code.frameworks.django.models import models_of
-from rag_assets.code.frameworks.django.program import Evidence
-from rag_assets.code.frameworks.django.program import Unresolved as Computed
+from rag_assets.code.frameworks.django.modules import Evidence
+from rag_assets.code.frameworks.django.modules import Unresolved as Computed
 from rag_assets.code.frameworks.django.routes import routes_of
 from rag_assets.code.frameworks.django.routing import Route
 from rag_assets.code.frameworks.django.tables import Table, tables_of

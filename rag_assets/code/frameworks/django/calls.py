@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 
 class Call:
@@ -20,6 +20,11 @@ class Call:
     def text(self, name: str, position: int) -> str:
         """An argument that is a string; "" for any other."""
         return text_of(self.get(name, position))
+
+
+def is_a(value: Any, kind: str) -> TypeGuard[dict[str, Any]]:
+    """Whether an expression is of a kind, as a call or a name."""
+    return isinstance(value, dict) and value.get("of") == kind
 
 
 def argument(call: Any, position: int, name: str) -> Any:

@@ -16,7 +16,8 @@ from rag_assets.code.frameworks.django.fields import (
     is_relation,
 )
 from rag_assets.code.frameworks.django.known import KNOWN_BASES, KNOWN_MODELS, MODEL_BASES
-from rag_assets.code.frameworks.django.program import Evidence, Place, Program, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
+from rag_assets.code.frameworks.django.program import Place, Program
 from rag_assets.code.model import FileFacts
 
 
@@ -199,12 +200,10 @@ class _Reading:
         """A model: a class, "Invoice", "billing.Invoice", "self" or a setting."""
         if isinstance(value, dict) and value.get("of") == "call":
             name = value["call"].get("name", "") if isinstance(value["call"], dict) else ""
-            return (
-                self._setting("AUTH_USER_MODEL", place) if name.endswith("get_user_model") else ""
-            )
+            return self._program.user_model() if name.endswith("get_user_model") else ""
         if isinstance(value, dict) and value.get("of") == "name":
             if value["name"].rpartition(".")[2] == "AUTH_USER_MODEL":
-                return self._setting("AUTH_USER_MODEL", place)
+                return self._program.user_model()
             name = self._program.external(self._program.absolute(value["name"], place.module))
             held = self._program.place(name)
             if held is not None and held.symbol not in held.module.declared:
@@ -215,13 +214,6 @@ class _Reading:
         if not isinstance(value, str):
             return ""
         return SELF if value == "self" else value
-
-    def _setting(self, name: str, place: Place) -> str:
-        for module in self._program:
-            value = module.constant("", name)
-            if isinstance(value, str):
-                return value
-        return "auth.User"
 
 
 SELF: Final = "self"

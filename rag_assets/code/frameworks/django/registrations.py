@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rag_assets.code.frameworks.django.calls import argument, items_of
-from rag_assets.code.frameworks.django.program import Module, Place, Program
+from rag_assets.code.frameworks.django.modules import Module
+from rag_assets.code.frameworks.django.program import Place, Program
 from rag_assets.code.frameworks.django.viewsets import Viewset
 
 _REGISTER: Final = ".register"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rag_assets.code.frameworks.django.calls import argument
-from rag_assets.code.frameworks.django.program import Evidence, Place, Program, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
+from rag_assets.code.frameworks.django.program import Place, Program
 from rag_assets.code.frameworks.django.registrations import Registration
 from rag_assets.code.frameworks.django.views import View
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_assets.code.frameworks.django.program import Evidence, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from rag_assets.code.frameworks.django.calls import argument
+from rag_assets.code.frameworks.django.calls import argument, is_a
+from rag_assets.code.frameworks.django.lists import since_last
+from rag_assets.code.frameworks.django.modules import Evidence, Module, Unresolved
 from rag_assets.code.frameworks.django.patterns import parameters_of, template_of
-from rag_assets.code.frameworks.django.program import Evidence, Module, Program, Unresolved
+from rag_assets.code.frameworks.django.program import Program
 from rag_assets.code.frameworks.django.registrations import Registrations
 from rag_assets.code.frameworks.django.routers import ROUTERS, routes_of_router
 from rag_assets.code.frameworks.django.routing import Route
 from rag_assets.code.frameworks.django.suffixes import Suffixes, suffixes_of
-from rag_assets.code.frameworks.django.views import View, view_of
+from rag_assets.code.frameworks.django.views import View, is_of_object, view_of
 
 PATHS: Final = frozenset({"django.urls.path", "django.urls.conf.path"})
 REGEXES: Final = frozenset(
@@ -81,7 +83,7 @@ class UrlWalk:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
         held = module.values("", name)
-        for fact in _since_last(held, name):
+        for fact in since_last(held, name):
             if fact.values["under"]:
                 self._miss(
                     f"depends on `{fact.values['under']}`",
@@ -161,7 +163,7 @@ class UrlWalk:
             )
 
     def _entry(self, value: Any, module: Module, prefix: Prefix) -> None:
-        called = self._called(value, module) if _is(value, "call") else ""
+        called = self._called(value, module) if is_a(value, "call") else ""
         if called not in PATHS and called not in REGEXES:
             self._other(value, module, prefix)
             return
@@ -176,16 +178,23 @@ class UrlWalk:
             pattern=prefix.pattern + pattern,
             evidence=(*prefix.evidence, module.evidence(value)),
         )
-        if _is(target, "call") and self._called(target, module) in INCLUDES:
+        if is_a(target, "call") and self._called(target, module) in INCLUDES:
             self._include(target, module, inner)
-        elif _is(target, "tuple") or _admin(target):
+        elif is_a(target, "tuple") or _admin(target):
             self._included(target, module, inner, None)
+        elif self._has_routes(target, module):
+            self._miss("the routes of an object", module.evidence(value))
         else:
             name = self._text(argument(value, 3, "name"), module)
             found = view_of(self._program, target, module)
             if not found.name:
                 self._miss("a computed view", module.evidence(value))
             self._route(prefix, _Own(pattern, called in REGEXES, name or "", found, inner.evidence))
+
+    def _has_routes(self, target: Any, module: Module) -> bool:
+        """Whether a target is the list that an object keeps, as a site of the admin does."""
+        written = target["name"] if is_a(target, "name") else ""
+        return written.endswith(".urls") and is_of_object(self._program, written, module)
 
     def _route(self, prefix: Prefix, own: _Own) -> None:
         """A route, and the same with the suffix of a format where such are added."""
@@ -214,7 +223,7 @@ class UrlWalk:
 
     def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
         """An entry that is no call of `path`: a variable, or a call of something else."""
-        if _is(value, "name"):
+        if is_a(value, "name"):
             place = self._program.named(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)
             if place is not None and len(held) == 1 and not held[0].values["under"]:
@@ -232,7 +241,7 @@ class UrlWalk:
 
     def _included(self, target: Any, module: Module, prefix: Prefix, namespace: str | None) -> None:
         app: str | None = None
-        if _is(target, "tuple") and target["items"]:
+        if is_a(target, "tuple") and target["items"]:
             items = target["items"]
             app = self._text(items[1], module) if len(items) > 1 else None
             namespace = self._text(items[2], module) if items[2:] else namespace
@@ -254,7 +263,7 @@ class UrlWalk:
     def _module_of(self, target: Any, module: Module) -> Module | None:
         if isinstance(target, str):
             return self._program.module(target)
-        if _is(target, "name") and not target["name"].startswith(":"):
+        if is_a(target, "name") and not target["name"].startswith(":"):
             place = self._program.named(target["name"], module)
             return place.module if place is not None and not place.symbol else None
         return None
@@ -264,7 +273,7 @@ class UrlWalk:
         if place is None or not place.symbol:
             return False
         made = place.module.constant("", place.symbol)
-        if not _is(made, "call"):
+        if not is_a(made, "call"):
             return False
         lineage = self._program.ancestry(self._called(made, place.module))
         if ROUTERS.isdisjoint(lineage):
@@ -286,11 +295,11 @@ class UrlWalk:
         """A string, also of a translated one or of a constant."""
         if isinstance(value, str):
             return value
-        if _is(value, "call") and value["arguments"]:
+        if is_a(value, "call") and value["arguments"]:
             called = self._called(value, module)
             if "gettext" in called.rpartition(".")[2]:
                 return self._text(value["arguments"][0], module)
-        if _is(value, "name"):
+        if is_a(value, "name"):
             place = self._program.named(value["name"], module)
             if place is not None:
                 held = place.module.values("", place.symbol)
@@ -301,7 +310,7 @@ class UrlWalk:
 
     def _called(self, value: Any, module: Module) -> str:
         call = value["call"]
-        if not _is(call, "name"):
+        if not is_a(call, "name"):
             return ""
         return self._program.external(self._program.absolute(call["name"], module))
 
@@ -315,43 +324,16 @@ LANGUAGE: Final = "<language>/"
 _VERBS = ("append", "extend", "insert")
 
 
-def _since_last(held: list[Any], name: str) -> list[Any]:
-    """The assignments from the last plain one on that does not build on the former value."""
-    start = 0
-    for index, fact in enumerate(held):
-        if not fact.values["adds"] and not fact.values["under"] and not _uses(fact, name):
-            start = index
-    return held[start:]
-
-
-def _uses(fact: Any, name: str) -> bool:
-    value = fact.values["value"]
-    items = (
-        value["items"] if _is(value, "sum") else value["arguments"] if _is(value, "call") else []
-    )
-    items = [*items, *(i["value"] for i in _spreads(value))]
-    return any(_is(item, "name") and item["name"].lstrip(":") == name for item in items)
-
-
-def _spreads(value: Any) -> list[Any]:
-    items = value["items"] if _is(value, "list") or _is(value, "tuple") else []
-    return [item for item in items if _is(item, "spread")]
-
-
 def _named(prefix: Prefix, namespace: str | None) -> Prefix:
     return replace(prefix, namespaces=(*prefix.namespaces, namespace)) if namespace else prefix
 
 
-def _is(value: Any, kind: str) -> bool:
-    return isinstance(value, dict) and value.get("of") == kind
-
-
 def _admin(value: Any) -> bool:
-    return _is(value, "name") and value["name"].endswith("site.urls")
+    return is_a(value, "name") and value["name"].endswith("site.urls")
 
 
 def _reason(value: Any) -> str:
-    if _is(value, "computed"):
+    if is_a(value, "computed"):
         return f"computed: {value['why']}"
     return (
         f"no pattern that the text states: {value['of']}"

@@ -149,6 +149,62 @@ urlpatterns = [*typed.urls, *router.urls, *extended.urls]
     assert quoted[1] == 'kept.register("books", views.Books)'
 
 
+def test_what_an_object_answers_is_told_as_computed() -> None:
+    views = """
+from django.views import View
+
+class Plain(View):
+    def get(self, request): ...
+
+class Kept:
+    urls = ()
+
+kept = Kept()
+other = kept
+same = Plain
+"""
+    text = """
+from django.urls import path
+from v import kept, other, same
+
+urlpatterns = [
+    path("a", kept.as_view("a"), name="a"),
+    path("b", other.answer),
+    path("c/", kept.urls),
+    path("d", same.as_view()),
+]
+"""
+    found = routes_of(facts({"u.py": text, "v.py": views}), "u")
+    told = [(one.pattern, one.view, one.methods) for one in found.routes]
+    assert told == [("a", "", ()), ("b", "", ()), ("d", "v.Plain", ("GET",))]
+    assert [one.reason for one in found.unresolved] == [
+        "a computed view",
+        "a computed view",
+        "the routes of an object",
+    ]
+
+
+def test_a_viewset_of_users_has_the_name_of_their_model() -> None:
+    text = """
+from django.contrib.auth import get_user_model
+from rest_framework import routers, viewsets
+
+class People(viewsets.ReadOnlyModelViewSet):
+    queryset = get_user_model().objects.all()
+
+router = routers.SimpleRouter()
+router.register("people", People)
+urlpatterns = router.urls
+"""
+    settings = "INSTALLED_APPS = []\nAUTH_USER_MODEL = 'core.Person'\n"
+    assert set(by_name(routes_of(facts({"u.py": text}), "u").routes)) == {
+        "user-list",
+        "user-detail",
+    }
+    own = routes_of(facts({"u.py": text, "s.py": settings}), "u")
+    assert set(by_name(own.routes)) == {"person-list", "person-detail"}
+
+
 def test_circles_end() -> None:
     text = (
         "from django.urls import include, path\n"
