@@ -18,7 +18,7 @@ READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
 .PHONY: setup demo test php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
-	bench-serving bench-guidelines bench-code bench-code-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
+	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -99,6 +99,10 @@ bench-code: setup
 
 bench-code-truth: setup php
 	@$(BIN)/python -m benchmarks.code_truth --laravel $(LARAVEL) $(APPLICATIONS)
+	@$(BIN)/python -m docs.tools.pages
+
+bench-django-truth: setup
+	@$(BIN)/python -m benchmarks.django_truth $(APPLICATIONS)
 	@$(BIN)/python -m docs.tools.pages
 
 bench-code-questions: setup
