@@ -99,6 +99,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
         *([f"name: {route.name}"] if route.name else []),
         *([f"view: {view}"] if view else ["view: computed"]),
         *([f"parameters: {', '.join(parameters)}"] if parameters else []),
+        *(["conditional: yes"] if route.conditional else []),
     )
     stated: list[Statement] = []
     if route.evidence:

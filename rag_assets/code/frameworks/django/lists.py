@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rag_assets.code.frameworks.django.calls import is_a
+
+LOOPS: Final = frozenset({"for", "while"})
+"""Statements that do what stands under them as often as running them tells."""
 
 
 def since_last(held: list[Any], name: str) -> list[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rag_assets.code.frameworks.django.calls import argument
+from rag_assets.code.frameworks.django.lists import LOOPS
 from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
 from rag_assets.code.frameworks.django.program import Place, Program
 from rag_assets.code.frameworks.django.registrations import Registration
@@ -36,6 +37,7 @@ class RouterRoute:
         view: the viewset with the actions of this route.
         evidence: the registration.
         suffixed: whether the router adds it once more with the suffix of a format.
+        conditional: whether it is registered under a condition.
     """
 
     pattern: str
@@ -43,6 +45,7 @@ class RouterRoute:
     view: View
     evidence: Evidence
     suffixed: bool
+    conditional: bool = False
 
 
 def routes_of_router(
@@ -91,6 +94,7 @@ class _Router:
         evidence = one.module.evidence(one.call)
         if one.under:
             yield Unresolved(f"depends on `{one.under}`", evidence)
+        if one.under in LOOPS:
             return
         set_ = one.viewset(self._program)
         if not isinstance(one.prefix, str) or set_ is None:
@@ -107,7 +111,8 @@ class _Router:
             return
         for pattern, suffix, actions in set_.routes(prefix, self._slash):
             view = View(set_.name, actions, tuple(method for method, _ in actions))
-            yield RouterRoute(pattern, f"{base}-{suffix}", view, evidence, self._suffixed)
+            name, under = f"{base}-{suffix}", bool(one.under)
+            yield RouterRoute(pattern, name, view, evidence, self._suffixed, under)
 
     def root(self) -> Iterator[RouterRoute]:
         """The list of what there is, which some routers add."""

@@ -21,6 +21,7 @@ class Route:
         parameters: names with their converters, or regular expressions.
         evidence: the include statements from the outermost on, then its own.
         suffixed: whether it only adds the suffix of a format (`users.json`) to another route.
+        conditional: whether it stands under a condition that only running the program would tell.
     """
 
     uri: str
@@ -32,6 +33,7 @@ class Route:
     parameters: tuple[tuple[str, str], ...]
     evidence: tuple[Evidence, ...]
     suffixed: bool = False
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

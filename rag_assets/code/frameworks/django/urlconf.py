@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rag_assets.code.frameworks.django.calls import argument, is_a
-from rag_assets.code.frameworks.django.lists import since_last
+from rag_assets.code.frameworks.django.lists import LOOPS, since_last
 from rag_assets.code.frameworks.django.modules import Evidence, Module, Unresolved
 from rag_assets.code.frameworks.django.patterns import parameters_of, template_of
 from rag_assets.code.frameworks.django.program import Program
@@ -39,6 +39,7 @@ class Prefix:
     evidence: tuple[Evidence, ...] = ()
     within: tuple[str, ...] = ()
     suffixes: Suffixes | None = None
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,10 @@ class UrlWalk:
         prefix = replace(prefix, within=(*prefix.within, key))
         held = module.values("", name)
         for fact in since_last(held, name):
-            if fact.values["under"]:
-                self._miss(
-                    f"depends on `{fact.values['under']}`",
-                    Evidence(module.path, fact.start, fact.end),
-                )
-            else:
-                self._list(fact.values["value"], module, prefix, name)
+            at = Evidence(module.path, fact.start, fact.end)
+            inner = self._under(fact.values["under"], at, prefix)
+            if inner is not None:
+                self._list(fact.values["value"], module, inner, name)
         for fact in module.invoked:
             self._grown(fact, module, name, prefix)
 
@@ -100,14 +98,20 @@ class UrlWalk:
         target = call["call"].get("name", "") if isinstance(call["call"], dict) else ""
         if target not in {f"{mark}{name}.{verb}" for mark in ("", ":") for verb in _VERBS}:
             return
-        if fact.values["under"]:
-            self._miss(f"depends on `{fact.values['under']}`", module.evidence(call))
-        elif target.endswith(".extend"):
+        inner = self._under(fact.values["under"], module.evidence(call), prefix)
+        if inner is not None and target.endswith(".extend"):
             for value in call["arguments"][:1]:
-                self._list(value, module, prefix, name)
-        else:
+                self._list(value, module, inner, name)
+        elif inner is not None:
             for value in call["arguments"][-1:]:
-                self._entry(value, module, prefix)
+                self._entry(value, module, inner)
+
+    def _under(self, statement: str, at: Evidence, prefix: Prefix) -> Prefix | None:
+        """What is given to the patterns under a statement; None in a loop, which computes them."""
+        if not statement:
+            return prefix
+        self._miss(f"depends on `{statement}`", at)
+        return None if statement in LOOPS else replace(prefix, conditional=True)
 
     def _list(self, value: Any, module: Module, prefix: Prefix, own: str = "") -> None:
         """A list of patterns, however it is written."""
@@ -218,6 +222,7 @@ class UrlWalk:
                 parameters_of(pattern),
                 own.evidence,
                 suffixed,
+                prefix.conditional,
             )
         )
 
@@ -286,7 +291,9 @@ class UrlWalk:
                 self.unresolved.append(found)
                 continue
             evidence = (*prefix.evidence, found.evidence)
-            inner = replace(prefix, suffixes=Suffixes()) if found.suffixed else prefix
+            suffixes = Suffixes() if found.suffixed else prefix.suffixes
+            under = prefix.conditional or found.conditional
+            inner = replace(prefix, suffixes=suffixes, conditional=under)
             regex = found.pattern.startswith("^")
             self._route(inner, _Own(found.pattern, regex, found.name, found.view, evidence))
         return True

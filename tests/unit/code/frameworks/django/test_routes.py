@@ -137,7 +137,9 @@ if FLAG:
 urlpatterns = [*typed.urls, *router.urls, *extended.urls]
 """
     found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
-    assert set(by_name(found.routes)) == {"shelf-list", "api-root", "top-list"}
+    routes = by_name(found.routes)
+    assert set(routes) == {"shelf-list", "api-root", "top-list", "more-list"}
+    assert [name for name, one in routes.items() if one.conditional] == ["more-list"]
     assert [one.reason for one in found.unresolved] == [
         "a router that writes no regular expressions",
         "a registration with what another returns",
@@ -147,6 +149,44 @@ urlpatterns = [*typed.urls, *router.urls, *extended.urls]
     quoted = [text[one.evidence.start : one.evidence.end] for one in found.unresolved]
     assert quoted[0] == "SimpleRouter(use_regex_path=False)"
     assert quoted[1] == 'kept.register("books", views.Books)'
+
+
+def test_what_stands_under_a_condition_is_conditional_and_in_a_loop_unknown() -> None:
+    text = """
+from django.urls import include, path
+
+urlpatterns = [path("a", v)]
+if FIRST:
+    urlpatterns += [path("b", v), path("in/", include(("inner", "n")))]
+else:
+    urlpatterns.append(path("c", v))
+try:
+    import other
+    urlpatterns += [path("d", v)]
+except ImportError:
+    pass
+for word in words:
+    urlpatterns.append(path("e", v))
+while more():
+    urlpatterns += [path("f", v)]
+"""
+    inner = "from django.urls import path\nurlpatterns = [path('x', v, name='x')]\n"
+    found = routes_of(facts({"u.py": text, "inner.py": inner}), "u")
+    told = [(one.pattern, one.name, one.conditional) for one in found.routes]
+    assert told == [
+        ("a", "", False),
+        ("b", "", True),
+        ("in/x", "n:x", True),
+        ("d", "", True),
+        ("c", "", True),
+    ]
+    assert sorted(one.reason for one in found.unresolved) == [
+        "depends on `for`",
+        "depends on `if`",
+        "depends on `if`",
+        "depends on `try`",
+        "depends on `while`",
+    ]
 
 
 def test_what_an_object_answers_is_told_as_computed() -> None:
