@@ -30,7 +30,7 @@ $(READY): requirements/bootstrap.txt requirements/lock.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--require-hashes -r requirements/bootstrap.txt
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
-		--require-hashes -r requirements/lock.txt
+		--require-hashes --no-deps -r requirements/lock.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $(READY)
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rag_assets.code.frameworks.django.calls import argument
 from rag_assets.code.frameworks.django.lists import LOOPS
 from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
+from rag_assets.code.frameworks.django.nested_routers import NESTED, Around, around
 from rag_assets.code.frameworks.django.program import Place, Program
-from rag_assets.code.frameworks.django.registrations import Registration
+from rag_assets.code.frameworks.django.registrations import Registration, Registrations
 from rag_assets.code.frameworks.django.views import View
 
-_NESTING: Final = "rest_framework_extensions.routers."
-"""Routers with which what `register` returns can be registered with."""
-
-ROUTERS: Final = frozenset(
-    {
-        "rest_framework.routers.DefaultRouter",
-        "rest_framework.routers.SimpleRouter",
-        f"{_NESTING}ExtendedDefaultRouter",
-        f"{_NESTING}ExtendedSimpleRouter",
-    }
+_EXTENDED: Final = frozenset(
+    f"rest_framework_extensions.routers.{name}"
+    for name in ("ExtendedDefaultRouter", "ExtendedSimpleRouter")
 )
+"""Routers of which `register` returns what can be registered with."""
+
+_PLAIN: Final = frozenset(
+    f"{package}.routers.{name}"
+    for package in ("rest_framework", "rest_framework_extensions", "rest_framework_nested")
+    for name in ("DefaultRouter", "SimpleRouter")
+)
+ROUTERS: Final = _PLAIN | _EXTENDED | NESTED
 _RULES: Final = frozenset({"routes", "get_urls", "get_routes", "get_lookup_regex"})
 
 
@@ -53,7 +55,7 @@ def routes_of_router(
     place: Place,
     made: Any,
     lineage: list[str],
-    registered: Iterable[Registration],
+    registrations: Registrations,
 ) -> Iterator[RouterRoute | Unresolved]:
     """The routes of a router; of each viewset: list first, then extra actions, then detail.
 
@@ -62,7 +64,7 @@ def routes_of_router(
         place: the variable that holds the router.
         made: the call that made it.
         lineage: the class of the router with its ancestors.
-        registered: with it.
+        registrations: of the repository.
     """
     own = [one for one in lineage if program.place(one) is not None]
     if any(_defines(program, one, _RULES) for one in own):
@@ -73,19 +75,25 @@ def routes_of_router(
         return
     if any(_defines(program, one, {"__init__"}) for one in own):
         yield Unresolved("a router that may change its rules", place.module.evidence(made))
-    router = _Router(program, place, made, lineage)
-    for one in registered:
+    outer = around(program, registrations, place, made)
+    if outer is None:
+        yield Unresolved("a router within a computed one", place.module.evidence(made))
+        return
+    router = _Router(program, place, made, lineage, outer)
+    for one in registrations.of(place):
         yield from router.registered(one)
     yield from router.root()
 
 
 class _Router:
-    def __init__(self, program: Program, place: Place, made: Any, lineage: list[str]) -> None:
+    def __init__(
+        self, program: Program, place: Place, made: Any, lineage: list[str], outer: Around
+    ) -> None:
         self._program = program
         self._lineage = lineage
         self._evidence = place.module.evidence(made)
-        self._nests = any(one.startswith(_NESTING) for one in lineage)
-        self._slash = "" if made["named"].get("trailing_slash") is False else "/"
+        self._nests = not _EXTENDED.isdisjoint(lineage)
+        self._outer = outer
         self._extends = any(one.endswith("DefaultRouter") for one in lineage)
         self._has_root = made["named"].get("include_root_view", self._class("include_root_view"))
         self._suffixed = self._extends and self._class("include_format_suffixes") is not False
@@ -109,7 +117,8 @@ class _Router:
         if prefix is None:
             yield Unresolved("a registration with what another returns", evidence)
             return
-        for pattern, suffix, actions in set_.routes(prefix, self._slash):
+        for own, suffix, actions in set_.routes(prefix, self._outer.slash):
+            pattern = f"^{self._outer.pattern}{own.removeprefix('^')}"
             view = View(set_.name, actions, tuple(method for method, _ in actions))
             name, under = f"{base}-{suffix}", bool(one.under)
             yield RouterRoute(pattern, name, view, evidence, self._suffixed, under)

@@ -285,8 +285,8 @@ class UrlWalk:
             return False
         if self._registrations is None:
             self._registrations = Registrations(self._program)
-        registered = self._registrations.of(place)
-        for found in routes_of_router(self._program, place, made, lineage, registered):
+        held = self._registrations
+        for found in routes_of_router(self._program, place, made, lineage, held):
             if isinstance(found, Unresolved):
                 self.unresolved.append(found)
                 continue

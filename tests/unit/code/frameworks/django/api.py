@@ -19,12 +19,14 @@ from django.urls import include, path
 from rest_framework.urlpatterns import format_suffix_patterns
 
 from books import views
-from books.routers import bare, nested, plain, rootless
+from books.routers import bare, inner, innermost, nested, plain, rootless
 
 urlpatterns = [
     path("nested/", include((nested.urls, "nested"))),
     path("rootless/", include(rootless.urls)),
     path("bare/", include(bare.urls)),
+    path("within/", include(inner.urls)),
+    path("within/", include(innermost.urls)),
 ]
 urlpatterns += format_suffix_patterns([path("status/", views.status, name="status")])
 urlpatterns += format_suffix_patterns(plain.urls, allowed=["json", "csv"])
@@ -72,6 +74,7 @@ def status(request):
     "books/routers.py": """
 from rest_framework.routers import DefaultRouter, SimpleRouter
 from rest_framework_extensions.routers import ExtendedDefaultRouter, ExtendedSimpleRouter
+from rest_framework_nested.routers import NestedDefaultRouter, NestedSimpleRouter
 
 from books.views import Books, Notes, Pages
 
@@ -96,6 +99,10 @@ rootless = Rootless(trailing_slash=False)
 kept = rootless.register("volumes", Books, basename="volume")
 bare = Bare()
 bare.register("bare", Pages, "bare").register("notes", Notes, "bare-note", ["page"])
+inner = NestedSimpleRouter(rootless, "volumes", lookup="volume")
+inner.register("pages", Pages, basename="volume-page")
+innermost = NestedDefaultRouter(inner, r"pages", trailing_slash=True)
+innermost.register("notes", Notes, basename="volume-note")
 plain = SimpleRouter()
 plain.register("", Books, "book")
 """,

@@ -151,6 +151,24 @@ urlpatterns = [*typed.urls, *router.urls, *extended.urls]
     assert quoted[1] == 'kept.register("books", views.Books)'
 
 
+def test_a_router_within_a_computed_one_is_told() -> None:
+    text = """
+from rest_framework_nested import routers
+from . import views
+
+outer = routers.SimpleRouter()
+outer.register("books", views.Books)
+inner = routers.NestedSimpleRouter(outer, "shelves", lookup="shelf")
+inner.register("books", views.Books)
+other = routers.NestedSimpleRouter(made(), "books", lookup="book")
+other.register("books", views.Books)
+urlpatterns = [*outer.urls, *inner.urls, *other.urls]
+"""
+    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    assert {one.pattern for one in found.routes if one.name == "book-list"} == {"^books/$"}
+    assert [one.reason for one in found.unresolved] == ["a router within a computed one"] * 2
+
+
 def test_what_stands_under_a_condition_is_conditional_and_in_a_loop_unknown() -> None:
     text = """
 from django.urls import include, path
