@@ -112,6 +112,7 @@ def test_any_history_leaves_what_a_fresh_index_has(
             assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)
 
 
+@pytest.mark.no_cover
 @pytest.mark.timeout(7200 if GIVEN else 300)
 @pytest.mark.skipif(not GIVEN and OWN is None, reason="no clone of Git with the whole history")
 def test_real_commits_one_by_one_leave_what_a_fresh_index_has(

@@ -39,7 +39,7 @@ class Migration:
 
 def migrations_of(program: Program, apps: Apps) -> Iterator[Migration]:
     """The migrations of a repository, in no particular order."""
-    user = program.user_model().partition(".")[0]
+    user = program.user_model.partition(".")[0]
     for module in program:
         if ".migrations." not in f".{module.name}" or "Migration" not in module.declared:
             continue

@@ -200,10 +200,10 @@ class _Reading:
         """A model: a class, "Invoice", "billing.Invoice", "self" or a setting."""
         if isinstance(value, dict) and value.get("of") == "call":
             name = value["call"].get("name", "") if isinstance(value["call"], dict) else ""
-            return self._program.user_model() if name.endswith("get_user_model") else ""
+            return self._program.user_model if name.endswith("get_user_model") else ""
         if isinstance(value, dict) and value.get("of") == "name":
             if value["name"].rpartition(".")[2] == "AUTH_USER_MODEL":
-                return self._program.user_model()
+                return self._program.user_model
             name = self._program.external(self._program.absolute(value["name"], place.module))
             held = self._program.place(name)
             if held is not None and held.symbol not in held.module.declared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from rag_assets.code.frameworks.django.modules import Module, read_module
@@ -57,6 +58,7 @@ class Program:
     def __iter__(self) -> Iterator[Module]:
         return iter(self._by_path.values())
 
+    @cached_property
     def user_model(self) -> str:
         """The label and name of the model of users, by settings, else by default."""
         for module in self:

@@ -114,7 +114,7 @@ def tables_of(files: Iterable[FileFacts]) -> Tables:
     """
     program = Program(files)
     migrations = in_order(migrations_of(program, Apps(program)))
-    state = State(user=program.user_model())
+    state = State(user=program.user_model)
     for one in migrations:
         _apply(program, one, state)
     found = {table.name: table for table in _tables(state)}

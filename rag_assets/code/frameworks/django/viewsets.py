@@ -91,7 +91,7 @@ class Viewset:
         if not isinstance(value, dict) or value["of"] != "name":
             return ""
         if value["name"].endswith("get_user_model"):
-            return self._program.user_model().rpartition(".")[2].lower()
+            return self._program.user_model.rpartition(".")[2].lower()
         written = value["name"].split(".")
         at = next((index for index, part in enumerate(written) if part in _MANAGERS), 0)
         return written[at - 1].lstrip(":").lower() if at else ""
