@@ -299,13 +299,16 @@ class UrlWalk:
         return True
 
     def _text(self, value: Any, module: Module) -> str | None:
-        """A string, also of a translated one or of a constant."""
+        """A string, also of a translated one, of a constant, or of several of them."""
         if isinstance(value, str):
             return value
         if is_a(value, "call") and value["arguments"]:
             called = self._called(value, module)
             if "gettext" in called.rpartition(".")[2]:
                 return self._text(value["arguments"][0], module)
+        if is_a(value, "sum"):
+            parts = [self._text(one, module) for one in value["items"]]
+            return None if None in parts else "".join(one for one in parts if one)
         if is_a(value, "name"):
             place = self._program.named(value["name"], module)
             if place is not None:

@@ -151,6 +151,32 @@ urlpatterns = [*typed.urls, *router.urls, *extended.urls]
     assert quoted[1] == 'kept.register("books", views.Books)'
 
 
+def test_texts_of_constants_are_put_together() -> None:
+    text = """
+from django.urls import path, re_path
+from c import API, KEY
+
+BASE = "base"
+OTHER = "a" if API else "b"
+urlpatterns = [
+    path(f"{API}/users/", v, name=f"{BASE}-users"),
+    re_path(rf"^{KEY}\\d{{4}}$", v),
+    path(API + "/" + BASE, v),
+    path(f"{OTHER}/x", v),
+    path(f"{API!r}/x", v),
+    path(f"{made()}/x", v),
+]
+"""
+    constants = "from django.urls import path\nAPI = 'api/v1'\nKEY = '(?P<key>[a-z]+)/'\n"
+    found = routes_of(facts({"u.py": text, "c.py": constants}), "u")
+    assert [(one.pattern, one.name) for one in found.routes] == [
+        ("api/v1/users/", "base-users"),
+        (r"^(?P<key>[a-z]+)/\d{4}$", ""),
+        ("api/v1/base", ""),
+    ]
+    assert [one.reason for one in found.unresolved] == ["a computed path"] * 3
+
+
 def test_a_router_within_a_computed_one_is_told() -> None:
     text = """
 from rest_framework_nested import routers
