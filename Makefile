@@ -18,7 +18,7 @@ READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
 .PHONY: setup demo test php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
-	bench-serving bench-guidelines bench-code bench-code-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
+	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -30,7 +30,7 @@ $(READY): requirements/bootstrap.txt requirements/lock.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--require-hashes -r requirements/bootstrap.txt
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
-		--require-hashes -r requirements/lock.txt
+		--require-hashes --no-deps -r requirements/lock.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
@@ -101,6 +101,10 @@ bench-code-truth: setup php
 	@$(BIN)/python -m benchmarks.code_truth --laravel $(LARAVEL) $(APPLICATIONS)
 	@$(BIN)/python -m docs.tools.pages
 
+bench-django-truth: setup
+	@$(BIN)/python -m benchmarks.django_truth $(APPLICATIONS)
+	@$(BIN)/python -m docs.tools.pages
+
 bench-code-questions: setup
 	@$(BIN)/python -m benchmarks.code_questions --repository $(REPOSITORY)
 	@$(BIN)/python -m benchmarks.rivals.code --repository $(REPOSITORY)
@@ -134,8 +138,8 @@ format: setup
 lock: setup
 	@$(BIN)/uv pip compile requirements/bootstrap.in --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/bootstrap.txt
-	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
+	@$(BIN)/uv pip compile pyproject.toml --group dev --override requirements/lock-overrides.txt \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
 	@$(BIN)/uv pip compile requirements/agent.in --constraint requirements/lock.txt \
 		--override requirements/agent-overrides.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/agent.txt

@@ -8,6 +8,7 @@ from typing import Any
 from docs.tools.tables import as_table
 
 _Result = Mapping[str, Any]
+_OF_DJANGO = ("routes", "fields", "columns")
 _SHOWN = 12
 """Digits of a commit's id."""
 
@@ -25,6 +26,27 @@ def code_truth_table(result: _Result) -> str:
     columns = ["application", "routes", "recall", "precision", "columns", "recall", "precision"]
     causes = "".join(f"- {line}\n" for line in _causes(result))
     return f"{as_table(columns, rows)}\n{causes}\nTaken {result['taken']}.\n"
+
+
+def django_truth_table(result: _Result) -> str:
+    """Routes, fields and columns of applications as Django and as rag-assets have them."""
+    rows = [
+        [
+            f"{name} {found['version']}",
+            *(one for what in _OF_DJANGO for one in _shares(found[what])),
+        ]
+        for name, found in result["applications"].items()
+    ]
+    heads = (head for what in _OF_DJANGO for head in (what, "recall", "precision"))
+    causes = "".join(
+        f"- {name}: {count:,} {what} {side}: {cause}\n"
+        for name, found in result["applications"].items()
+        for what in _OF_DJANGO
+        for key, side in (("missed", "not derived"), ("wrong", "not Django's"))
+        for cause, count in found[what][key].items()
+    )
+    table = as_table(["application", *heads], rows)
+    return f"{table}\n{causes}\nTaken {result['taken']}.\n"
 
 
 def code_routes_table(result: _Result) -> str:

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from docs.tools.agents import agent_quality_table
-from docs.tools.code import code_definitions_table, code_routes_table, code_truth_table
+from docs.tools.code import (
+    code_definitions_table,
+    code_routes_table,
+    code_truth_table,
+    django_truth_table,
+)
 from docs.tools.code_questions import code_questions_table
 from docs.tools.experience import merging_table
 from docs.tools.tables import as_table, origin
@@ -36,7 +41,7 @@ _CHOSEN = {
 _OF_THEIR_OWN = frozenset(
     {
         *("merging", "agents-quality", "workspace-questions"),
-        *("code-truth", "code-questions", "code-routes", "code-definitions"),
+        *("code-truth", "code-truth-django", "code-questions", "code-routes", "code-definitions"),
     }
 )
 """Tables that have a result of their own name."""
@@ -152,6 +157,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "merging": merging_table,
     "workspace-questions": workspace_questions_table,
     "code-truth": code_truth_table,
+    "code-truth-django": django_truth_table,
     "agents-quality": agent_quality_table,
     "code-questions": code_questions_table,
     "code-routes": code_routes_table,

@@ -1,19 +1,16 @@
 """A repository that lives: after any history a tenant holds what a fresh one makes of the files.
 
 RAG_ASSETS_TEST_HISTORIES says how many random histories are tried. RAG_ASSETS_TEST_REPOSITORY
-names a repository of Git whose last RAG_ASSETS_TEST_COMMITS commits are followed one by one,
-instead of a history of the example application.
+names a repository of Git of which RAG_ASSETS_TEST_COMMITS commits are followed one by one, instead
+of the project's own.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 
-import pygit2
 import pytest
 
 from tests.code_index import differences, index_of, left_over
@@ -22,6 +19,7 @@ from tests.histories import History, State, put
 from tests.installation import FAST, Installation
 from tests.integration.test_code_memory import FILES as PHP
 from tests.integration.test_code_relations import FILES as OTHERS
+from tests.real_history import DELETED, MERGED, RENAMED, RealHistory, root_of
 from tests.repositories import MadeRepository
 from tests.unit.code.derived.test_documents import LARAVEL
 
@@ -35,14 +33,24 @@ COMMITS = int(os.environ.get("RAG_ASSETS_TEST_COMMITS", "30"))
 COMPARED = int(os.environ.get("RAG_ASSETS_TEST_COMPARED", "15"))
 """After each of so many commits all is compared with a fresh tenant."""
 
+OWN = root_of(Path(__file__))
+FOLLOWED = ("rag_assets/code/", "docs/code-memory.md")
+"""What is followed of the project itself."""
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "laravel"
 FILES: State = {path: text.encode() for path, text in {**PHP, **OTHERS, **LARAVEL}.items()}
 REFS = ("HEAD", "worktree", None)
 """What a source reads: commits, a worktree with what is not committed, or a plain folder."""
 
 
-def add(installation: Installation, tenant: str, root: Path, ref: str | None) -> None:
-    source = {"name": "repo", "type": "git", "root": str(root), "ref": ref}
+def add(
+    installation: Installation,
+    tenant: str,
+    root: Path,
+    ref: str | None,
+    include: Sequence[str] = (),
+) -> None:
+    source = {"name": "repo", "type": "git", "root": str(root), "ref": ref, "include": include}
     if ref is None:
         every = ["**/*.*"]
         source = {"name": "repo", "type": "files", "root": str(root), "include": every}
@@ -57,12 +65,18 @@ def add(installation: Installation, tenant: str, root: Path, ref: str | None) ->
 
 
 def assert_as_fresh(
-    installation: Installation, driver: Driver, tenant: str, root: Path, ref: str | None, told: str
+    installation: Installation,
+    driver: Driver,
+    tenant: str,
+    root: Path,
+    ref: str | None,
+    told: str,
+    include: Sequence[str] = (),
 ) -> None:
     """Compare a tenant with one that is made anew of the same files."""
     number = len(driver.session.catalog.tenants.all())
     fresh = f"{tenant}-fresh-{number}"
-    add(installation, fresh, root, ref)
+    add(installation, fresh, root, ref, include)
     driver.sync(fresh)
     with driver.locked(tenant) as ctx:
         lived = index_of(ctx)
@@ -98,19 +112,35 @@ def test_any_history_leaves_what_a_fresh_index_has(
             assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)
 
 
-def followed(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The repository at one commit after the other, and what the last did."""
-    if GIVEN:
-        shutil.copytree(GIVEN, folder)
-        git = pygit2.Repository(str(folder))
-        walk = git.walk(git.head.target, pygit2.enums.SortMode.TOPOLOGICAL)
-        walk.simplify_first_parent()
-        for commit in reversed(list(islice(walk, COMMITS + 1))):
-            git.references.create("refs/heads/followed", commit.id, force=True)
-            yield folder, f"{commit.id} {commit.message.partition(chr(10))[0]}"
-        return
-    made = MadeRepository(folder)
-    git = made.git
+@pytest.mark.no_cover
+@pytest.mark.timeout(7200 if GIVEN else 300)
+@pytest.mark.skipif(not GIVEN and OWN is None, reason="no clone of Git with the whole history")
+def test_real_commits_one_by_one_leave_what_a_fresh_index_has(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant, ref = "followed", "followed"
+    folder = shared_installation.home.parent / "sources" / tenant
+    history = RealHistory(Path(GIVEN or OWN or ""), folder, ("",) if GIVEN else FOLLOWED)
+    include = () if GIVEN else tuple(f"{one}**" if one[-1] == "/" else one for one in FOLLOWED)
+    steps = history.steps(COMMITS + 1)
+    assert len(steps) == COMMITS + 1
+    assert GIVEN or {kind for one in steps for kind in one.kinds} == {RENAMED, DELETED, MERGED}
+    for number, step in enumerate(steps):
+        history.follow(step)
+        if not number:
+            add(shared_installation, tenant, folder, ref, include)
+        driver.sync(tenant, allow_deletes=True)
+        moved = not GIVEN and not step.kinds.isdisjoint({RENAMED, DELETED})
+        if number and (number % COMPARED == 0 or moved):
+            told = f"{step.commit} {step.subject}"
+            assert_as_fresh(shared_installation, driver, tenant, folder, ref, told, include)
+
+
+def test_made_commits_one_by_one_leave_what_a_fresh_index_has(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant, ref = "made", "HEAD"
+    made = MadeRepository(shared_installation.home.parent / "sources" / tenant)
     files = {
         str(path.relative_to(EXAMPLE)): path.read_bytes()
         for part in ("routes", "bootstrap", "database", "app/Models", "app/Http/Controllers")
@@ -118,28 +148,13 @@ def followed(folder: Path) -> Iterator[tuple[Path, str]]:
         if path.is_file()
     }
     made.commit(files)
-    git.references.create("refs/heads/followed", git.head.target)
-    yield folder, "the example"
+    add(shared_installation, tenant, made.root, ref)
+    driver.sync(tenant)
     history = History(files, COMMITS)
-    for state in history.states(COMMITS):
-        put(folder, state)
+    for number, state in enumerate(history.states(COMMITS), 1):
+        put(made.root, state)
         made.commit()
-        git.references.create("refs/heads/followed", git.head.target, force=True)
-        yield folder, str(history.did)
-
-
-@pytest.mark.timeout(7200 if GIVEN else 300)
-def test_commits_one_by_one_leave_what_a_fresh_index_has(
-    shared_installation: Installation, driver: Driver
-) -> None:
-    tenant, ref = "followed", "followed"
-    folder = shared_installation.home.parent / "sources" / tenant
-    seen = 0
-    for number, (root, told) in enumerate(followed(folder)):
-        if not number:
-            add(shared_installation, tenant, root, ref)
         driver.sync(tenant, allow_deletes=True)
-        seen += 1
-        if number and number % COMPARED == 0:
-            assert_as_fresh(shared_installation, driver, tenant, root, ref, told)
-    assert seen == COMMITS + 1
+        if number % COMPARED == 0:
+            told = str(history.did)
+            assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)

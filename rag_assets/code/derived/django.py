@@ -10,8 +10,8 @@ from rag_assets.code.derived.tables import table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.code.frameworks.django.fields import Model
 from rag_assets.code.frameworks.django.models import models_of
-from rag_assets.code.frameworks.django.program import Evidence
-from rag_assets.code.frameworks.django.program import Unresolved as Computed
+from rag_assets.code.frameworks.django.modules import Evidence
+from rag_assets.code.frameworks.django.modules import Unresolved as Computed
 from rag_assets.code.frameworks.django.routes import routes_of
 from rag_assets.code.frameworks.django.routing import Route
 from rag_assets.code.frameworks.django.tables import Table, tables_of
@@ -32,7 +32,8 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
         if model.table and not model.abstract and not model.proxy:
             by_table.setdefault(model.table, []).append(model)
     documents = [
-        *(one for route in routes.routes for one in _routes(route, lines)),
+        # The same view under the same name, once more for `.json` and its like.
+        *(one for r in routes.routes if not r.suffixed for one in _routes(r, lines)),
         *(_table(one, by_table.get(name, ()), lines) for name, one in tables.tables.items()),
     ]
     unresolved = [
@@ -98,6 +99,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
         *([f"name: {route.name}"] if route.name else []),
         *([f"view: {view}"] if view else ["view: computed"]),
         *([f"parameters: {', '.join(parameters)}"] if parameters else []),
+        *(["conditional: yes"] if route.conditional else []),
     )
     stated: list[Statement] = []
     if route.evidence:

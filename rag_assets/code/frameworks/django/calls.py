@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 
 class Call:
@@ -15,14 +15,24 @@ class Call:
 
     def get(self, name: str, position: int) -> Any:
         """An argument; None for none."""
-        if name in self.value["named"]:
-            return self.value["named"][name]
-        arguments = self.value["arguments"]
-        return arguments[position] if position < len(arguments) else None
+        return argument(self.value, position, name)
 
     def text(self, name: str, position: int) -> str:
         """An argument that is a string; "" for any other."""
         return text_of(self.get(name, position))
+
+
+def is_a(value: Any, kind: str) -> TypeGuard[dict[str, Any]]:
+    """Whether an expression is of a kind, as a call or a name."""
+    return isinstance(value, dict) and value.get("of") == kind
+
+
+def argument(call: Any, position: int, name: str) -> Any:
+    """An argument of a call by its name, else by its place; None for none."""
+    if name in call["named"]:
+        return call["named"][name]
+    arguments = call["arguments"]
+    return arguments[position] if position < len(arguments) else None
 
 
 def text_of(value: Any) -> str:

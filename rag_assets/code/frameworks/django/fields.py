@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rag_assets.code.frameworks.django.program import Evidence, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
 
 RELATIONS: Final = ("ForeignKey", "OneToOneField", "ManyToManyField", "ParentalKey")
 VIRTUAL: Final = frozenset({"GenericForeignKey", "GenericRelation"})

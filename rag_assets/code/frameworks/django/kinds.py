@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rag_assets.code.frameworks.django.known import KNOWN_BASES, MODEL_BASES
-from rag_assets.code.frameworks.django.program import Module, Program
+from rag_assets.code.frameworks.django.modules import Module
+from rag_assets.code.frameworks.django.program import Program
 from rag_assets.code.frameworks.django.routes import routes_of
 from rag_assets.code.frameworks.django.routing import Routes
 from rag_assets.code.model import Fact, FileFacts

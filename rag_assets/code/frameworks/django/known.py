@@ -48,6 +48,8 @@ KNOWN_MODELS: Final = tuple(
         "contenttypes.models.ContentType",
         "sites.models.Site",
         "sessions.models.Session",
+        "redirects.models.Redirect",
+        "admin.models.LogEntry",
         "flatpages.models.FlatPage",
     )
 )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_assets.code.frameworks.django.apps import Apps
-from rag_assets.code.frameworks.django.program import Module, Program
+from rag_assets.code.frameworks.django.modules import Module
+from rag_assets.code.frameworks.django.program import Program
 from rag_assets.code.model import Fact
 
 _PAIR = 2
@@ -38,7 +39,7 @@ class Migration:
 
 def migrations_of(program: Program, apps: Apps) -> Iterator[Migration]:
     """The migrations of a repository, in no particular order."""
-    user = _user_app(program)
+    user = program.user_model.partition(".")[0]
     for module in program:
         if ".migrations." not in f".{module.name}" or "Migration" not in module.declared:
             continue
@@ -124,11 +125,3 @@ def _pairs(value: Any, user: str) -> Iterator[tuple[str, str]]:
             first = item["arguments"][0] if item["arguments"] else None
             stated = first if isinstance(first, str) else f"{user}."
             yield stated.partition(".")[0], "__first__"
-
-
-def _user_app(program: Program) -> str:
-    for module in program:
-        value = module.constant("", "AUTH_USER_MODEL")
-        if isinstance(value, str):
-            return value.partition(".")[0]
-    return "auth"

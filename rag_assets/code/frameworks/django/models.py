@@ -16,7 +16,8 @@ from rag_assets.code.frameworks.django.fields import (
     is_relation,
 )
 from rag_assets.code.frameworks.django.known import KNOWN_BASES, KNOWN_MODELS, MODEL_BASES
-from rag_assets.code.frameworks.django.program import Evidence, Place, Program, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
+from rag_assets.code.frameworks.django.program import Place, Program
 from rag_assets.code.model import FileFacts
 
 
@@ -199,12 +200,10 @@ class _Reading:
         """A model: a class, "Invoice", "billing.Invoice", "self" or a setting."""
         if isinstance(value, dict) and value.get("of") == "call":
             name = value["call"].get("name", "") if isinstance(value["call"], dict) else ""
-            return (
-                self._setting("AUTH_USER_MODEL", place) if name.endswith("get_user_model") else ""
-            )
+            return self._program.user_model if name.endswith("get_user_model") else ""
         if isinstance(value, dict) and value.get("of") == "name":
             if value["name"].rpartition(".")[2] == "AUTH_USER_MODEL":
-                return self._setting("AUTH_USER_MODEL", place)
+                return self._program.user_model
             name = self._program.external(self._program.absolute(value["name"], place.module))
             held = self._program.place(name)
             if held is not None and held.symbol not in held.module.declared:
@@ -216,23 +215,21 @@ class _Reading:
             return ""
         return SELF if value == "self" else value
 
-    def _setting(self, name: str, place: Place) -> str:
-        for module in self._program:
-            value = module.constant("", name)
-            if isinstance(value, str):
-                return value
-        return "auth.User"
-
 
 SELF: Final = "self"
 _Labels: TypeAlias = Mapping[tuple[str, str], str]
 """Names of models by the label of their app and their lower name."""
 
+_BROUGHT: Final[_Labels] = {
+    (app.rpartition(".")[2], model.lower()): f"{app}.models.{model}"
+    for app, model in (name.split(".models.") for name in KNOWN_MODELS)
+}
+"""Those that Django itself brings."""
+
 
 def _outside(name: str) -> str:
     """The table of a model that Django itself brings."""
-    app, _, last = name.replace(".models.", ".").rpartition(".")
-    return f"{app.rpartition('.')[2]}_{last.lower()}"
+    return next("_".join(label) for label, one in _BROUGHT.items() if one == name)
 
 
 def is_model(lineage: Iterable[str]) -> bool:
@@ -259,7 +256,8 @@ def _absolute(name: str, model: Model, models: Collection[str], labels: _Labels)
     if not name or name in models:
         return name
     app, _, last = name.rpartition(".")
-    return labels.get((app or model.app, last.lower()), name)
+    label = app or model.app, last.lower()
+    return labels.get(label) or _BROUGHT.get(label, name)
 
 
 def _is_field(name: str) -> bool:

@@ -16,7 +16,8 @@ from rag_assets.code.frameworks.django.calls import (
 )
 from rag_assets.code.frameworks.django.fields import is_relation
 from rag_assets.code.frameworks.django.migrations import Migration
-from rag_assets.code.frameworks.django.program import Evidence, Program, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
+from rag_assets.code.frameworks.django.program import Program
 from rag_assets.code.frameworks.django.states import VIRTUAL, ModelState, State, StatedField
 
 _SQL: Final = re.compile(

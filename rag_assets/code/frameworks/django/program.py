@@ -2,87 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
+from rag_assets.code.frameworks.django.modules import Module, read_module
 from rag_assets.code.languages.python.names import absolute, module_of
-from rag_assets.code.model import Fact, FileFacts
+from rag_assets.code.model import FileFacts
 
 _STEPS: Final = 30
 _PARTS: Final = 60
 _ANCESTORS: Final = 200
 _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setup.cfg"})
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Where a repository says something.
-
-    Attributes:
-        path: of the file.
-        start, end: character offsets in it, half open.
-    """
-
-    path: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unresolved:
-    """Something that the text alone does not tell.
-
-    Attributes:
-        reason: why, in a few words.
-        evidence: where it is written.
-    """
-
-    reason: str
-    evidence: Evidence
-
-
-@dataclass(slots=True, eq=False)
-class Module:
-    """A file of Python as a module.
-
-    Attributes:
-        name: dotted.
-        path: of the file.
-        package: whether it is an `__init__.py`.
-        declared: its definitions by symbol.
-        bases: references of a class's bases, by its symbol.
-        imported: references by the names that imports at top level bind.
-        stars: modules of which everything is imported.
-        assigned: assignments by the symbol of the class ("" for top level), in order.
-        invoked: calls at top level, in order.
-        calls: what is called where.
-    """
-
-    name: str
-    path: str
-    package: bool
-    declared: dict[str, Fact] = field(default_factory=dict)
-    bases: dict[str, list[str]] = field(default_factory=dict)
-    imported: dict[str, str] = field(default_factory=dict)
-    stars: list[str] = field(default_factory=list)
-    assigned: dict[str, list[Fact]] = field(default_factory=dict)
-    invoked: list[Fact] = field(default_factory=list)
-
-    def values(self, symbol: str, name: str) -> list[Fact]:
-        """The assignments to a name, in order."""
-        return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
-
-    def constant(self, symbol: str, name: str) -> Any:
-        """The last value of a name that depends on nothing; None where it has none."""
-        held = self.values(symbol, name)
-        found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
-        return found[-1].values["value"] if found else None
-
-    def evidence(self, expression: Any) -> Evidence:
-        """Where an expression is written."""
-        start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
-        return Evidence(self.path, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +49,7 @@ class Program:
         self._by_path: dict[str, Module] = {}
         for one in held:
             if one.path.endswith(".py"):
-                module = _module(one, module_of(one.path, packages, roots))
+                module = read_module(one, module_of(one.path, packages, roots))
                 self.modules.setdefault(module.name, module)
                 self._by_path[one.path] = module
         self._parents: dict[str, list[str]] = {}
@@ -125,6 +57,15 @@ class Program:
 
     def __iter__(self) -> Iterator[Module]:
         return iter(self._by_path.values())
+
+    @cached_property
+    def user_model(self) -> str:
+        """The label and name of the model of users, by settings, else by default."""
+        for module in self:
+            value = module.constant("", "AUTH_USER_MODEL")
+            if isinstance(value, str):
+                return value
+        return "auth.User"
 
     def module(self, name: str) -> Module | None:
         """A module by its name, or the only one whose name ends so."""
@@ -141,13 +82,21 @@ class Program:
         if reference[:1] in {":", "."}:
             return self.canonical(absolute(reference, module.name, package=module.package))
         root = reference.partition(".")[0]
-        if root in _roots(module):
+        if root in module.roots():
             return self.canonical(reference)
         for star in module.stars:
             name = f"{absolute(star, module.name, package=module.package)}.{reference}"
             if self.module(name.rpartition(".")[0]) is None or self.place(name) is not None:
                 return self.canonical(name)
         return reference
+
+    def named(self, written: str, module: Module) -> Place | None:
+        """What a name in a module stands for: a variable of it before a package so called."""
+        root = written.partition(".")[0]
+        name = self.absolute(written, module)
+        if root not in module.imported and module.owns(root):
+            name = f"{module.name}.{name}"
+        return self.place(name)
 
     def canonical(self, name: str) -> str:
         """An absolute name without the detour through modules that only pass it on."""
@@ -167,7 +116,7 @@ class Program:
             module, symbol = self._split(at)
             if module is None:
                 return None
-            if not symbol or _is_own(module, symbol):
+            if not symbol or module.owns(symbol):
                 return Place(module, symbol)
             passed = self._passed(module, symbol)
             if not passed:
@@ -230,7 +179,7 @@ class Program:
             held = self.module(source)
             if held is None or held is module:
                 continue
-            if _is_own(held, symbol) or root in held.imported or held.stars:
+            if held.owns(symbol) or root in held.imported or held.stars:
                 return f"{source}.{symbol}"
         return ""
 
@@ -243,44 +192,6 @@ class Program:
             if module is not None:
                 return module, ".".join(parts[end:])
         return None, ""
-
-
-def _module(file: FileFacts, name: str) -> Module:
-    module = Module(name, file.path, file.path.rpartition("/")[2] == "__init__.py")
-    for fact in file.facts:
-        values = fact.values
-        if fact.kind == "declares":
-            module.declared.setdefault(fact.symbol, fact)
-        elif fact.kind == "extends":
-            module.bases.setdefault(fact.symbol, []).append(values["name"])
-        elif fact.kind == "assigns":
-            module.assigned.setdefault(fact.symbol, []).append(fact)
-        elif fact.kind == "invokes":
-            module.invoked.append(fact)
-        elif fact.kind == "imports" and not fact.symbol:
-            _import(module, values)
-    return module
-
-
-def _import(module: Module, values: Mapping[str, Any]) -> None:
-    name, alias, level = values["name"], values["alias"], values["level"]
-    if alias == "*":
-        module.stars.append("." * level + name.removesuffix("*").removesuffix("."))
-        return
-    plain = not values["member"] and alias == name.partition(".")[0]
-    module.imported.setdefault(alias, alias if plain else "." * level + name)
-
-
-def _roots(module: Module) -> set[str]:
-    return {ref.partition(".")[0] for ref in module.imported.values() if ref[:1] != "."}
-
-
-def _is_own(module: Module, symbol: str) -> bool:
-    if symbol in module.declared:
-        return True
-    owner, _, name = symbol.rpartition(".")
-    held = module.assigned.get(owner, ())
-    return symbol not in module.imported and any(one.values["name"] == name for one in held)
 
 
 def _folder(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_assets.code.frameworks.django.program import Evidence, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class Route:
         methods: HTTP methods in upper case; empty where they are not known.
         parameters: names with their converters, or regular expressions.
         evidence: the include statements from the outermost on, then its own.
+        suffixed: whether it only adds the suffix of a format (`users.json`) to another route.
+        conditional: whether it stands under a condition that only running the program would tell.
     """
 
     uri: str
@@ -30,6 +32,8 @@ class Route:
     methods: tuple[str, ...]
     parameters: tuple[tuple[str, str], ...]
     evidence: tuple[Evidence, ...]
+    suffixed: bool = False
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

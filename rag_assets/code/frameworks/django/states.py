@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rag_assets.code.frameworks.django.program import Evidence, Unresolved
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
 
 VIRTUAL: Final = frozenset({"GenericForeignKey", "GenericRelation"})
 """Relations without a column."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from rag_assets.code.frameworks.django.apps import Apps
 from rag_assets.code.frameworks.django.migrations import Migration, in_order, migrations_of
+from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
 from rag_assets.code.frameworks.django.operations import Operations
-from rag_assets.code.frameworks.django.program import Evidence, Program, Unresolved
+from rag_assets.code.frameworks.django.program import Program
 from rag_assets.code.frameworks.django.states import ModelState, State, StatedField
 from rag_assets.code.model import FileFacts
 
@@ -113,20 +114,12 @@ def tables_of(files: Iterable[FileFacts]) -> Tables:
     """
     program = Program(files)
     migrations = in_order(migrations_of(program, Apps(program)))
-    state = State(user=_user(program))
+    state = State(user=program.user_model)
     for one in migrations:
         _apply(program, one, state)
     found = {table.name: table for table in _tables(state)}
     order = tuple(one.module.path for one in migrations)
     return Tables(dict(sorted(found.items())), tuple(state.unresolved), order)
-
-
-def _user(program: Program) -> str:
-    for module in program:
-        value = module.constant("", "AUTH_USER_MODEL")
-        if isinstance(value, str):
-            return value
-    return "auth.User"
 
 
 def _apply(program: Program, migration: Migration, state: State) -> None:

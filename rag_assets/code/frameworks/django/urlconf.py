@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from rag_assets.code.frameworks.django.calls import argument, is_a
+from rag_assets.code.frameworks.django.lists import LOOPS, since_last
+from rag_assets.code.frameworks.django.modules import Evidence, Module, Unresolved
 from rag_assets.code.frameworks.django.patterns import parameters_of, template_of
-from rag_assets.code.frameworks.django.program import Evidence, Module, Program, Unresolved
+from rag_assets.code.frameworks.django.program import Program
+from rag_assets.code.frameworks.django.registrations import Registrations
 from rag_assets.code.frameworks.django.routers import ROUTERS, routes_of_router
 from rag_assets.code.frameworks.django.routing import Route
-from rag_assets.code.frameworks.django.views import View, view_of
+from rag_assets.code.frameworks.django.suffixes import Suffixes, suffixes_of
+from rag_assets.code.frameworks.django.views import View, is_of_object, view_of
 
 PATHS: Final = frozenset({"django.urls.path", "django.urls.conf.path"})
 REGEXES: Final = frozenset(
@@ -19,7 +24,8 @@ INCLUDES: Final = frozenset(
     {"django.urls.include", "django.urls.conf.include", "django.conf.urls.include"}
 )
 _TRANSLATED: Final = "django.conf.urls.i18n.i18n_patterns"
-_PASSING: Final = frozenset({"rest_framework.urlpatterns.format_suffix_patterns", "list", "tuple"})
+_SUFFIXED: Final = "rest_framework.urlpatterns.format_suffix_patterns"
+_PASSING: Final = frozenset({"list", "tuple"})
 _DEEPEST: Final = 30
 _MOST: Final = 50_000
 
@@ -32,6 +38,19 @@ class Prefix:
     namespaces: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     within: tuple[str, ...] = ()
+    suffixes: Suffixes | None = None
+    conditional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What an entry of a list states itself."""
+
+    pattern: str
+    regex: bool
+    name: str
+    view: View
+    evidence: tuple[Evidence, ...]
 
 
 class UrlWalk:
@@ -48,6 +67,7 @@ class UrlWalk:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._registrations: Registrations | None = None
         self.routes: list[Route] = []
         self.unresolved: list[Unresolved] = []
         self.entered: set[str] = set()
@@ -64,14 +84,11 @@ class UrlWalk:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
         held = module.values("", name)
-        for fact in _since_last(held, name):
-            if fact.values["under"]:
-                self._miss(
-                    f"depends on `{fact.values['under']}`",
-                    Evidence(module.path, fact.start, fact.end),
-                )
-            else:
-                self._list(fact.values["value"], module, prefix, name)
+        for fact in since_last(held, name):
+            at = Evidence(module.path, fact.start, fact.end)
+            inner = self._under(fact.values["under"], at, prefix)
+            if inner is not None:
+                self._list(fact.values["value"], module, inner, name)
         for fact in module.invoked:
             self._grown(fact, module, name, prefix)
 
@@ -81,14 +98,20 @@ class UrlWalk:
         target = call["call"].get("name", "") if isinstance(call["call"], dict) else ""
         if target not in {f"{mark}{name}.{verb}" for mark in ("", ":") for verb in _VERBS}:
             return
-        if fact.values["under"]:
-            self._miss(f"depends on `{fact.values['under']}`", module.evidence(call))
-        elif target.endswith(".extend"):
+        inner = self._under(fact.values["under"], module.evidence(call), prefix)
+        if inner is not None and target.endswith(".extend"):
             for value in call["arguments"][:1]:
-                self._list(value, module, prefix, name)
-        else:
+                self._list(value, module, inner, name)
+        elif inner is not None:
             for value in call["arguments"][-1:]:
-                self._entry(value, module, prefix)
+                self._entry(value, module, inner)
+
+    def _under(self, statement: str, at: Evidence, prefix: Prefix) -> Prefix | None:
+        """What is given to the patterns under a statement; None in a loop, which computes them."""
+        if not statement:
+            return prefix
+        self._miss(f"depends on `{statement}`", at)
+        return None if statement in LOOPS else replace(prefix, conditional=True)
 
     def _list(self, value: Any, module: Module, prefix: Prefix, own: str = "") -> None:
         """A list of patterns, however it is written."""
@@ -114,7 +137,7 @@ class UrlWalk:
         written = value["name"]
         if written.endswith(".urls") and self._router(written[:-5], value, module, prefix):
             return
-        place = self._place(written, module)
+        place = self._program.named(written, module)
         if place is None:
             self._miss("a list of another package", module.evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
@@ -133,6 +156,8 @@ class UrlWalk:
             self._list(
                 {"of": "list", "items": value["arguments"], "at": value["at"]}, module, inner
             )
+        elif called == _SUFFIXED and value["arguments"] and (added := suffixes_of(value)):
+            self._list(value["arguments"][0], module, replace(prefix, suffixes=added))
         elif called in _PASSING and value["arguments"]:
             self._list(value["arguments"][0], module, prefix)
         else:
@@ -142,54 +167,69 @@ class UrlWalk:
             )
 
     def _entry(self, value: Any, module: Module, prefix: Prefix) -> None:
-        called = self._called(value, module) if _is(value, "call") else ""
+        called = self._called(value, module) if is_a(value, "call") else ""
         if called not in PATHS and called not in REGEXES:
             self._other(value, module, prefix)
             return
-        pattern = _argument(value, 0, "route" if called in PATHS else "regex")
+        pattern = argument(value, 0, "route" if called in PATHS else "regex")
         pattern = self._text(pattern, module)
         if pattern is None:
             self._miss("a computed path", module.evidence(value))
             return
-        target = _argument(value, 1, "view")
-        prefix = replace(
+        target = argument(value, 1, "view")
+        inner = replace(
             prefix,
             pattern=prefix.pattern + pattern,
             evidence=(*prefix.evidence, module.evidence(value)),
         )
-        if _is(target, "call") and self._called(target, module) in INCLUDES:
-            self._include(target, module, prefix)
-        elif _is(target, "tuple") or _admin(target):
-            self._included(target, module, prefix, None)
+        if is_a(target, "call") and self._called(target, module) in INCLUDES:
+            self._include(target, module, inner)
+        elif is_a(target, "tuple") or _admin(target):
+            self._included(target, module, inner, None)
+        elif self._has_routes(target, module):
+            self._miss("the routes of an object", module.evidence(value))
         else:
-            self._route(value, target, module, prefix)
+            name = self._text(argument(value, 3, "name"), module)
+            found = view_of(self._program, target, module)
+            if not found.name:
+                self._miss("a computed view", module.evidence(value))
+            self._route(prefix, _Own(pattern, called in REGEXES, name or "", found, inner.evidence))
 
-    def _route(self, value: Any, target: Any, module: Module, prefix: Prefix) -> None:
-        name = self._text(_argument(value, 3, "name"), module)
-        found = view_of(self._program, target, module)
-        if not found.name:
-            self._miss("a computed view", module.evidence(value))
-        self._add(prefix, name or "", found)
+    def _has_routes(self, target: Any, module: Module) -> bool:
+        """Whether a target is the list that an object keeps, as a site of the admin does."""
+        written = target["name"] if is_a(target, "name") else ""
+        return written.endswith(".urls") and is_of_object(self._program, written, module)
 
-    def _add(self, prefix: Prefix, name: str, view: View) -> None:
-        full = ":".join([*prefix.namespaces, name]) if name else ""
+    def _route(self, prefix: Prefix, own: _Own) -> None:
+        """A route, and the same with the suffix of a format where such are added."""
+        added = prefix.suffixes
+        if added is None or not added.required:
+            self._add(prefix, own)
+        if added is not None:
+            pattern = added.added(own.pattern, regex=own.regex)
+            self._add(prefix, replace(own, pattern=pattern), suffixed=not added.required)
+
+    def _add(self, prefix: Prefix, own: _Own, *, suffixed: bool = False) -> None:
+        pattern = prefix.pattern + own.pattern
         self.routes.append(
             Route(
-                template_of(prefix.pattern),
-                prefix.pattern,
-                full,
-                view.name,
-                view.actions,
-                view.methods,
-                parameters_of(prefix.pattern),
-                prefix.evidence,
+                template_of(pattern),
+                pattern,
+                ":".join([*prefix.namespaces, own.name]) if own.name else "",
+                own.view.name,
+                own.view.actions,
+                own.view.methods,
+                parameters_of(pattern),
+                own.evidence,
+                suffixed,
+                prefix.conditional,
             )
         )
 
     def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
         """An entry that is no call of `path`: a variable, or a call of something else."""
-        if _is(value, "name"):
-            place = self._place(value["name"], module)
+        if is_a(value, "name"):
+            place = self._program.named(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)
             if place is not None and len(held) == 1 and not held[0].values["under"]:
                 key = f"{place.module.name}:{place.symbol}"
@@ -200,13 +240,13 @@ class UrlWalk:
         self._miss(_reason(value), module.evidence(value))
 
     def _include(self, call: Any, module: Module, prefix: Prefix) -> None:
-        namespace = self._text(_argument(call, 1, "namespace"), module)
-        target = _argument(call, 0, "arg")
+        namespace = self._text(argument(call, 1, "namespace"), module)
+        target = argument(call, 0, "arg")
         self._included(target, module, prefix, namespace)
 
     def _included(self, target: Any, module: Module, prefix: Prefix, namespace: str | None) -> None:
         app: str | None = None
-        if _is(target, "tuple") and target["items"]:
+        if is_a(target, "tuple") and target["items"]:
             items = target["items"]
             app = self._text(items[1], module) if len(items) > 1 else None
             namespace = self._text(items[2], module) if items[2:] else namespace
@@ -228,44 +268,49 @@ class UrlWalk:
     def _module_of(self, target: Any, module: Module) -> Module | None:
         if isinstance(target, str):
             return self._program.module(target)
-        if _is(target, "name") and not target["name"].startswith(":"):
-            place = self._place(target["name"], module)
+        if is_a(target, "name") and not target["name"].startswith(":"):
+            place = self._program.named(target["name"], module)
             return place.module if place is not None and not place.symbol else None
         return None
 
     def _router(self, written: str, value: Any, module: Module, prefix: Prefix) -> bool:
-        place = self._place(written, module)
+        place = self._program.named(written, module)
         if place is None or not place.symbol:
             return False
         made = place.module.constant("", place.symbol)
-        if not _is(made, "call"):
+        if not is_a(made, "call"):
             return False
         lineage = self._program.ancestry(self._called(made, place.module))
-        kind = next((one for one in lineage if one in ROUTERS), "")
-        if not kind:
+        if ROUTERS.isdisjoint(lineage):
             return False
-        for found in routes_of_router(self._program, place, made, kind, lineage):
+        if self._registrations is None:
+            self._registrations = Registrations(self._program)
+        held = self._registrations
+        for found in routes_of_router(self._program, place, made, lineage, held):
             if isinstance(found, Unresolved):
                 self.unresolved.append(found)
                 continue
-            inner = replace(
-                prefix,
-                pattern=prefix.pattern + found.pattern,
-                evidence=(*prefix.evidence, found.evidence),
-            )
-            self._add(inner, found.name, found.view)
+            evidence = (*prefix.evidence, found.evidence)
+            suffixes = Suffixes() if found.suffixed else prefix.suffixes
+            under = prefix.conditional or found.conditional
+            inner = replace(prefix, suffixes=suffixes, conditional=under)
+            regex = found.pattern.startswith("^")
+            self._route(inner, _Own(found.pattern, regex, found.name, found.view, evidence))
         return True
 
     def _text(self, value: Any, module: Module) -> str | None:
-        """A string, also of a translated one or of a constant."""
+        """A string, also of a translated one, of a constant, or of several of them."""
         if isinstance(value, str):
             return value
-        if _is(value, "call") and value["arguments"]:
+        if is_a(value, "call") and value["arguments"]:
             called = self._called(value, module)
             if "gettext" in called.rpartition(".")[2]:
                 return self._text(value["arguments"][0], module)
-        if _is(value, "name"):
-            place = self._place(value["name"], module)
+        if is_a(value, "sum"):
+            parts = [self._text(one, module) for one in value["items"]]
+            return None if None in parts else "".join(one for one in parts if one)
+        if is_a(value, "name"):
+            place = self._program.named(value["name"], module)
             if place is not None:
                 held = place.module.values("", place.symbol)
                 sole = held[0].values if len(held) == 1 else {"value": None, "under": ""}
@@ -275,16 +320,9 @@ class UrlWalk:
 
     def _called(self, value: Any, module: Module) -> str:
         call = value["call"]
-        if not _is(call, "name"):
+        if not is_a(call, "name"):
             return ""
         return self._program.external(self._program.absolute(call["name"], module))
-
-    def _place(self, written: str, module: Module) -> Any:
-        name = self._program.absolute(written, module)
-        found = self._program.place(name)
-        if found is None and written.isidentifier():
-            found = self._program.place(f"{module.name}.{written}")
-        return found
 
     def _miss(self, reason: str, evidence: Evidence) -> None:
         self.unresolved.append(Unresolved(reason, evidence))
@@ -296,50 +334,16 @@ LANGUAGE: Final = "<language>/"
 _VERBS = ("append", "extend", "insert")
 
 
-def _since_last(held: list[Any], name: str) -> list[Any]:
-    """The assignments from the last plain one on that does not build on the former value."""
-    start = 0
-    for index, fact in enumerate(held):
-        if not fact.values["adds"] and not fact.values["under"] and not _uses(fact, name):
-            start = index
-    return held[start:]
-
-
-def _uses(fact: Any, name: str) -> bool:
-    value = fact.values["value"]
-    items = (
-        value["items"] if _is(value, "sum") else value["arguments"] if _is(value, "call") else []
-    )
-    items = [*items, *(i["value"] for i in _spreads(value))]
-    return any(_is(item, "name") and item["name"].lstrip(":") == name for item in items)
-
-
-def _spreads(value: Any) -> list[Any]:
-    items = value["items"] if _is(value, "list") or _is(value, "tuple") else []
-    return [item for item in items if _is(item, "spread")]
-
-
 def _named(prefix: Prefix, namespace: str | None) -> Prefix:
     return replace(prefix, namespaces=(*prefix.namespaces, namespace)) if namespace else prefix
 
 
-def _is(value: Any, kind: str) -> bool:
-    return isinstance(value, dict) and value.get("of") == kind
-
-
 def _admin(value: Any) -> bool:
-    return _is(value, "name") and value["name"].endswith("site.urls")
-
-
-def _argument(call: Any, position: int, name: str) -> Any:
-    if name in call["named"]:
-        return call["named"][name]
-    arguments = call["arguments"]
-    return arguments[position] if position < len(arguments) else None
+    return is_a(value, "name") and value["name"].endswith("site.urls")
 
 
 def _reason(value: Any) -> str:
-    if _is(value, "computed"):
+    if is_a(value, "computed"):
         return f"computed: {value['why']}"
     return (
         f"no pattern that the text states: {value['of']}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rag_assets.code.frameworks.django.program import Module, Place, Program
+from rag_assets.code.frameworks.django.calls import is_a
+from rag_assets.code.frameworks.django.modules import Module
+from rag_assets.code.frameworks.django.program import Place, Program
 
 HTTP_METHODS: Final = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
 _TOLD: Final = ("get", "post", "put", "patch", "delete")
@@ -24,6 +26,12 @@ _GENERIC: Final = {
     "PasswordChangeView": "get post put",
     "PasswordResetView": "get post put",
     "PasswordResetConfirmView": "get post put",
+    "PasswordChangeDoneView": "get",
+    "PasswordResetDoneView": "get",
+    "PasswordResetCompleteView": "get",
+    "JavaScriptCatalog": "get",
+    "JSONCatalog": "get",
+    "ObtainAuthToken": "post",
     "ArchiveIndexView": "get",
     "YearArchiveView": "get",
     "MonthArchiveView": "get",
@@ -72,26 +80,57 @@ def view_of(program: Program, value: Any, module: Module) -> View:
     for _ in range(_DEEPEST):
         if isinstance(value, str):
             return _named(program, value)
-        kind = value.get("of") if isinstance(value, dict) else ""
-        if kind == "name":
-            name = program.absolute(value["name"], module)
-            place = program.place(name) or program.place(f"{module.name}.{name}")
+        written = _written(value)
+        if not isinstance(value, dict) or is_of_object(program, written, module):
+            break
+        if is_a(value, "name"):
+            name = program.absolute(written, module)
+            place = program.named(written, module)
             held = None if place is None else _held(place)
             if held is None or place is None:
                 return _named(program, name if place is None else place.name)
             value, module = held, place.module
-        elif kind == "call":
-            called = value["call"].get("name", "") if isinstance(value["call"], dict) else ""
-            if called.endswith(".as_view"):
-                name = program.absolute(called.removesuffix(".as_view"), module)
-                return _class(program, name, value)
-            made = _instance(program, called, module)
-            if made:
-                return View(made)
+        elif is_a(value, "call"):
+            found = _called(program, value, written, module)
+            if found is not None:
+                return found
             value = value["arguments"][0] if value["arguments"] else None
         else:
-            return View("")
+            break
     return View("")
+
+
+def _written(value: Any) -> str:
+    """The name that an expression is, or calls."""
+    called = value["call"] if is_a(value, "call") else value
+    return str(called["name"]) if is_a(called, "name") else ""
+
+
+def _called(program: Program, call: Any, called: str, module: Module) -> View | None:
+    """The view that a call makes of a class; None for any other call."""
+    if called.endswith(".as_view"):
+        name, _ = _meant(program, called.removesuffix(".as_view"), module)
+        return _class(program, name, call)
+    made = _instance(program, called, module)
+    return View(made) if made else None
+
+
+def is_of_object(program: Program, written: str, module: Module) -> bool:
+    """Whether a dotted name is of an object that a variable holds, and not of a class or module."""
+    owner = written.rpartition(".")[0]
+    _, place = _meant(program, owner, module) if owner else ("", None)
+    return place is not None and is_a(_held(place), "call")
+
+
+def _meant(program: Program, written: str, module: Module) -> tuple[str, Place | None]:
+    """What a name stands for, past variables that only give something another name."""
+    for _ in range(_DEEPEST):
+        place = program.named(written, module)
+        held = None if place is None else _held(place)
+        if place is None or not is_a(held, "name"):
+            break
+        written, module = held["name"], place.module
+    return (program.absolute(written, module) if place is None else place.name), place
 
 
 def _instance(program: Program, called: str, module: Module) -> str:

@@ -8,7 +8,7 @@
 | name, dotted name | {of: name, name: reference, at} |
 | call | {of: call, call: expression, arguments, named, at} |
 | attribute of anything but a name | {of: attribute, object, name, at} |
-| a + b | {of: sum, items, at} |
+| a + b, text with names in it (f"…{a}…") | {of: sum, items, at} |
 | *a, **a | {of: spread, value, at} |
 | a if b else c, a or b | {of: choice, items, at} |
 | anything else | {of: computed, why, at} |
@@ -19,6 +19,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -35,6 +36,8 @@ References: TypeAlias = Callable[[str], str]
 
 _DEEPEST = 40
 _DIGITS = 40
+_TEXT = 2_000
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _ITEMS = {"list": "list", "tuple": "tuple", "set": "set", "expression_list": "tuple"}
 _CONSTANTS = {"true": True, "false": False, "none": None}
 _WHY = {
@@ -107,6 +110,30 @@ def text_of(tree: SyntaxTree, node: Node) -> str | None:
     return "".join(found)
 
 
+def parts_of(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | None:
+    """The parts of a string in which names stand, in order.
+
+    Returns:
+        whether a part is a name, with the name or the text; None where something else stands in it.
+    """
+    try:
+        held = ast.parse(tree.of(node), mode="eval").body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    found: list[tuple[bool, str]] = []
+    for one in held.values if isinstance(held, ast.JoinedStr) else ():
+        if isinstance(one, ast.Constant):
+            found.append((False, str(one.value)))
+            continue
+        if not isinstance(one, ast.FormattedValue) or one.conversion >= 0 or one.format_spec:
+            return None
+        name = ast.unparse(one.value)
+        if not _DOTTED.fullmatch(name):
+            return None
+        found.append((True, name))
+    return found or None
+
+
 class _Reader:
     def __init__(self, tree: SyntaxTree, references: References, depth: int) -> None:
         self._tree = tree
@@ -126,7 +153,7 @@ class _Reader:
             return _CONSTANTS[kind]
         if kind in {"string", "concatenated_string"}:
             text = text_of(self._tree, node)
-            return computed(self._tree, node, "text") if text is None else text
+            return self._joined(node) if text is None else text
         if kind in {"integer", "float", "unary_operator"}:
             return self._number(node)
         return self._compound(node)
@@ -150,6 +177,18 @@ class _Reader:
             items = [self._inner(inside[0]), self._inner(inside[-1])]
             return {"of": "choice", "items": items, "at": self._at(node)}
         return self._computed(node)
+
+    def _joined(self, node: Node) -> Expression:
+        """A string in which something stands."""
+        parts = parts_of(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
+        if parts is None:
+            return computed(self._tree, node, "text")
+        at = self._at(node)
+        items = [
+            {"of": "name", "name": self._references(text), "at": at} if named else text
+            for named, text in parts
+        ]
+        return {"of": "sum", "items": items, "at": at}
 
     def _number(self, node: Node) -> Expression:
         text = self._tree.of(node)

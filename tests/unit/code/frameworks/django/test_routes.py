@@ -61,7 +61,7 @@ urlpatterns += plain.urls
 
 
 def by_name(routes: tuple[Route, ...]) -> dict[str, Route]:
-    return {one.name: one for one in routes}
+    return {one.name: one for one in routes if not one.suffixed}
 
 
 def test_routers_make_the_routes_of_their_viewsets() -> None:
@@ -116,6 +116,177 @@ def test_without_settings_the_lists_that_no_other_includes_are_roots() -> None:
         "a/views.py": "def y(request): ...\n",
     }
     assert [one.pattern for one in routes_of(facts(files)).routes] == ["x/z", "y"]
+
+
+def test_registrations_that_no_text_tells_are_told() -> None:
+    text = """
+from rest_framework.routers import DefaultRouter, SimpleRouter
+from rest_framework_extensions.routers import ExtendedSimpleRouter
+from . import views
+
+typed = SimpleRouter(use_regex_path=False)
+typed.register("books", views.Books)
+router = DefaultRouter()
+kept = router.register("shelves", views.Shelves, basename="shelf")
+kept.register("books", views.Books)
+extended = ExtendedSimpleRouter()
+top = extended.register("shelves", views.Shelves, "top")
+top.register("books", views.Books, "in", parents_query_lookups=names())
+if FLAG:
+    extended.register("more", views.Shelves, "more")
+urlpatterns = [*typed.urls, *router.urls, *extended.urls]
+"""
+    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    routes = by_name(found.routes)
+    assert set(routes) == {"shelf-list", "api-root", "top-list", "more-list"}
+    assert [name for name, one in routes.items() if one.conditional] == ["more-list"]
+    assert [one.reason for one in found.unresolved] == [
+        "a router that writes no regular expressions",
+        "a registration with what another returns",
+        "a registration with what another returns",
+        "depends on `if`",
+    ]
+    quoted = [text[one.evidence.start : one.evidence.end] for one in found.unresolved]
+    assert quoted[0] == "SimpleRouter(use_regex_path=False)"
+    assert quoted[1] == 'kept.register("books", views.Books)'
+
+
+def test_texts_of_constants_are_put_together() -> None:
+    text = """
+from django.urls import path, re_path
+from c import API, KEY
+
+BASE = "base"
+OTHER = "a" if API else "b"
+urlpatterns = [
+    path(f"{API}/users/", v, name=f"{BASE}-users"),
+    re_path(rf"^{KEY}\\d{{4}}$", v),
+    path(API + "/" + BASE, v),
+    path(f"{OTHER}/x", v),
+    path(f"{API!r}/x", v),
+    path(f"{made()}/x", v),
+]
+"""
+    constants = "from django.urls import path\nAPI = 'api/v1'\nKEY = '(?P<key>[a-z]+)/'\n"
+    found = routes_of(facts({"u.py": text, "c.py": constants}), "u")
+    assert [(one.pattern, one.name) for one in found.routes] == [
+        ("api/v1/users/", "base-users"),
+        (r"^(?P<key>[a-z]+)/\d{4}$", ""),
+        ("api/v1/base", ""),
+    ]
+    assert [one.reason for one in found.unresolved] == ["a computed path"] * 3
+
+
+def test_a_router_within_a_computed_one_is_told() -> None:
+    text = """
+from rest_framework_nested import routers
+from . import views
+
+outer = routers.SimpleRouter()
+outer.register("books", views.Books)
+inner = routers.NestedSimpleRouter(outer, "shelves", lookup="shelf")
+inner.register("books", views.Books)
+other = routers.NestedSimpleRouter(made(), "books", lookup="book")
+other.register("books", views.Books)
+urlpatterns = [*outer.urls, *inner.urls, *other.urls]
+"""
+    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    assert {one.pattern for one in found.routes if one.name == "book-list"} == {"^books/$"}
+    assert [one.reason for one in found.unresolved] == ["a router within a computed one"] * 2
+
+
+def test_what_stands_under_a_condition_is_conditional_and_in_a_loop_unknown() -> None:
+    text = """
+from django.urls import include, path
+
+urlpatterns = [path("a", v)]
+if FIRST:
+    urlpatterns += [path("b", v), path("in/", include(("inner", "n")))]
+else:
+    urlpatterns.append(path("c", v))
+try:
+    import other
+    urlpatterns += [path("d", v)]
+except ImportError:
+    pass
+for word in words:
+    urlpatterns.append(path("e", v))
+while more():
+    urlpatterns += [path("f", v)]
+"""
+    inner = "from django.urls import path\nurlpatterns = [path('x', v, name='x')]\n"
+    found = routes_of(facts({"u.py": text, "inner.py": inner}), "u")
+    told = [(one.pattern, one.name, one.conditional) for one in found.routes]
+    assert told == [
+        ("a", "", False),
+        ("b", "", True),
+        ("in/x", "n:x", True),
+        ("d", "", True),
+        ("c", "", True),
+    ]
+    assert sorted(one.reason for one in found.unresolved) == [
+        "depends on `for`",
+        "depends on `if`",
+        "depends on `if`",
+        "depends on `try`",
+        "depends on `while`",
+    ]
+
+
+def test_what_an_object_answers_is_told_as_computed() -> None:
+    views = """
+from django.views import View
+
+class Plain(View):
+    def get(self, request): ...
+
+class Kept:
+    urls = ()
+
+kept = Kept()
+other = kept
+same = Plain
+"""
+    text = """
+from django.urls import path
+from v import kept, other, same
+
+urlpatterns = [
+    path("a", kept.as_view("a"), name="a"),
+    path("b", other.answer),
+    path("c/", kept.urls),
+    path("d", same.as_view()),
+]
+"""
+    found = routes_of(facts({"u.py": text, "v.py": views}), "u")
+    told = [(one.pattern, one.view, one.methods) for one in found.routes]
+    assert told == [("a", "", ()), ("b", "", ()), ("d", "v.Plain", ("GET",))]
+    assert [one.reason for one in found.unresolved] == [
+        "a computed view",
+        "a computed view",
+        "the routes of an object",
+    ]
+
+
+def test_a_viewset_of_users_has_the_name_of_their_model() -> None:
+    text = """
+from django.contrib.auth import get_user_model
+from rest_framework import routers, viewsets
+
+class People(viewsets.ReadOnlyModelViewSet):
+    queryset = get_user_model().objects.all()
+
+router = routers.SimpleRouter()
+router.register("people", People)
+urlpatterns = router.urls
+"""
+    settings = "INSTALLED_APPS = []\nAUTH_USER_MODEL = 'core.Person'\n"
+    assert set(by_name(routes_of(facts({"u.py": text}), "u").routes)) == {
+        "user-list",
+        "user-detail",
+    }
+    own = routes_of(facts({"u.py": text, "s.py": settings}), "u")
+    assert set(by_name(own.routes)) == {"person-list", "person-detail"}
 
 
 def test_circles_end() -> None:

@@ -1,6 +1,7 @@
 """Tells, as Django's resolver, registry and migration loader know them: routes, models, tables.
 
-Run in a process of its own: settings are of a whole process.
+Run in a process of its own: settings are of a whole process. With `migrate` it also tells what
+columns a database has after all migrations.
 """
 
 import json
@@ -9,9 +10,12 @@ from typing import Any
 
 import django
 from django.apps import apps
+from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.urls import URLResolver, get_resolver
+
+VERBS = {"get", "post", "put", "patch", "delete"}
 
 
 def routes(patterns: list[Any], prefix: str, names: list[str]) -> Any:
@@ -25,7 +29,24 @@ def routes(patterns: list[Any], prefix: str, names: list[str]) -> Any:
             continue
         view = getattr(one.callback, "view_class", one.callback)
         name = ":".join([*names, one.name]) if one.name else ""
-        yield [prefix + part, name, f"{view.__module__}.{view.__qualname__}"]
+        # An object that is called, as a feed, is told by its class.
+        view = view if hasattr(view, "__qualname__") else type(view)
+        last = view.__qualname__.rpartition(".")[2]
+        # REST framework names the class that it makes of a function after that.
+        shown = view.__qualname__ if last == view.__name__ else view.__name__
+        yield [prefix + part, name, f"{view.__module__}.{shown}", answers(one.callback)]
+
+
+def answers(callback: Any) -> dict[str, str] | None:
+    """The methods of a view that is a class, by the HTTP methods that they answer."""
+    actions = getattr(callback, "actions", None)
+    shown = getattr(callback, "view_class", None) or getattr(callback, "cls", None)
+    if actions:
+        return {method.upper(): action for method, action in actions.items() if method in VERBS}
+    if shown is None:
+        return None
+    named = [verb for verb in shown.http_method_names if verb in VERBS and hasattr(shown, verb)]
+    return {verb.upper(): verb for verb in named}
 
 
 def label(model: Any) -> str:
@@ -68,6 +89,19 @@ def tables() -> dict[str, Any]:
     return found
 
 
+def columns() -> dict[str, dict[str, bool]]:
+    """The columns of each table after all migrations, with whether they may be null."""
+    call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor:
+        return {
+            table: {
+                one.name: bool(one.null_ok)
+                for one in connection.introspection.get_table_description(cursor, table)
+            }
+            for table in connection.introspection.table_names(cursor)
+        }
+
+
 def main() -> None:
     django.setup()
     models = {
@@ -75,7 +109,10 @@ def main() -> None:
         for one in apps.get_models()
     }
     found = list(routes(get_resolver().url_patterns, "", []))
-    sys.stdout.write(json.dumps({"routes": found, "models": models, "tables": tables()}))
+    told = {"routes": found, "models": models, "tables": tables()}
+    if "migrate" in sys.argv[1:]:
+        told["columns"] = columns()
+    sys.stdout.write(json.dumps(told))
 
 
 main()

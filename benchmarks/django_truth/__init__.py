@@ -1,0 +1,1 @@
+"""Routes, fields and columns of applications of Django, beside those that Django has of them."""

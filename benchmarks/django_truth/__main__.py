@@ -1,0 +1,176 @@
+"""Routes, fields and columns of applications of Django, beside those that Django has of them.
+
+    python -m benchmarks.django_truth NAME=PYTHON... [--name NAME]
+
+NAME is an application of `applications.yaml`, PYTHON the interpreter of an environment in which its
+package is installed. Django loads the application there, as its settings say; we read its files.
+What differs is counted by its cause.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+
+from benchmarks.code_truth.compare import compare, derived_columns, explained
+from benchmarks.measure import PROJECT, save
+from rag_assets.code.frameworks.django.models import models_of
+from rag_assets.code.frameworks.django.routes import routes_of
+from rag_assets.code.frameworks.django.tables import tables_of
+from rag_assets.code.model import FileFacts
+from tests.unit.code.frameworks.django.project import facts, written
+
+HERE: Final = Path(__file__).parent
+TRUTH: Final = PROJECT / "tests" / "unit" / "code" / "frameworks" / "django" / "truth.py"
+_PACKAGE: Final = (
+    "import importlib, importlib.metadata, json, sys; name, package = sys.argv[1:];"
+    "held = importlib.import_module(package).__file__;"
+    "print(json.dumps([held, importlib.metadata.version(name)]))"
+)
+_IMPLICIT: Final = ("id", "_ptr")
+"""Ends of fields that Django adds, and no text states."""
+
+
+def main() -> None:
+    """Compare, and write the result."""
+    options = _options()
+    known = YAML(typ="safe").load(HERE / "applications.yaml")
+    applications = {}
+    for held in options.applications:
+        name, _, python = held.partition("=")
+        applications[name] = compared(name, known[name], Path(python).absolute())
+        print(json.dumps({name: applications[name]}, indent=1))
+    result = {
+        "benchmark": options.name,
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "applications": applications,
+    }
+    print(save(options.name, result))
+
+
+def compared(name: str, about: Mapping[str, Any], python: Path) -> dict[str, Any]:
+    """What Django and we have of one application.
+
+    Args:
+        name: of the distribution.
+        about: what `applications.yaml` says of it.
+        python: in whose environment it is installed.
+    """
+    package = about.get("package", name)
+    with tempfile.TemporaryDirectory() as folder:
+        site = about.get("files", {})
+        written(Path(folder), site)
+        init, version = json.loads(_run(python, folder, "", "-c", _PACKAGE, name, package))
+        printed = _run(python, folder, about["settings"], str(TRUTH))
+        told = json.loads(printed[printed.index("{") :])
+    files = _read(Path(init).parent, about.get("without", ()), site)
+    causes = about.get("causes", {})
+    return {
+        "version": version,
+        "routes": _shares(_told_routes(told, about), _routes(files, about), causes),
+        "fields": _shares(_told_fields(told, package), _fields(files), causes),
+        "columns": _shares(
+            _told_columns(told, package), derived_columns(tables_of(files).tables), causes
+        ),
+    }
+
+
+def _run(python: Path, folder: str, settings: str, *arguments: str) -> str:
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": settings, "PYTHONPATH": folder}
+    return subprocess.run(
+        [python, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def _read(package: Path, without: list[str], site: Mapping[str, str]) -> list[FileFacts]:
+    texts = {
+        str(path.relative_to(package.parent)): path.read_text("utf-8")
+        for path in sorted(package.rglob("*.py"))
+    }
+    kept = {path: text for path, text in texts.items() if not any(o in path for o in without)}
+    return facts({**kept, **site})
+
+
+def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
+    # The admin makes its routes of what is registered there: told as unresolved, once.
+    admin = about.get("admin")
+    for pattern, name, view, _ in told["routes"]:
+        if admin is None or not pattern.startswith(admin):
+            yield f"{pattern} {name or '-'} {_last(view)}"
+
+
+def _routes(files: list[FileFacts], about: Mapping[str, Any]) -> Iterator[str]:
+    for one in routes_of(files, about.get("root", "")).routes:
+        yield f"{one.pattern} {one.name or '-'} {_last(one.view)}"
+
+
+def _last(name: str) -> str:
+    """The last name: packages pass classes and functions on from other modules."""
+    return name.rpartition(".")[2] or "-"
+
+
+def _told_fields(told: Any, package: str) -> Iterator[str]:
+    for name, (app, _, _, fields) in told["models"].items():
+        for field, said in fields.items() if name.startswith(f"{package}.") else ():
+            if not field.endswith(_IMPLICIT):
+                yield _field(f"{app}.{_last(name)}", field, *said)
+
+
+def _fields(files: list[FileFacts]) -> Iterator[str]:
+    for model in models_of(files).models.values():
+        for one in () if model.abstract else model.fields:
+            if not one.name.endswith(_IMPLICIT):
+                said = one.type, one.relates_to, one.through, one.column
+                yield _field(f"{model.app}.{model.symbol}", one.name, *said)
+
+
+def _field(model: str, field: str, *said: str) -> str:
+    kind, target, through, column = said
+    return f"{model}.{field} {kind} {_last(target)} {_last(through)} {column or '-'}"
+
+
+def _told_columns(told: Any, package: str) -> Iterator[str]:
+    apps = {app for name, (app, *_) in told["models"].items() if name.startswith(f"{package}.")}
+    for table, (columns, _) in told["tables"].items():
+        if table.partition("_")[0] in apps:
+            yield from (f"{table}.{column}" for column in columns)
+
+
+def _shares(true: Iterable[str], found: Iterable[str], causes: Mapping[str, str]) -> Any:
+    both = compare(true, found)
+    sides = {"missed": both.missed, "wrong": both.wrong}
+    return {
+        "true": both.true,
+        "derived": both.found,
+        "recall": round(both.recall, 4),
+        "precision": round(both.precision, 4),
+        **{
+            side: {cause: len(held) for cause, held in explained(names, causes).items()}
+            for side, names in sides.items()
+        },
+    }
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("applications", nargs="+", metavar="NAME=PYTHON")
+    parser.add_argument("--name", default="code-truth-django")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Lists as statements make them: which assignments count, and what a list spreads."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rag_assets.code.frameworks.django.calls import is_a
+
+LOOPS: Final = frozenset({"for", "while"})
+"""Statements that do what stands under them as often as running them tells."""
+
+
+def since_last(held: list[Any], name: str) -> list[Any]:
+    """The assignments from the last plain one on that does not build on the former value."""
+    start = 0
+    for index, fact in enumerate(held):
+        if not fact.values["adds"] and not fact.values["under"] and not _uses(fact, name):
+            start = index
+    return held[start:]
+
+
+def _uses(fact: Any, name: str) -> bool:
+    value = fact.values["value"]
+    items = (
+        value["items"] if is_a(value, "sum") else value["arguments"] if is_a(value, "call") else []
+    )
+    items = [*items, *(i["value"] for i in _spreads(value))]
+    return any(is_a(item, "name") and item["name"].lstrip(":") == name for item in items)
+
+
+def _spreads(value: Any) -> list[Any]:
+    items = value["items"] if is_a(value, "list") or is_a(value, "tuple") else []
+    return [item for item in items if is_a(item, "spread")]

@@ -1,0 +1,109 @@
+"""An application whose routes routers of REST framework make, in every form that is read."""
+
+from collections.abc import Mapping
+
+API: Mapping[str, str] = {
+    "manage.py": "import os\nos.environ['DJANGO_SETTINGS_MODULE'] = 'site_api.settings'\n",
+    "site_api/__init__.py": "",
+    "site_api/settings.py": """
+SECRET_KEY = "x"
+INSTALLED_APPS = [
+    "django.contrib.auth", "django.contrib.contenttypes", "rest_framework", "books",
+]
+ROOT_URLCONF = "site_api.urls"
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+""",
+    "site_api/urls.py": """
+from django.urls import include, path
+from rest_framework.urlpatterns import format_suffix_patterns
+
+from books import views
+from books.routers import bare, inner, innermost, nested, plain, rootless
+
+urlpatterns = [
+    path("nested/", include((nested.urls, "nested"))),
+    path("rootless/", include(rootless.urls)),
+    path("bare/", include(bare.urls)),
+    path("within/", include(inner.urls)),
+    path("within/", include(innermost.urls)),
+]
+urlpatterns += format_suffix_patterns([path("status/", views.status, name="status")])
+urlpatterns += format_suffix_patterns(plain.urls, allowed=["json", "csv"])
+urlpatterns += format_suffix_patterns(
+    [path("only/", views.status), path("in/", include([path("side", views.status)]))],
+    suffix_required=True, allowed=["xml"],
+)
+""",
+    "books/__init__.py": "",
+    "books/models.py": "from django.db import models\n\n\nclass Book(models.Model):\n    pass\n",
+    "books/views.py": """
+from rest_framework.decorators import action, api_view
+from rest_framework.response import Response
+from rest_framework.viewsets import ModelViewSet, ReadOnlyModelViewSet
+from rest_framework_extensions.mixins import NestedViewSetMixin
+
+from books.models import Book
+
+
+class Books(ModelViewSet):
+    queryset = Book.objects.all()
+    lookup_value_regex = "[0-9]+"
+
+    @action(detail=True, methods=["post"], url_path="lend-out")
+    def lend(self, request, pk):
+        return Response()
+
+    @action(detail=False)
+    def newest(self, request):
+        return Response()
+
+
+class Pages(NestedViewSetMixin, ReadOnlyModelViewSet):
+    queryset = Book.objects.all()
+
+
+class Notes(Pages):
+    lookup_field = "key"
+
+
+@api_view(["GET", "PUT"])
+def status(request):
+    return Response()
+""",
+    "books/routers.py": """
+from rest_framework.routers import DefaultRouter, SimpleRouter
+from rest_framework_extensions.routers import ExtendedDefaultRouter, ExtendedSimpleRouter
+from rest_framework_nested.routers import NestedDefaultRouter, NestedSimpleRouter
+
+from books.views import Books, Notes, Pages
+
+
+class Rootless(DefaultRouter):
+    include_root_view = False
+    include_format_suffixes = False
+
+
+class Bare(ExtendedSimpleRouter):
+    pass
+
+
+nested = ExtendedDefaultRouter()
+books = nested.register("books", Books)
+pages = books.register("pages", Pages, "book-page", ["book"])
+pages.register("notes", Notes, basename="page-note", parents_query_lookups=["page__book", "page"])
+nested.register("loose", Pages, "loose").register(
+    "notes", Notes, "loose-note", parents_query_lookups=["page"]
+)
+rootless = Rootless(trailing_slash=False)
+kept = rootless.register("volumes", Books, basename="volume")
+bare = Bare()
+bare.register("bare", Pages, "bare").register("notes", Notes, "bare-note", ["page"])
+inner = NestedSimpleRouter(rootless, "volumes", lookup="volume")
+inner.register("pages", Pages, basename="volume-page")
+innermost = NestedDefaultRouter(inner, r"pages", trailing_slash=True)
+innermost.register("notes", Notes, basename="volume-note")
+plain = SimpleRouter()
+plain.register("", Books, "book")
+""",
+}
