@@ -134,6 +134,22 @@ class DerivationTable:
                 notify(connection, ref.id)
         return len(changed) + len(gone)
 
+    def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
+        """Withhold all that follows from a source, until it is worked out again.
+
+        Args:
+            ref: the tenant.
+            of: the source.
+            source: that holds what follows from it.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_for(ref) as connection:
+            _forget(connection, ref, sorted(_known(connection, ref, source)))
+            _remember(connection, ref, DerivedRecords(of, source, "", (), ()))
+            notify(connection, ref.id)
+
 
 def _known(connection: Connection, ref: TenantRef, source: str) -> Mapping[str, str]:
     table = source_records.c
