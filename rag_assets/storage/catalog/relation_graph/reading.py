@@ -150,6 +150,10 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.stated(kind, limit)
 
+    def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
+        """See Relations."""
+        return self._catalog.naming(spellings, kind, limit)
+
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """See Relations."""
         return self._catalog.like(parts, limit)
