@@ -26,8 +26,8 @@ from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_plans import Present, RecordChanges
-from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten
+from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPut
+from rag_assets.storage.catalog.record_writes import RecordsWritten
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.page_blocks import PageBlocks

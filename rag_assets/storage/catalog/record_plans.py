@@ -7,7 +7,22 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_writes import RecordPut
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPut:
+    """A record to store.
+
+    Attributes:
+        record: as it was pushed.
+        scope: its access scope, given by the record itself, its source or the tenant; None: that of
+            its page.
+        lane: 0 where a person waits for it, 1 of many at once.
+    """
+
+    record: PushedRecord
+    scope: str | None
+    lane: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.page_rows import pages_below
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
-from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPlan
-from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten, write_records
+from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPlan, RecordPut
+from rag_assets.storage.catalog.record_writes import RecordsWritten, write_records
 from rag_assets.storage.catalog.tables import (
     documents,
     record_revisions,
