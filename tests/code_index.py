@@ -130,7 +130,7 @@ def _records(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:
         for source, unresolved in connection.execute(
             unknown.where(derivations.c.tenant == ctx.ref.id)
         ):
-            yield "unresolved", source, *unresolved
+            yield "unresolved", source, *map(tuple, unresolved)
 
 
 def _answers(ctx: TenantContext, held: Held, asked: int) -> Iterator[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,11 +26,12 @@ from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten
-from rag_assets.storage.catalog.records import RecordChanges
+from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPut
+from rag_assets.storage.catalog.record_writes import RecordsWritten
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.page_blocks import PageBlocks
+from rag_assets.workspace.tree import ROOT
 
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
@@ -66,6 +67,11 @@ class _ChangedPage:
         if (at := draft.body.updated_at) is not None:
             self._changed_at = max(at, self._changed_at or at)
 
+    @property
+    def page_uuid(self) -> str | None:
+        """The page."""
+        return self._page.page_uuid
+
     def record(self) -> PushedRecord:
         """The page with its changes."""
         return with_text(self._page, self._blocks.text, self._changed_at)
@@ -81,6 +87,7 @@ class _Plan:
         pages: of which blocks are changed, by document.
         removed: documents whose records go.
         gone: pages that are deleted, with what hangs on them and is not pushed after that.
+        emptied: these pages and those below, of which nothing counts that was stored before.
         refused: why drafts cannot be followed, by number.
     """
 
@@ -90,9 +97,10 @@ class _Plan:
     pages: dict[str, _ChangedPage] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
     refused: dict[int, RequestValidationError | UnknownDocument] = field(default_factory=dict)
 
-    def __call__(self, present: Mapping[str, PushedRecord]) -> RecordChanges:
+    def __call__(self, present: Present) -> RecordChanges:
         """What is stored and removed, of records that are as they are."""
         for number, draft in enumerate(self.drafts):
             if isinstance(draft, RequestValidationError):
@@ -106,27 +114,31 @@ class _Plan:
             self.puts[id_] = RecordPut(page.record(), None, self.lane)
         return RecordChanges([*self.puts.values()], self.removed, self.gone)
 
-    def _follow(self, draft: Draft, present: Mapping[str, PushedRecord]) -> None:
+    def _follow(self, draft: Draft, present: Present) -> None:
         id_ = draft.document_id
         if isinstance(draft, BlockChange):
-            self._page(id_, present).follow(draft)
+            self._page(id_, present.records).follow(draft)
             return
         self.pages.pop(id_, None)
         if isinstance(draft, Removal):
             self.puts.pop(id_, None)
             self.removed.add(id_)
             if draft.page_uuid is not None:
-                self._delete_page(draft.page_uuid)
+                self._delete_page(draft.page_uuid, present.below.get(draft.page_uuid, ()))
         else:
             self.puts[id_] = RecordPut(draft.record, draft.scope, self.lane)
             self.removed.discard(id_)
 
-    def _delete_page(self, uuid: str) -> None:
-        """Take back what was to be stored on a page."""
-        hanging = {id_ for id_, put in self.puts.items() if put.record.page_uuid == uuid}
+    def _delete_page(self, uuid: str, below: Collection[str]) -> None:
+        """Take back what was to be stored on a page, and on those below it."""
+        gone = {uuid, *below}
+        hanging = {id_ for id_, put in self.puts.items() if put.record.page_uuid in gone}
+        hanging |= {id_ for id_, page in self.pages.items() if page.page_uuid in gone}
         for id_ in hanging:
-            del self.puts[id_]
+            self.puts.pop(id_, None)
+            self.pages.pop(id_, None)
         self.removed |= hanging
+        self.emptied |= gone
         self.gone.add(uuid)
 
     def _page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
@@ -135,7 +147,8 @@ class _Plan:
             return self.pages[id_]
         put = self.puts.get(id_)
         page = present.get(id_) if put is None else put.record
-        if page is None or id_ in self.removed:
+        is_gone = put is None and page is not None and page.page_uuid in self.emptied
+        if page is None or is_gone or id_ in self.removed:
             raise UnknownDocument("there is no such page", hint="push the page before its blocks")
         return self.pages.setdefault(id_, _ChangedPage(page))
 
@@ -166,7 +179,9 @@ def write_drafts(
     """
     plan = _Plan(drafts, lane)
     valid = [draft for draft in drafts if not isinstance(draft, RequestValidationError)]
-    written = catalog.records.write(ref, plan, by=by, read=frozenset(pages_of(valid)))
+    written = catalog.records.write(
+        ref, plan, by=by, read=frozenset(pages_of(valid)), above=_deleted_pages(valid)
+    )
     if written.blobs:
         drop_blobs(catalog, blobs, ref, written.blobs)
     return [
@@ -175,6 +190,14 @@ def write_drafts(
         else _written(draft, written)
         for number, draft in enumerate(drafts)
     ]
+
+
+def _deleted_pages(drafts: Sequence[Draft]) -> frozenset[str]:
+    """Pages that are deleted among drafts of which some are stored; none where none are."""
+    if all(isinstance(draft, Removal) for draft in drafts):
+        return frozenset()
+    removed = (draft.page_uuid for draft in drafts if isinstance(draft, Removal))
+    return frozenset(uuid for uuid in removed if uuid is not None and uuid != ROOT)
 
 
 def drafting_of(

@@ -10,7 +10,6 @@ import dagster as dg
 from rag_assets.assets.descriptions import RELATIONS
 from rag_assets.assets.metadata_values import table
 from rag_assets.assets.stage_context import OWNERS
-from rag_assets.code.derived.unresolved import Unresolved
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.context import TenantContext
 
@@ -38,7 +37,7 @@ def relations_report(ctx: TenantContext) -> dg.AssetMaterialization | None:
     edges = sum(one.edges for one in counts)
     resolved = sum(one.resolved for one in counts)
     unresolved = ctx.catalog.derivations.unresolved(ctx.ref.id)
-    lines = [Unresolved.read(one).told for found in unresolved.values() for one in found]
+    lines = [one.told for found in unresolved.values() for one in found]
     return dg.AssetMaterialization(
         "relations",
         partition=ctx.ref.id,

@@ -124,12 +124,22 @@ def _applies(fact: Fact) -> list[Triple]:
 
 def _mentions(fact: Fact) -> list[Triple]:
     """What a document speaks of: a file, or whatever is called so where only one thing is."""
-    name, what = str(fact.values.get("name", "")), fact.values.get("what")
+    name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
+    return [("documents", "", target) for target in targets_of_mention(name, what)]
+
+
+def targets_of_mention(name: str, what: str) -> list[str]:
+    """What the edges of a document name that mentions something.
+
+    Args:
+        name: as it is written there.
+        what: it seems to be: path, symbol, route or name.
+    """
     if what == "path":
-        return [("documents", "", FILE + name.lstrip("./"))]
+        return [FILE + name.lstrip("./")]
     if what == "symbol":
-        return [("documents", "", CALLED + short_name(name.removesuffix("()").replace("@", "::")))]
-    return [("documents", "", CALLED + key) for key in keys_of(name)]
+        return [CALLED + short_name(name.removesuffix("()").replace("@", "::"))]
+    return [CALLED + key for key in keys_of(name)]
 
 
 def _operation(fact: Fact) -> list[Triple]:

@@ -16,6 +16,7 @@ from typing import Final
 from rag_assets.code.derived.documents import derived_documents
 from rag_assets.code.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
 from rag_assets.code.derived.text import rendered
+from rag_assets.code.derived.unresolved import Unresolved, first_of
 from rag_assets.common.formatting import counted
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.sources.derived import DerivedConfig
@@ -30,7 +31,8 @@ from rag_assets.storage.catalog.document_kinds import CodeDocument
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.tenants.model import Tenant
 
-_MOST_UNRESOLVED: Final = 500
+_MOST_UNRESOLVED: Final = 300
+"""Statements about routes, and about tables, that are kept of files with the same readers."""
 _SCOPE_CHARACTERS: Final = 12
 
 
@@ -126,7 +128,7 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         key=_repository,
     )
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
-    unresolved: dict[str, list[str]] = {source: [] for source in fingerprints}
+    unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
     labels: dict[str, Mapping[str, str]] = {}
     for (source, scope), group in groupby(indexed, key=_repository):
         documents = list(group)
@@ -135,14 +137,14 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         labels |= changed_labels(documents, files)
         found = derived_documents(list(files.values())) if files else Derivation((), ())
         records[source] += _records(ctx, configs[source], scope, found.documents)
-        unresolved[source] += [one.stored for one in found.unresolved]
+        unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
     derived = [
         DerivedRecords(
             source,
             configs[source].name,
             fingerprint,
             tuple(records[source]),
-            tuple(unresolved[source][:_MOST_UNRESOLVED]),
+            tuple(unresolved[source]),
         )
         for source, fingerprint in fingerprints.items()
     ]

@@ -12,9 +12,15 @@ from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.derived_marks import derived_configs
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
 from rag_assets.pipeline.masked_rows import change_of, settings_changed
-from rag_assets.pipeline.source_listing import SourceListing, partial_digest, successors
+from rag_assets.pipeline.source_listing import (
+    SourceListing,
+    changes_scope,
+    partial_digest,
+    successors,
+)
 from rag_assets.pipeline.source_plans import (
     Deletions,
     SourcePlan,
@@ -111,6 +117,10 @@ def _record(
     moved: dict[str, str] = {}
     ctx.guard()
     scope = config.scope or ctx.tenant.access.scope
+    derived = derived_configs(ctx.tenant).get(config.name)
+    if derived is not None and changes_scope(listing, known, scope):
+        # They tell of files to those who read these before, until they are worked out again.
+        ctx.catalog.derivations.withdraw(ctx.ref, config.name, derived.name)
     if deletions.removed:
         moved = successors(listing, known, deletions.removed, scope)
         ctx.catalog.moves.record(ctx.ref, moved)

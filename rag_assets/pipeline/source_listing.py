@@ -217,6 +217,24 @@ def successors(
     }
 
 
+def changes_scope(listing: SourceListing, known: Iterable[CatalogDocument], scope: str) -> bool:
+    """Whether a document that stays has other readers by a listing than it had.
+
+    Args:
+        listing, known, scope: see successors.
+    """
+    changed = {
+        change.document.document_id: change.document.source_metadata.access_scope or scope
+        for change in listing.changes
+    }
+    settled = listing.removed | (listing.scoped - changed.keys())
+    return any(
+        row.access_scope != changed.get(row.document_id, scope)
+        for row in known
+        if row.status != "DELETED" and row.document_id not in settled
+    )
+
+
 def without_pruned(ctx: TenantContext, listing: SourceListing) -> SourceListing:
     """Leave out documents that were pruned or deleted and are unchanged in the source."""
     if not listing.changes:

@@ -158,9 +158,7 @@ def _entries(
     """The entries of the versions that count, but for altered ones, which a repair writes again."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
     if len(wanted) <= _FEW:
-        found: Iterable[StoredEntry] = (
-            entry for one in wanted for entry in entries.of_document(name, owner, one)
-        )
+        found = entries.of_documents(name, owner, wanted)
     else:
         found = entries.stored(name, owner)
     for entry in found:

@@ -74,6 +74,10 @@ class View:
         """The edges of a kind, whatever they name."""
         return self._permitted(self.relations.stated(kind, MOST_EDGES))
 
+    def naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
+        """The edges of a kind that name something by one of these spellings."""
+        return self._permitted(self.relations.naming(spellings, kind, MOST_EDGES))
+
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """The documents of these types."""
         return self._permitted(self.relations.documents(source_types))

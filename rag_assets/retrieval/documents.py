@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_assets.common.errors import UnknownDocument
@@ -98,11 +98,18 @@ class DocumentReader:
             RoleRefused: the caller's role may not ask this tenant.
             UnknownDocument: there is none of that id, or none that the caller may read.
         """
-        chunks = self.entries(tenant_id, caller, document_id)
-        fields = chunks[0].fields
-        # Blocks of a page are in its passages as well.
-        text = "".join(_joined(one for one in chunks if not one.fields.get("within")))
-        return DocumentText(document_id, fields["uri"], fields.get("title"), text)
+        return _text_of(document_id, self.entries(tenant_id, caller, document_id))
+
+    def read_all(
+        self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
+    ) -> dict[str, DocumentText]:
+        """Those of some documents that the caller may read, and that have a text, by id.
+
+        Raises:
+            UnknownTenant, RoleRefused: see read().
+        """
+        found = self._entries(tenant_id, caller, document_ids)
+        return {id_: _text_of(id_, chunks) for id_, chunks in found.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
         """The entries of one document, in order; at least one.
@@ -110,34 +117,50 @@ class DocumentReader:
         Raises:
             UnknownTenant, RoleRefused, UnknownDocument: see read().
         """
+        # No id holds a zero byte, which Postgres takes for an error.
+        asked = [] if "\0" in document_id else [document_id]
+        found = self._entries(tenant_id, caller, asked)
+        if document_id not in found:
+            raise UnknownDocument(
+                f"tenant {tenant_id!r} has no such document",
+                hint="take an id from the list of documents",
+            )
+        return found[document_id]
+
+    def _entries(
+        self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[StoredEntry]]:
+        """The entries of those of some documents that the caller may read, in order."""
         record = self._catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)
-        # No id holds a zero byte, which Postgres takes for an error.
-        if record.state != "ACTIVE" or serving is None or "\0" in document_id:
-            raise _unknown(tenant_id)
+        if record.state != "ACTIVE" or serving is None or not document_ids:
+            return {}
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
-        found = self._store.entries.of_document(serving.index_name, owner, document_id)
+        found = [*self._store.entries.of_documents(serving.index_name, owner, document_ids)]
         # After the entries were read: a version that was replaced meanwhile does not count.
-        version = self._catalog.readable.versions(
-            tenant_id, serving.number, [document_id], self._policy.principals(caller)
-        ).get(document_id)
-        if version is None or not self._policy.permits(caller, version):
-            raise _unknown(tenant_id)
-        chunks = sorted(
-            (entry for entry in found if entry.intact and entry.index_key == version.indexed_key),
-            key=lambda entry: int(entry.fields["ordinal"]),
+        versions = self._catalog.readable.versions(
+            tenant_id, serving.number, document_ids, self._policy.principals(caller)
         )
-        if not chunks:
-            raise _unknown(tenant_id)
+        keys = {
+            id_: version.indexed_key
+            for id_, version in versions.items()
+            if self._policy.permits(caller, version)
+        }
+        intact = [entry for entry in found if entry.intact]
+        chunks: dict[str, list[StoredEntry]] = {}
+        for entry in sorted(intact, key=lambda one: int(one.fields["ordinal"])):
+            document_id = entry.fields["document_id"]
+            if keys.get(document_id) == entry.index_key:
+                chunks.setdefault(document_id, []).append(entry)
         return chunks
 
 
-def _unknown(tenant_id: str) -> UnknownDocument:
-    return UnknownDocument(
-        f"tenant {tenant_id!r} has no such document",
-        hint="take an id from the list of documents",
-    )
+def _text_of(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
+    fields = chunks[0].fields
+    # Blocks of a page are in its passages as well.
+    text = "".join(_joined(one for one in chunks if not one.fields.get("within")))
+    return DocumentText(document_id, fields["uri"], fields.get("title"), text)
 
 
 def _joined(chunks: Iterable[StoredEntry]) -> Iterator[str]:

@@ -54,7 +54,7 @@ class Question:
 def may_lack(
     question: Question,
     nodes: Sequence[Node],
-    unresolved: Mapping[str, Sequence[str]],
+    unresolved: Mapping[str, Sequence[Unresolved]],
     view: View,
 ) -> str | None:
     """What the answer to a question may lack, of what the caller may read; None for nothing.
@@ -65,13 +65,13 @@ def may_lack(
     Args:
         question: that was asked.
         nodes: that its answer met.
-        unresolved: statements by source, as the catalog keeps them.
+        unresolved: statements by source.
         view: what the caller may read.
     """
     found = [
         (uri_of(source, one.path), one)
         for source, told in unresolved.items()
-        for one in map(Unresolved.read, told)
+        for one in told
         if _concerns(one.about, question, [n for n in nodes if n.repository == source], nodes)
     ]
     readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}

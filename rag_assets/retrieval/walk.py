@@ -113,13 +113,24 @@ class Walker:
         view = self.serving_view(tenant_id, caller)
         if view is None:
             return Walk()
+        return self.walked(view, tenant_id, Question(name, kinds, direction), depth=depth)
+
+    def walked(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
+        """What relates to a name, of what a view has: several walks of one answer share it.
+
+        Args:
+            view: of the tenant's build that answers; see serving_view.
+            tenant_id: whose repositories.
+            question: what is asked.
+            depth: steps, up to MOST_STEPS.
+        """
+        name, kinds, direction = question.name, question.kinds, question.direction
         walking = _Walking(view, frozenset(kinds), direction)
         frontier = walking.begin(name)
         for _ in range(min(depth, MOST_STEPS)):
             if frontier:
                 frontier = walking.step(frontier)
         found = walking.found()
-        question = Question(name, kinds, direction)
         lacks = [
             self._lacking(tenant_id, view, question, found),
             unfollowed(question, walking.lost_calls, view),

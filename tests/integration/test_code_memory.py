@@ -88,8 +88,8 @@ def types_of(ctx: TenantContext) -> dict[tuple[str, str], str]:
     assert serving is not None
     found = {}
     for document in ctx.catalog.documents.all(ctx.ref.id):
-        entries = ctx.store.entries.of_document(
-            serving.index_name, ctx.owner(serving), document.document_id
+        entries = ctx.store.entries.of_documents(
+            serving.index_name, ctx.owner(serving), [document.document_id]
         )
         for entry in entries:
             name = document.uri.rpartition("/")[2]

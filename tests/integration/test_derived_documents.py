@@ -14,6 +14,7 @@ from rag_assets.assets.relations import relations_report
 from rag_assets.common.tokens import count_text
 from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.labelling import files_of
+from rag_assets.pipeline.listing import list_documents
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
@@ -231,6 +232,32 @@ def test_scopes_have_derived_documents_of_their_own(
     assert not any("secrets" in name for path in open_answer.debug.paths for name in path)
     closed = asked(driver, "derived-scopes", question, caller=board)
     assert closed.hits[0].symbol == "route:POST /secrets"
+
+
+def test_what_follows_from_files_is_withheld_as_soon_as_they_have_other_readers(
+    made: tuple[str, Path], driver: Driver, shared_installation: Installation
+) -> None:
+    tenant, root = made
+    driver.sync(tenant)
+    source = {"name": "repo", "root": str(root), "include": ["**/*.php", "**/*.md"]}
+    shared_installation.configure(tenant, sources=[{**source, "scope": "inner"}])
+    write(root, {WEB: FILES[WEB].replace("<?php", "<?php\n\n")})
+    with driver.locked(tenant) as ctx:
+        # All else of the run may fail, or take long.
+        list_documents(ctx, driver.scanner)
+        walker = Walker(ctx.catalog)
+        for name in ("POST /invoices", "table:invoices", STORE):
+            assert not walker.relations(tenant, Caller(), name, depth=3).nodes
+        ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
+    assert not asked(driver, tenant, "invoices").hits
+    driver.sync(tenant)
+    assert not asked(driver, tenant, "invoices").hits
+    board = Caller(principals=("board",))
+    assert asked(driver, tenant, "POST /invoices", caller=board).hits[0].source_type == "route"
+    assert not driver.sync(tenant)["derived"]
+    shared_installation.configure(tenant, sources=[source])
+    assert driver.sync(tenant)["embedded"] == 0
+    assert asked(driver, tenant, "POST /invoices").hits[0].source_type == "route"
 
 
 COMPUTED = """<?php

@@ -80,7 +80,7 @@ def test_nothing_but_the_catalogs_version_is_returned(
         serving = ctx.catalog.generations.serving("asked")
         assert serving is not None
         owner, document_id = ctx.owner(serving), before[0].document_id
-        [entry] = ctx.store.entries.of_document(serving.index_name, owner, document_id)
+        [entry] = ctx.store.entries.of_documents(serving.index_name, owner, [document_id])
     import httpx2 as httpx
 
     url = f"{shared_installation.environment['ELASTICSEARCH_URL']}/{serving.index_name}/_doc"

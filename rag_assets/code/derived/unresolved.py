@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from rag_assets.code.nodes import TABLE
+from rag_assets.common.formatting import counted
 
 ROUTES: Final = "routes"
 TABLES: Final = "tables"
-
-_SEPARATOR: Final = "\t"
-# The last place counts: only a path may hold what looks like another.
-_TOLD: Final = re.compile(r"(?s)(?P<path>.+):(?P<line>\d+) (?P<reason>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +33,38 @@ class Unresolved:
     @property
     def told(self) -> str:
         """Place and reason, for people."""
-        return f"{self.path}:{self.line} {self.reason}"
+        return f"{self.path}:{self.line} {self.reason}" if self.path else self.reason
 
     @property
-    def stored(self) -> str:
+    def stored(self) -> list[Any]:
         """As the catalog keeps it."""
-        return f"{self.told}{_SEPARATOR}{self.about}"
+        return [self.path, self.line, self.reason, self.about]
 
     @classmethod
-    def read(cls, stored: str) -> Unresolved:
-        """The statement that the catalog keeps so."""
-        told, separator, about = stored.rpartition(_SEPARATOR)
-        if not separator:
-            told, about = stored, ""
-        found = _TOLD.fullmatch(told)
-        if found is None:
-            return cls("", 0, stored)
-        return cls(found["path"], int(found["line"]), found["reason"], about)
+    def read(cls, stored: Any) -> Unresolved:
+        """The statement that the catalog keeps so; formerly it kept a text for people."""
+        return cls("", 0, stored) if isinstance(stored, str) else cls(*stored)
+
+
+def first_of(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
+    """The first statements about routes and about tables; the last one of many says how many more.
+
+    Those that may add anything come before those about one route or table.
+
+    Args:
+        found: statements.
+        most: how many about routes, and about tables.
+    """
+    kept = []
+    for about in (TABLES, ROUTES):
+        own = sorted((one for one in found if _kind(one) == about), key=lambda o: o.about != about)
+        kept += own[:most]
+        if more := own[most:]:
+            last, said = kept.pop(), f"and {counted(len(more), 'statement')} after it"
+            kept.append(Unresolved(last.path, last.line, f"{last.reason}, {said}", about))
+    return kept
+
+
+def _kind(one: Unresolved) -> str:
+    """ROUTES or TABLES."""
+    return TABLES if one.about == TABLES or one.about.startswith(TABLE) else ROUTES

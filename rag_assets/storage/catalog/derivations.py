@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.code.derived.unresolved import Unresolved
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.code_tables import derivations
@@ -35,14 +36,14 @@ class DerivedRecords:
         source: that holds what follows from it.
         fingerprint: of the documents that it follows from.
         records: the derived documents.
-        unresolved: what may add to them and is not known: reasons with their places.
+        unresolved: what may add to them, or change them, and is not known.
     """
 
     of: str
     source: str
     fingerprint: str
     records: tuple[PushedRecord, ...]
-    unresolved: tuple[str, ...]
+    unresolved: tuple[Unresolved, ...]
 
 
 class DerivationTable:
@@ -98,14 +99,13 @@ class DerivationTable:
         with self._database.begin_for(ref) as connection:
             connection.execute(statement)
 
-    def unresolved(self, tenant_id: str, sources: Collection[str] = ()) -> dict[str, list[str]]:
-        """What is not known of the derived documents of sources; none named: of all."""
+    def unresolved(self, tenant_id: str) -> dict[str, list[Unresolved]]:
+        """What is not known of derived documents, by the source that they follow from."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
-        if sources:
-            query = query.where(among(table.source, list(sources)))
         with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+            rows = connection.execute(query).all()
+        return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
 
     def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """How many documents differ from what follows from a source; changes nothing."""
@@ -133,6 +133,22 @@ class DerivationTable:
             if changed or gone:
                 notify(connection, ref.id)
         return len(changed) + len(gone)
+
+    def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
+        """Withhold all that follows from a source, until it is worked out again.
+
+        Args:
+            ref: the tenant.
+            of: the source.
+            source: that holds what follows from it.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_for(ref) as connection:
+            _forget(connection, ref, sorted(_known(connection, ref, source)))
+            _remember(connection, ref, DerivedRecords(of, source, "", (), ()))
+            notify(connection, ref.id)
 
 
 def _known(connection: Connection, ref: TenantRef, source: str) -> Mapping[str, str]:
@@ -174,7 +190,7 @@ def _remember(connection: Connection, ref: TenantRef, derived: DerivedRecords) -
         tenant=ref.id,
         source=derived.of,
         fingerprint=derived.fingerprint,
-        unresolved=list(derived.unresolved),
+        unresolved=[one.stored for one in derived.unresolved],
     )
     changes = {"fingerprint": new.excluded.fingerprint, "unresolved": new.excluded.unresolved}
     connection.execute(new.on_conflict_do_update(index_elements=["tenant", "source"], set_=changes))

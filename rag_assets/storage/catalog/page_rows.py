@@ -90,6 +90,27 @@ def below_query(
     return tree.union_all(downwards)
 
 
+def pages_below(
+    connection: Connection, ref: TenantRef, uuids: Collection[str]
+) -> dict[str, set[str]]:
+    """All pages below each of some."""
+    if not uuids:
+        return {}
+    table = pages.c
+    first = select(table.parent.label("above"), table.uuid).where(
+        table.tenant == ref.id, among(table.parent, [*uuids])
+    )
+    tree = first.cte("below", recursive=True)
+    downwards = select(tree.c.above, table.uuid).where(
+        table.tenant == ref.id, table.parent == tree.c.uuid
+    )
+    tree = tree.union_all(downwards)
+    found: dict[str, set[str]] = {}
+    for row in connection.execute(select(tree)):
+        found.setdefault(row.above, set()).add(row.uuid)
+    return found
+
+
 def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts) -> Select[Any]:
     """Some pages and all below them, of those that one of these principals may read."""
     below = below_query(tenant, uuids, itself=True)

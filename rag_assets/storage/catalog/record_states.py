@@ -149,7 +149,8 @@ class RecordStateQuery:
         if chosen.after is not None:
             place = tuple_(columns.source, columns.source_type, columns.source_id)
             rows = rows.where(place > tuple_(*map(literal, chosen.after)))
-        placed = _with_excluded(rows, excluded_pages(tenant_id))
+        of_page = None if chosen.page_uuid is None else select(literal(chosen.page_uuid))
+        placed = _with_excluded(rows, excluded_pages(tenant_id, of_page))
         query = select(placed).where(is_readable(placed, [*principals]))
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)

@@ -8,12 +8,10 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    ColumnElement,
     Connection,
     DateTime,
     Select,
     Text,
-    Update,
     bindparam,
     delete,
     exists,
@@ -25,13 +23,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.common.hashing import key_of
-from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.page_removals import going_with_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.record_conditions import is_expired
+from rag_assets.storage.catalog.record_plans import RecordPut
+from rag_assets.storage.catalog.record_scopes import leave_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement
 from rag_assets.storage.catalog.tables import (
     documents,
@@ -43,25 +41,8 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.catalog.upload_rows import delete_uploads
 from rag_assets.storage.catalog.waits import hasten, lanes_of_waiting, waiting_since
-from rag_assets.workspace.tree import NOBODY
 
 _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
-
-
-@dataclass(frozen=True, slots=True)
-class RecordPut:
-    """A record to store.
-
-    Attributes:
-        record: as it was pushed.
-        scope: its access scope, given by the record itself, its source or the tenant; None: that of
-            its page.
-        lane: 0 where a person waits for it, 1 of many at once.
-    """
-
-    record: PushedRecord
-    scope: str | None
-    lane: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +89,7 @@ def write_records(
     stored = [put for put in puts if put.record.document_id not in pruned]
     _keep_former_texts(connection, ref, stored)
     changed = _upsert(connection, ref, stored)
-    _move(connection, ref, [put for put in stored if put.record.document_id in changed])
+    leave_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
     gone, blobs = delete_records(connection, ref, [*removals, *pruned])
     expired = _expired(connection, ref, [put.record.document_id for put in stored])
     withdraw_documents(connection, ref, {*removals, *expired}, by)
@@ -240,57 +221,6 @@ def _keep_former_texts(connection: Connection, ref: TenantRef, puts: Sequence[Re
         ["tenant", "document_id", "content_sha256", "text"], former
     )
     connection.execute(new.on_conflict_do_nothing())
-
-
-def _move(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
-    """Have documents leave the scope that they had, before the next listing says so as well."""
-    of_pages = [put.record.document_id for put in puts if put.scope is None]
-    if of_pages:
-        connection.execute(_leave_page_statement(ref, of_pages))
-    rows = [
-        {"of_record": put.record.document_id, "scope": put.scope, "key": moved_key(put.record)}
-        for put in puts
-        if put.scope not in {None, PUBLIC}
-    ]
-    if rows:
-        connection.execute(_change_scope_statement(ref), rows)
-
-
-def moved_key(record: PushedRecord) -> str:
-    """A document_key that no listing makes, so that the next one finds the document changed."""
-    return key_of("moved", record.key)
-
-
-def _change_scope_statement(ref: TenantRef) -> Update:
-    scope: ColumnElement[str] = bindparam("scope")
-    return (
-        update(documents)
-        .where(
-            documents.c.tenant == ref.id,
-            documents.c.document_id == bindparam("of_record"),
-            documents.c.access_scope != scope,
-        )
-        .values(access_scope=scope, document_key=bindparam("key"))
-    )
-
-
-def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Have nobody read documents that hang on another page now, until it is listed which one."""
-    record = source_records.c
-    return (
-        update(documents)
-        .where(
-            documents.c.tenant == ref.id,
-            among(documents.c.document_id, document_ids),
-            record.tenant == documents.c.tenant,
-            record.document_id == documents.c.document_id,
-            record.page_uuid.is_distinct_from(documents.c.page_uuid),
-        )
-        .values(
-            access_scope=NOBODY,
-            document_key=func.concat("moved ", documents.c.document_key),
-        )
-    )
 
 
 def _expired(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> frozenset[str]:

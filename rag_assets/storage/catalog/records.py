@@ -6,10 +6,10 @@ sync can tell whether a record that it listed is still current.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlalchemy import (
     Row,
@@ -26,9 +26,11 @@ from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.page_rows import pages_below
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
-from rag_assets.storage.catalog.record_writes import RecordPut, RecordsWritten, write_records
+from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPlan, RecordPut
+from rag_assets.storage.catalog.record_writes import RecordsWritten, write_records
 from rag_assets.storage.catalog.tables import (
     documents,
     record_revisions,
@@ -38,25 +40,6 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class RecordChanges:
-    """What is done with records.
-
-    Attributes:
-        puts: records to store.
-        removals: ids of documents whose records go.
-        pages: of a workspace that are deleted, with what hangs on them but is not stored.
-    """
-
-    puts: Sequence[RecordPut] = ()
-    removals: Collection[str] = ()
-    pages: Collection[str] = ()
-
-
-RecordPlan: TypeAlias = Callable[[Mapping[str, PushedRecord]], RecordChanges]
-"""From records as they are, by document id, to what is done with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +94,13 @@ class RecordTable:
         return document_id in written.removed
 
     def write(
-        self, ref: TenantRef, plan: RecordPlan, *, by: str, read: Collection[str] = ()
+        self,
+        ref: TenantRef,
+        plan: RecordPlan,
+        *,
+        by: str,
+        read: Collection[str] = (),
+        above: Collection[str] = (),
     ) -> RecordsWritten:
         """Store and remove records, in one transaction.
 
@@ -120,6 +109,7 @@ class RecordTable:
             plan: what to store and to remove.
             by: the caller's name, for events.
             read: ids of documents whose records the plan depends on.
+            above: pages of which it has to know those below.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -128,7 +118,8 @@ class RecordTable:
         with self._database.begin_exclusive(ref) as connection:
             query = _whole_records(ref.id).where(among(source_records.c.document_id, read))
             rows = connection.execute(query) if read else ()
-            done = plan({row.document_id: _pushed(row) for row in rows})
+            records = {row.document_id: _pushed(row) for row in rows}
+            done = plan(Present(records, pages_below(connection, ref, above)))
             written = write_records(connection, ref, done.puts, done.removals, by, pages=done.pages)
             if written.changed or done.removals or written.expired:
                 notify(connection, ref.id)

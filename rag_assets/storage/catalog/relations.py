@@ -37,6 +37,9 @@ from rag_assets.storage.catalog.statements import BlockingRunner, Statement
 
 EvidencePlace: TypeAlias = tuple[str, str, int]
 
+_WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
+"""Parameters of EDGES that are lists."""
+
 
 class Relations(Protocol):
     """Definitions and edges of the versions that one caller may read, as something holds them."""
@@ -69,6 +72,10 @@ class Relations(Protocol):
 
     def stated(self, kind: str, limit: int) -> list[FoundEdge]:
         """The edges of a kind, whatever they name."""
+        ...
+
+    def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
+        """The edges of a kind that name something by one of these spellings, as rows have them."""
         ...
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -146,8 +153,7 @@ class RelationRows:
     ) -> FoundEdges:
         """See Relations."""
         named, nameless = nameless_apart(nodes)
-        rows = self._rows(
-            statements.EDGES,
+        rows = self._edge_rows(
             own=spelled(own_spellings_of, named) if direction != "in" else [],
             uris=[*files],
             named=spelled(spellings_of, named) if direction != "out" else [],
@@ -189,6 +195,11 @@ class RelationRows:
         rows = self._rows(statements.STATED, kind=kind, limit=limit, only=[], without=[])
         return [_found_edge(*row) for _, *row in rows]
 
+    def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
+        """See Relations."""
+        rows = self._edge_rows(named=[*spellings], only=[kind], limit=limit) if spellings else []
+        return [_found_edge(*row) for _, *row in rows]
+
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
         wanted = frozenset(names)
@@ -220,6 +231,10 @@ class RelationRows:
         """See Relations."""
         rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
         return [FoundDocument(*row) for row in rows]
+
+    def _edge_rows(self, **given: Any) -> list[Any]:
+        """Rows of EDGES; what is not given is looked for in no way."""
+        return self._rows(statements.EDGES, **{**{name: [] for name in _WAYS}, **given})
 
     def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
         return [_found_symbol(*row) for row in self._rows(statement, **values)]

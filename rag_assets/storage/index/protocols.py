@@ -126,8 +126,10 @@ class EntryStore(EntryWriter, Protocol):
         """A generation's entries with their stored fields, in no particular order."""
         ...
 
-    def of_document(self, index_name: str, owner: Owner, document_id: str) -> list[StoredEntry]:
-        """The entries of one document that searches see now, in no particular order."""
+    def of_documents(
+        self, index_name: str, owner: Owner, document_ids: Collection[str]
+    ) -> Iterator[StoredEntry]:
+        """The entries of some documents that searches see now, in no particular order."""
         ...
 
     def count(self, index_name: str, owner: Owner) -> int:

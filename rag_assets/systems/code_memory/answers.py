@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.code.nodes import TABLE
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.retrieval.clarification import clarification_of
-from rag_assets.retrieval.code_nodes import Node, NodeKey, Relation, constructed
+from rag_assets.retrieval.code_nodes import Node, NodeKey, Relation, constructed, node_of
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
+from rag_assets.retrieval.unresolved import Question
 from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
 from rag_assets.storage.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.outlines import (
@@ -58,18 +59,17 @@ class CodeAnswers:
         """The controller of a route, and what it validates, guards, uses, fires and touches."""
         found = [one for one in self._nodes(route) if one.source_type == "route"]
         if not found:
-            return self._unknown(route, self._relations(route, direction="out", depth=1))
+            return self._unknown(route, *self._walks([route], direction="out", depth=1))
         lines: list[str] = []
         notes: list[str] = []
-        for node in found[:_MOST_ROUTES]:
-            walk = self._relations(node.name, direction="out", depth=_CHAIN)
-            lines += [*Tree(walk, several=self._several).lines(node.name), ""]
+        names = [node.name for node in found[:_MOST_ROUTES]]
+        walks = self._walks(names, direction="out", depth=_CHAIN)
+        for name, walk in zip(names, walks, strict=True):
+            lines += [*Tree(walk, several=self._several).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
-            changes = [(name, self._migrations(name)) for name in tables]
-            lines += self._listed(changes)
-            notes += [
-                note for one in (walk, *(held for _, held in changes)) for note in _lacking(one)
-            ]
+            changes = self._walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
+            lines += self._listed(zip(tables, changes, strict=True))
+            notes += [note for one in (walk, *changes) for note in _lacking(one)]
         if len(found) > _MOST_ROUTES:
             notes.append(f"{len(found) - _MOST_ROUTES} more routes are called so")
         return within_limit(lines, notes=[*dict.fromkeys(notes)])
@@ -81,7 +81,7 @@ class CodeAnswers:
         names = [TABLE + table.removeprefix(TABLE)] if table else []
         names += [symbol] if symbol else []
         names += [node.name for node in self._within(path)] if path else []
-        walks = [self._relations(name, direction="in", depth=1) for name in names]
+        walks = self._walks(names, direction="in", depth=1)
         relations = {one: None for walk in walks for one in walk.relations}
         if not relations:
             return self._unknown(table or symbol or path or "", *walks)
@@ -95,11 +95,11 @@ class CodeAnswers:
         notes: list[str] = []
         begun: set[NodeKey] = set()
         stated: list[Relation] = []
-        for name in names:
-            walk = self._relations(name, direction="in", depth=MOST_STEPS)
+        walks = self._walks(names, direction="in", depth=MOST_STEPS)
+        for name, walk in zip(names, walks, strict=True):
             stated += walk.relations
             notes += _lacking(walk)
-            ways = _ways(walk, {node.name for node in self._nodes(name)} | {name})
+            ways = _ways(walk, {*walk.begun, name})
             begun |= {(n.repository, n.name) for n in walk.nodes if ways.get(n.name) == (n.name,)}
             for node in walk.nodes:
                 if node.name in ways:
@@ -142,34 +142,34 @@ class CodeAnswers:
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
         return within_limit(lines)
 
-    def _migrations(self, table: str) -> Walk:
-        return self._walker.relations(
-            self.tenant.id, self.caller, table, kinds=_MIGRATIONS, direction="in"
-        )
-
-    def _listed(self, changes: Sequence[tuple[str, Walk]]) -> Iterator[str]:
+    def _listed(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
         for name, walk in changes:
             if walk.relations:
                 yield f"{name}"
                 yield from (f"  {line}" for line in listed(walk.relations, several=self._several))
 
-    def _relations(self, name: str, *, direction: Direction, depth: int) -> Walk:
-        return self._walker.relations(
-            self.tenant.id, self.caller, name, direction=direction, depth=depth
-        )
+    def _walks(
+        self,
+        names: Sequence[str],
+        *,
+        direction: Direction,
+        depth: int,
+        kinds: Sequence[str] = (),
+    ) -> list[Walk]:
+        """A walk from each of some names, all in the same state of the relations."""
+        walker = self._walker
+        view = walker.serving_view(self.tenant.id, self.caller) if names else None
+        if view is None:
+            return [Walk() for _ in names]
+        questions = (Question(name, kinds, direction) for name in names)
+        return [walker.walked(view, self.tenant.id, one, depth=depth) for one in questions]
 
     def _nodes(self, name: str) -> list[Node]:
         return self._walker.symbols(self.tenant.id, self.caller, name=name)
 
     def _within(self, path: str) -> list[Node]:
         view = self._walker.serving_view(self.tenant.id, self.caller)
-        found = [] if view is None else view.within_any(self._uris(path))
-        uris = dict.fromkeys(one.uri for one in found)
-        return [
-            node
-            for uri in uris
-            for node in self._walker.symbols(self.tenant.id, self.caller, path=uri)
-        ]
+        return [] if view is None else [*map(node_of, view.within_any(self._uris(path)))]
 
     def _uris(self, path: str) -> list[str]:
         """The documents that a path may mean: as hits name it, or within a repository."""

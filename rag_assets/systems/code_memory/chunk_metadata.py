@@ -42,6 +42,11 @@ _LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
 }
 """Languages of what a manager's packages are used in."""
 
+_PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
+    PACKAGE + package: (manager, name) for (manager, package), name in FRAMEWORKS.items()
+}
+"""Managers and names of frameworks by the node of their package."""
+
 _OF_SERVERS: Final = ("laravel", "django")
 """Frameworks of which routes and tables are derived."""
 
@@ -78,15 +83,11 @@ def _metadata(
 
 def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
     """Managers and names of the frameworks that each repository's manifests depend on."""
-    packages = {PACKAGE + package: (manager, name) for (manager, package), name in _KNOWN}
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for edge in view.edges([*packages], "in", only=("depends_on",)).edges:
-        if edge.target in packages:
-            found[repository_of(edge.source)].append(packages[edge.target])
+    for edge in view.edges([*_PACKAGES], "in", only=("depends_on",)).edges:
+        if edge.target in _PACKAGES:
+            found[repository_of(edge.source)].append(_PACKAGES[edge.target])
     return found
-
-
-_KNOWN: Final = tuple(FRAMEWORKS.items())
 
 
 def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.code.documents import read_markdown
+from rag_assets.code.edge_rules import targets_of_mention
 from rag_assets.code.nodes import FILE, GLOB
 from rag_assets.code.places import type_of_place
+from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.model import path_of, uri_of
-from rag_assets.retrieval.code_view import View
+from rag_assets.retrieval.code_view import MOST_EDGES, View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.found_relations import FoundDocument
@@ -24,6 +26,9 @@ MOST_DOCUMENTS: Final = 200
 _RULES: Final = ("cursor_rule", "claude_rule")
 _OTHERS: Final = ("adr", "known_bug", "readme", "doc")
 _ORDER: Final = (*_RULES, *_OTHERS)
+_NAMES: Final = "documents"
+"""The kind of the edges from a document to what it names."""
+_KINDS_OF_NAMES: Final = ("path", "symbol", "name")
 _FILE: Final = "file"
 """The type of documents of folders, whose place tells more."""
 _QUALIFIED: Final = frozenset("\\#.")
@@ -59,6 +64,55 @@ class AskedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A document that may be about files.
+
+    Attributes:
+        document, kind: which, and of what type.
+        globs: of a rule; none: it is for every file of its repository.
+    """
+
+    document: FoundDocument
+    kind: str
+    globs: tuple[str, ...]
+
+    def holds(self, files: Sequence[AskedFile]) -> bool:
+        """Whether it is a rule for one of these files."""
+        return any(self._holds(file) for file in files)
+
+    def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
+        """By which documents are sorted: rules for these files first."""
+        return not self.holds(files), _ORDER.index(self.kind), self.document.uri
+
+    def told(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
+        """It with why it is about one of the files, if it is; a rule with its text.
+
+        Args:
+            text: of the document; "" where all of it is withheld.
+            files: that are asked about.
+            several: whether places are told with the repository.
+        """
+        facts = read_markdown(text).facts
+        named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
+        for file in files:
+            if self._holds(file):
+                why = ", ".join(self.globs) or "always"
+            elif hit := file.named(self.document.source, named):
+                why = f"names {hit[0]}"
+            else:
+                continue
+            where = place(self.document.uri, 1, several=several)
+            title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
+            yield f"{where}  {self.kind}  {title}  ({why}; for {file.said})"
+            if self.kind in _RULES:
+                yield from (f"  {line}" for line in text.split("\n") if line.strip())
+            return
+
+    def _holds(self, file: AskedFile) -> bool:
+        return self.kind in _RULES and file.matches(self.document.source, self.globs)
+
+
+@dataclass(frozen=True, slots=True)
 class RuleBook:
     """The documents of a tenant's repositories that a caller may read, asked about files.
 
@@ -81,21 +135,47 @@ class RuleBook:
             files: that are asked about.
             several: whether places are told with the repository.
         """
-        globs: dict[str, list[str]] = {}
-        for edge in self.view.stated("applies_to"):
-            globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
-        held = [(one, _type_of(one)) for one in self.view.documents([*_ORDER, _FILE])]
-        wanted = sorted(
-            ((one, kind) for one, kind in held if kind in _ORDER),
-            key=lambda pair: _rank(pair[0], pair[1], globs.get(pair[0].document_id, []), files),
-        )
+        spoken = self.view.naming(_targets(files), _NAMES)
+        found, left = self._found(files, naming={edge.document_id for edge in spoken})
+        ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
+        texts = self.reader.read_all(self.tenant.id, self.caller, ids)
         lines: list[str] = []
-        for document, kind in wanted[:MOST_DOCUMENTS]:
-            stated = globs.get(document.document_id, [])
-            lines += self._told(document, kind, stated, files, several=several)
-        left = len(wanted) - MOST_DOCUMENTS
-        notes = [f"this may lack something: {left:,} more documents were not read"]
-        return lines, notes if left > 0 else []
+        for one in found[:MOST_DOCUMENTS]:
+            read = texts.get(one.document.document_id)
+            lines += one.told("" if read is None else read.text, files, several=several)
+        left += max(0, len(found) - MOST_DOCUMENTS)
+        lacking = [f"{counted(left, 'more document')} not read"] if left else []
+        if len(spoken) >= MOST_EDGES:
+            lacking.append(f"they are named at more than {MOST_EDGES:,} places")
+        return lines, [f"this may lack something: {one}" for one in lacking]
+
+    def _found(
+        self, files: Sequence[AskedFile], naming: Collection[str]
+    ) -> tuple[list[_Candidate], int]:
+        """Documents that may be about files, rules that hold them first; how many are not known.
+
+        Args:
+            files: that are asked about.
+            naming: ids of documents that seem to name them.
+        """
+        stated = self.view.stated("applies_to")
+        globs: dict[str, list[str]] = {}
+        for edge in stated:
+            globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
+        # Of the last document that is told of when there are more, some globs may lack.
+        cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
+        found: list[_Candidate] = []
+        unknown = 0
+        for document in self.view.documents([*_ORDER, _FILE]):
+            kind = _type_of(document)
+            if kind not in _ORDER:
+                continue
+            one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
+            if cut is not None and kind in _RULES and document.uri >= cut:
+                unknown += 1
+            elif one.holds(files) or document.document_id in naming:
+                found.append(one)
+        return sorted(found, key=lambda one: one.rank(files)), unknown
 
     def asked(self, said: str) -> AskedFile:
         """A file by its path, within a repository or, as hits name it, with the repository's."""
@@ -123,34 +203,6 @@ class RuleBook:
         methods = {name.replace("::", "@") for name in shorts}
         return frozenset({one.name for one in nodes} | shorts | methods)
 
-    def _told(
-        self,
-        document: FoundDocument,
-        kind: str,
-        globs: Sequence[str],
-        files: Sequence[AskedFile],
-        *,
-        several: bool,
-    ) -> Iterator[str]:
-        """A document that is about one of the files, with why; a rule with its text."""
-        is_rule = kind in _RULES
-        text = self.reader.read(self.tenant.id, self.caller, document.document_id).text
-        facts = read_markdown(text).facts
-        named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
-        for file in files:
-            if is_rule and file.matches(document.source, globs):
-                why = ", ".join(globs) or "always"
-            elif hit := file.named(document.source, named):
-                why = f"names {hit[0]}"
-            else:
-                continue
-            where = place(document.uri, 1, several=several)
-            title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
-            yield f"{where}  {kind}  {title}  ({why}; for {file.said})"
-            if is_rule:
-                yield from (f"  {line}" for line in text.split("\n") if line.strip())
-            return
-
 
 def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
     """Where a file may be meant to lie that there is not."""
@@ -162,11 +214,11 @@ def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
     return {first: [rest, bare]}
 
 
-def _rank(
-    document: FoundDocument, kind: str, globs: Sequence[str], files: Sequence[AskedFile]
-) -> tuple[bool, int, str]:
-    holds = kind in _RULES and any(file.matches(document.source, globs) for file in files)
-    return not holds, _ORDER.index(kind), document.uri
+def _targets(files: Sequence[AskedFile]) -> list[str]:
+    """What the edges of documents name that may speak of files, whatever the names seem to be."""
+    names = {name for file in files for name in file.names}
+    each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
+    return sorted({target for targets in each for target in targets})
 
 
 def _type_of(document: FoundDocument) -> str:

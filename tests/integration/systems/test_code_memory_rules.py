@@ -6,6 +6,7 @@ import pytest
 
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
+from rag_assets.storage.index.model import Owner
 from rag_assets.systems.code_memory import rules
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from tests.driving import Driver
@@ -101,6 +102,36 @@ def test_rules_are_told_where_there_are_more_documents_than_are_read(
     monkeypatch.setattr(rules, "MOST_DOCUMENTS", 2)
     told = about.rules_for(["shop/app/Models/Invoice.php"])
     assert titles(told)[:2] == ["shop/.cursor/rules/models.mdc", "shop/CLAUDE.md"]
-    assert told.endswith("this may lack something: 4 more documents were not read")
-    none = about.rules_for(["elsewhere/x.txt"])
-    assert "4 more documents were not read" in none
+    assert told.endswith("this may lack something: 1 more document not read")
+    assert "not read" not in about.rules_for(["shop/app/Models/Quote.php"])
+
+
+def test_rules_whose_globs_are_not_all_known_are_counted_and_not_told_as_rules_for_all(
+    about: CodeAnswers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two repositories have a rule with one glob each.
+    monkeypatch.setattr(rules, "MOST_EDGES", 2)
+    monkeypatch.setattr("rag_assets.retrieval.code_view.MOST_EDGES", 2)
+    told = about.rules_for(["shop/app/Models/Quote.php"])
+    assert "this may lack something: 2 more documents not read" in told
+    assert "always" not in told
+
+
+def test_a_document_whose_text_is_withheld_does_not_take_the_others_along(
+    about: CodeAnswers, driver: Driver
+) -> None:
+    session = driver.session
+    store, serving = session.store, session.catalog.generations.serving(TENANT)
+    assert serving is not None
+    record = session.catalog.tenants.get(TENANT)
+    owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
+    [lost] = [
+        one.document_id
+        for one in session.catalog.documents.all(TENANT)
+        if one.uri == "shop/.cursor/rules/models.mdc"
+    ]
+    store.entries.delete_other_versions(serving.index_name, owner, {lost: None}, guard=lambda: None)
+    told = about.rules_for(["shop/app/Models/Invoice.php"])
+    assert titles(told)[0] == "shop/.cursor/rules/models.mdc"
+    assert "Be fat." not in told
+    assert "Be kind." in told

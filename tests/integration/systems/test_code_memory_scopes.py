@@ -56,6 +56,18 @@ REPOSITORIES: Final = 6
 SCOPES: Final = ("public", "inner", "board", "audit")
 GROUPS: Final = 5
 CALLERS: Final = 3
+INCLUDED: Final = ["**/*.php", "**/*.md", "**/composer.json", ".cursor/**/*.mdc"]
+PARTS: Final = {
+    "of routes or tables computed",
+    "on facades not followed",
+    "group:routes/web.php:4",
+    "Policy::view",
+    '"framework":"laravel"',
+    "cursor_rule",
+    "claude_rule",
+    "known_bug",
+}
+"""Of answers, beside names."""
 SEARCHES: Final = ("query", "retrieve", "clarify", "tool code_search", "panel  ")
 NOBODY_HAS: Final = "zq99x"
 """A mark of the form of the others, of no repository."""
@@ -68,16 +80,26 @@ def mark_of(number: int) -> str:
 def files_of(mark: str) -> dict[str, str]:
     """A small application: everything in it has its mark, and meets what all of them have."""
     name = mark.title()
+    index = f"[\\App\\Http\\Controllers\\{name}Controller::class, 'index']"
+    asks = f"->middleware('can:view,App\\Models\\{name}')"
     return {
+        "bootstrap/app.php": "<?php\nuse Illuminate\\Foundation\\Application;\n"
+        "return Application::configure(basePath: dirname(__DIR__))\n"
+        "    ->withRouting(web: __DIR__.'/../routes/web.php')->create();\n",
         "routes/web.php": "<?php\nuse Illuminate\\Support\\Facades\\Route;\n"
-        f"Route::get('/{mark}/bills', [\\App\\Http\\Controllers\\{name}Controller::class, 'index'])"
-        f"->name('{mark}.index');\n"
-        f"Route::get('/bills', [\\App\\Http\\Controllers\\{name}Controller::class, 'index'])"
-        "->name('bills.index');\n",
+        f"Route::get('/{mark}/bills', {index})->name('{mark}.index');\n"
+        f"Route::prefix('/'){asks}->group(function () {{\n"
+        f"  Route::get('/bills', {index})->name('bills.index');\n"
+        f"}});\nRoute::get(config('{mark}.hidden'), fn () => '{mark}');\n"
+        f"Route::get('/bills/{{bill}}', fn () => 1)->middleware(config('{mark}.guard'));\n",
         f"app/Http/Controllers/{name}Controller.php": "<?php\nnamespace App\\Http\\Controllers;\n"
         f"use App\\Models\\{name};\nclass {name}Controller\n{{\n"
-        f"    public function index() {{ \\App\\Models\\Bill::query(); return {name}::all(); }}\n"
-        "}\n",
+        f"    public function index()\n    {{\n        \\App\\Facades\\{name}Desk::settle();\n"
+        f"        \\App\\Models\\Bill::query();\n        return {name}::all();\n    }}\n}}\n",
+        f"app/Facades/{name}Desk.php": "<?php\nnamespace App\\Facades;\n"
+        f"class {name}Desk extends \\Illuminate\\Support\\Facades\\Facade {{}}\n",
+        f"app/Policies/{name}Policy.php": "<?php\nnamespace App\\Policies;\n"
+        f"class {name}Policy {{ public function view() {{ return true; }} }}\n",
         f"app/Models/{name}.php": "<?php\nnamespace App\\Models;\n"
         f"class {name} extends \\Illuminate\\Database\\Eloquent\\Model\n{{\n"
         f"    protected $table = '{mark}_rows';\n"
@@ -93,7 +115,14 @@ def files_of(mark: str) -> dict[str, str]:
         f" $table->id(); $table->string('{mark}_column'); }});\n"
         "    Schema::create('bills', function ($table) {"
         f" $table->id(); $table->foreign('row')->references('id')->on('{mark}_rows'); }});\n"
+        f"    Schema::table({mark}_name(), function ($table) {{ $table->string('note'); }});\n"
         "  }\n};\n",
+        "composer.json": '{"require": {"laravel/framework": "^11.0", "acme/' + mark + '": "*"}}\n',
+        f".cursor/rules/{mark}.mdc": "---\nglobs: app/**/*.php\n---\n"
+        f"# {mark} models\n\nBe thin.\n",
+        "CLAUDE.md": f"# All of {mark}\n\nBe kind.\n",
+        "docs/KNOWN_BUGS.md": f"# Trouble\n\n## Totals of {mark}\n\n`App\\Models\\Bill` adds up"
+        f" wrongly.\n\n## Rows of {mark}\n\n`app/Models/Bill.php` loses rows.\n",
         "docs/adr/0001-bills.md": f"# Bills are {mark}\n\nStatus: accepted\n\n"
         f"`App\\Models\\Bill` is kept with `App\\Models\\{name}`.\n",
         f"docs/{mark}.md": f"# Rows\n\nThe {mark} rows of a bill are counted nightly.\n",
@@ -136,7 +165,7 @@ def vault(
     for name in scopes:
         write(folder / name, files_of(mark_of(int(name.removeprefix("repo")))))
     sources = [
-        {"name": name, "root": str(folder / name), "include": ["**/*.php", "**/*.md"]}
+        {"name": name, "root": str(folder / name), "include": INCLUDED}
         | ({} if scope == "public" else {"scope": scope})
         for name, scope in scopes.items()
     ]
@@ -210,7 +239,15 @@ class Asking:
             found[f"retrieve {query}"] = self.http("POST", f"{project}/retrieve", json=body)
             none = {"query": query, "options": {"min_score": 1.0}}
             found[f"clarify {query}"] = self.http("POST", f"{project}/retrieve", json=none)
-        for asked in (f"{name}Controller@index", f"{mark}.index", f"table:{mark}_rows", "Bill"):
+        for asked in (
+            f"{name}Controller@index",
+            f"{mark}.index",
+            f"table:{mark}_rows",
+            "table:bills",
+            "group:routes/web.php:4",
+            "/bills/{bill}",
+            "Bill",
+        ):
             for direction in ("in", "out", "both"):
                 parameters = {"name": asked, "direction": direction, "depth": MOST_STEPS}
                 key = f"relations {asked} {direction}"
@@ -231,7 +268,7 @@ class Asking:
             *(("code_search", {"query": query}) for query in questions(mark)),
             *(
                 ("who_serves", {"route": route})
-                for route in (f"{mark}.index", "bills.index", "/bills")
+                for route in (f"{mark}.index", "bills.index", "/bills", "/bills/7")
             ),
             *(("what_touches", {"table": table}) for table in (f"{mark}_rows", "bills")),
             ("what_touches", {"symbol": f"App\\Models\\{name}"}),
@@ -241,6 +278,7 @@ class Asking:
             ("outline", {"path": f"app/Models/{name}.php"}),
             ("outline", {"path": "app/Models/Bill.php"}),
             ("rules_for", {"paths": [f"app/Models/{name}.php", "app/Models/Bill.php"]}),
+            *(("rules_for", {"paths": [f"repo{n}/app/Models/Bill.php"]}) for n in range(2)),
         ]
 
         async def asked() -> dict[str, str]:
@@ -313,6 +351,7 @@ def questions(mark: str) -> tuple[str, ...]:
         "Which migrations created or altered table bills?",
         f"how are {mark} rows of a bill counted",
         "equal in all",
+        f"which known bugs has {mark}",
     )
 
 
@@ -329,6 +368,7 @@ def test_no_answer_shows_what_the_caller_may_not_read(
     tenant, drawn = f"{TENANT}-{seed}", random.Random(seed)
     seen: set[str] = set()
     own: set[str] = set()
+    told: set[str] = set()
     for one in asking(vault, tenant, drawn):
         hidden = vault.forbidden(one.groups)
         own |= {mark_of(int(n.removeprefix("repo"))) for n in vault.readable(one.groups)}
@@ -339,6 +379,8 @@ def test_no_answer_shows_what_the_caller_may_not_read(
             shown = {mark for mark in others if mark in answer.lower()}
             assert not shown, f"{sorted(one.groups)} {key}: {shown}"
             seen |= set(re.findall(r"zq\d\dx", answer.lower()))
+            told |= {part for part in PARTS if part in answer}
+    assert told == PARTS, "all that answers may have must be in one"
     assert own <= seen, "what the callers may read must be found, or nothing is told"
 
 

@@ -136,6 +136,25 @@ def test_lines_after_a_deletion_are_kept_and_those_before_it_are_not(site: Site)
     assert found(site) == STAYS | {("page", "top"), ("comment", "after")}
 
 
+def test_lines_are_followed_in_their_order_on_pages_below_as_well(site: Site) -> None:
+    hang(site)
+    comment = {"op": "put", "type": "comment", "page_uuid": "below", "text": "A numbat."}
+    block = {"op": "put", "type": "block", "page_uuid": "below"}
+    text = {"type": "paragraph", "text": "A numbat block."}
+    outcomes = site.lines(
+        [
+            {**comment, "id": "before"},
+            {**block, "id": "b", "block": {"block_id": "b", **text}},
+            {"op": "delete", "type": "page", "id": "top"},
+            {**block, "id": "c", "block": {"block_id": "c", **text}},
+            {**comment, "id": "after"},
+        ]
+    )
+    assert [one["outcome"] for one in outcomes][2:] == ["removed", "unknown-page", "queued"]
+    site.sync()
+    assert found(site) == STAYS | {("comment", "after")}
+
+
 def test_a_manifest_keeps_pages_below_that_it_names(site: Site) -> None:
     hang(site)
     answer = reconcile(site, *STAYS, ("page", "below"), ("comment", "on-below"), ("db_row", "row"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from rag_assets.code.naming import CALLED, local_names
 from rag_assets.ingest.sources.model import uri_of
@@ -33,6 +33,8 @@ _Row: TypeAlias = tuple[str, int, Segment, int, GraphDocument]
 """A row of a document: its uri and the row's position, by which rows are ordered; and where."""
 
 _BY_PLACE = itemgetter(0, 1)
+
+_Found = TypeVar("_Found", FoundEdge, FoundSymbol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,10 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.stated(kind, limit)
 
+    def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
+        """See Relations."""
+        return self._catalog.naming(spellings, kind, limit)
+
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """See Relations."""
         return self._catalog.like(parts, limit)
@@ -182,24 +188,10 @@ class GraphRelations:
         return found
 
     def _edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-        met = self._graph.edges_met
-        key = segment.first, row, document.document_id
-        edge = met.get(key)
-        if edge is None:
-            edge = _edge(segment, row, document)
-            if len(met) < MOST_MET:
-                met[key] = edge
-        return edge
+        return _read(self._graph.edges_met, _edge, segment, row, document)
 
     def _symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
-        met = self._graph.symbols_met
-        key = segment.first, row, document.document_id
-        symbol = met.get(key)
-        if symbol is None:
-            symbol = _symbol(segment, row, document)
-            if len(met) < MOST_MET:
-                met[key] = symbol
-        return symbol
+        return _read(self._graph.symbols_met, _symbol, segment, row, document)
 
     def _edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
@@ -243,6 +235,23 @@ class GraphRelations:
                 for document in holders.get(symbols.text[row], ()):
                     if document.access_scope in scopes:
                         yield document.uri, symbols.position[row], segment, row, document
+
+
+def _read(
+    met: dict[tuple[int, int, str], _Found],
+    made: Callable[[Segment, int, GraphDocument], _Found],
+    segment: Segment,
+    row: int,
+    document: GraphDocument,
+) -> _Found:
+    """What a row of a document says, kept among what walks met as long as there is room."""
+    key = segment.first, row, document.document_id
+    found = met.get(key)
+    if found is None:
+        found = made(segment, row, document)
+        if len(met) < MOST_MET:
+            met[key] = found
+    return found
 
 
 def _rows(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:

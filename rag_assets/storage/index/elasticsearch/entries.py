@@ -121,10 +121,14 @@ class ElasticsearchEntries:
         for hit in self._pages(index_name, owner, queries.entries(owner), _STORED):
             yield hits.stored(owner, hit)
 
-    def of_document(self, index_name: str, owner: Owner, document_id: str) -> list[StoredEntry]:
-        clauses = queries.filter_clauses(EntryFilter(documents=(document_id,)))
-        found = self._pages(index_name, owner, queries.entries(owner, clauses), _STORED)
-        return [hits.stored(owner, hit) for hit in found]
+    def of_documents(
+        self, index_name: str, owner: Owner, document_ids: Collection[str]
+    ) -> Iterator[StoredEntry]:
+        for ids in batched(document_ids, _QUERY_DOCUMENTS):
+            clauses = queries.filter_clauses(EntryFilter(documents=tuple(ids)))
+            query = queries.entries(owner, clauses)
+            for hit in self._pages(index_name, owner, query, _STORED):
+                yield hits.stored(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
         self._refresh(index_name)

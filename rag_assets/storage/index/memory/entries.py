@@ -122,9 +122,11 @@ class MemoryEntries:
         for row in self._memory.owned(index_name, owner):
             yield fields.stored(owner, row.id, row.fields)
 
-    def of_document(self, index_name: str, owner: Owner, document_id: str) -> list[StoredEntry]:
+    def of_documents(
+        self, index_name: str, owner: Owner, document_ids: Collection[str]
+    ) -> Iterator[StoredEntry]:
         found = self.stored(index_name, owner)
-        return [entry for entry in found if entry.fields["document_id"] == document_id]
+        return (entry for entry in found if entry.fields["document_id"] in document_ids)
 
     def count(self, index_name: str, owner: Owner) -> int:
         return len(self._memory.owned(index_name, owner))

@@ -91,9 +91,11 @@ def test_a_new_scope_applies_at_once_and_entries_stay_intact(opened: Opened, own
 def test_entries_of_one_document_are_read(opened: Opened, owner: Owner) -> None:
     opened.write(entry(owner, "pump", ordinal=0), entry(owner, "pump", ordinal=1))
     opened.write(entry(owner, "valve"), entry(owner_of("elsewhere"), "pump"))
-    found = opened.store.entries.of_document(opened.name, owner, "pump")
+    found = [*opened.store.entries.of_documents(opened.name, owner, ["pump", "absent"])]
     assert sorted(stored.fields["ordinal"] for stored in found) == [0, 1]
-    assert opened.store.entries.of_document(opened.name, owner, "absent") == []
+    both = opened.store.entries.of_documents(opened.name, owner, ["pump", "valve"])
+    assert sorted(stored.fields["document_id"] for stored in both) == ["pump", "pump", "valve"]
+    assert [*opened.store.entries.of_documents(opened.name, owner, ["absent"])] == []
 
 
 def test_a_scan_finds_all_generations_and_incarnations_of_one_tenant(
@@ -118,7 +120,7 @@ def test_a_missing_index_reads_as_empty_and_cannot_be_searched(
     assert list(entries.scan(gone, owner.tenant)) == []
     assert list(entries.stored(gone, owner)) == []
     assert list(entries.without_vector(gone, owner)) == []
-    assert entries.of_document(gone, owner, "pump") == []
+    assert [*entries.of_documents(gone, owner, ["pump"])] == []
     assert entries.count(gone, owner) == 0
     assert entries.delete_other_versions(gone, owner, {"pump": None}, guard=holds_lock) == 0
     assert entries.set_scopes(gone, owner, {"pump": "crew"}, guard=holds_lock) == 0

@@ -1,0 +1,274 @@
+"""All errors that the project raises deliberately, in one tree.
+
+A message states what is wrong and where; the optional hint states the remedy. Neither may ever
+hold a secret or the text of a document. The command line prints both and never a traceback.
+
+    RagAssetsError
+    ├── InvalidRequest            a request's parameters are not usable
+    ├── UnknownDocument           no such document, or not readable by the caller
+    ├── RoleRefused               callers of this role may not ask this tenant
+    ├── NotVerified               an entry of experience without a verified solution
+    ├── EntryDiffers              another entry was captured under the same external id
+    ├── UnknownExperience         no such entry, pattern, question or checkpoint
+    ├── NoExperience              the tenant keeps no experience of projects
+    ├── NoCodeMemory              the project has no code memory
+    ├── DeletionsHeld             a manifest would take away more than is taken without a word
+    ├── DamagedIndex              an index of an agent's documentation is not what was written
+    ├── NoWorkspace               the tenant is no workspace
+    ├── NoVectorBackend           the installation cannot answer from it
+    ├── UnknownRun                the project has no such run of an agent
+    ├── ConfigurationError        settings, tenants.yaml, arguments
+    │   ├── UnknownTenant
+    │   ├── UnknownAgent          agents.yaml declares none of this id
+    │   ├── UnknownSource
+    │   ├── UnknownGeneration
+    │   ├── NoRecordsSource       not exactly one source accepts a tenant's records
+    │   ├── NoUploadsSource       not exactly one source accepts a tenant's uploads
+    │   ├── UnknownProfile
+    │   ├── UnknownProject        no tenant is this project of this organization
+    │   ├── WrongJudgements       lines of a file of judgements are wrong
+    │   ├── NoReranker            the tenant has none, and a search requires it
+    │   └── NoChatModel           the tenant has no usable one
+    ├── ConfiguredByOperator      tenants.yaml defines the project, and nothing else changes it
+    ├── BuildNotWritable          a build's entries cannot be made any more
+    ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
+    │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
+    │   └── TenantBusy            other writers keep the tenant's lock for too long
+    ├── ListingFailed             a source could not be listed; it does not count as empty
+    ├── TenantLocked              another process writes for this tenant
+    ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
+    ├── OnHold                    it may not be deleted for good until a hold is lifted
+    ├── TenantGone                the tenant was removed or re-created under a running writer
+    ├── DocumentRejected          this one document cannot be processed: quarantine it
+    │   ├── DocumentTooLarge
+    │   ├── DocumentVanished      removed after it was listed
+    │   ├── DocumentEncrypted
+    │   ├── DocumentEmpty         there is no text in it
+    │   ├── DocumentScanned       its pages are pictures, without text
+    │   ├── DocumentUnsupported   no parser reads what it is
+    │   ├── ParserUnusable        the installation lacks what its parser needs
+    │   ├── DocumentTimeout
+    │   ├── DocumentTooCostly     it needs more memory than a document may use
+    │   ├── BlobMissing           an uploaded file is not in the store of blobs
+    │   └── BlobAltered           an uploaded file was damaged there
+    ├── UploadRefused             a file is not accepted as an upload
+    │   ├── UploadTooLarge
+    │   ├── UploadsFull           its source holds as much as it may
+    │   └── UploadUnreadable      no parser reads what it is
+    ├── TextRefused               a text of an application's cannot be kept
+    ├── VersionChanged            what is to be replaced is another version by now
+    ├── VersionMissing            it is not said which version is to be replaced
+    ├── TransientFailure          base of ProviderUnavailable and ChatUnavailable
+    ├── RequestRefused            base of ProviderRefused and ChatRefused
+    ├── ProviderError             a model, or a request to its provider, failed
+    │   ├── RequestsStopped       no request of this tenant succeeds for now
+    │   │   ├── ProviderUnavailable   transient: try again later
+    │   │   ├── ProviderRefused       until a person changes the key, model or quota
+    │   │   │   ├── NoProviderKey     the tenant has no key; HTTP 402
+    │   │   │   ├── KeyUnreadable     the stored key cannot be decrypted
+    │   │   │   └── GuidelinesOff     the organization has switched them off
+    │   │   └── CapReached            the tenant's spending cap
+    │   ├── InputRejected         this input is never accepted: quarantine its documents
+    │   ├── BatchLost             the results of a provider's batch are gone
+    │   ├── DeadlineExceeded      the deadline passed before the call began: nothing was sent
+    │   └── MalformedResponse     the response cannot be used
+    │       └── BadVectors        malformed, not finite, zeros: stop the tenant for now
+    │           └── WrongShape    wrong count or dimension: needs a person
+    ├── RerankFailed              the search continues without scores
+    ├── ChatError                 a chat model returned no usable answer
+    │   ├── ChatUnavailable       transient: try again later
+    │   │   └── ChatTimeout          the time limit passed
+    │   ├── ChatRefused           until a person changes the key, model or quota
+    │   ├── PromptRejected        the prompt is too long, or violates the provider's policy
+    │   └── ChatFailed            its answer is malformed
+    ├── PassagesWithdrawn         a source of an answer is no longer readable
+    ├── SearchRejected            a search exceeds the index's limit of words and filters
+    ├── BuildNotAskable           a build cannot be searched until a person acts
+    └── IndexInconsistent         the serving index is not the one that the catalog records
+"""
+
+from __future__ import annotations
+
+from rag_assets.common.errors.base import (
+    RagAssetsError,
+)
+from rag_assets.common.errors.configuration import (
+    ConfigurationError,
+    ConfiguredByOperator,
+    NoChatModel,
+    NoRecordsSource,
+    NoReranker,
+    NoUploadsSource,
+    UnknownAgent,
+    UnknownGeneration,
+    UnknownProfile,
+    UnknownProject,
+    UnknownSource,
+    UnknownTenant,
+    WrongJudgements,
+)
+from rag_assets.common.errors.documents import (
+    BlobAltered,
+    BlobMissing,
+    DocumentEmpty,
+    DocumentEncrypted,
+    DocumentRejected,
+    DocumentScanned,
+    DocumentTimeout,
+    DocumentTooCostly,
+    DocumentTooLarge,
+    DocumentUnsupported,
+    DocumentVanished,
+    ParserUnusable,
+)
+from rag_assets.common.errors.providers import (
+    BadVectors,
+    BatchLost,
+    CapReached,
+    ChatError,
+    ChatFailed,
+    ChatRefused,
+    ChatTimeout,
+    ChatUnavailable,
+    DeadlineExceeded,
+    Fault,
+    GuidelinesOff,
+    InputRejected,
+    KeyUnreadable,
+    MalformedResponse,
+    NoProviderKey,
+    PromptRejected,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    RequestRefused,
+    RequestsStopped,
+    RerankFailed,
+    RerankFault,
+    TransientFailure,
+    WrongShape,
+)
+from rag_assets.common.errors.requests import (
+    DeletionsHeld,
+    EntryDiffers,
+    InvalidRequest,
+    NoCodeMemory,
+    NoExperience,
+    NotVerified,
+    NoVectorBackend,
+    NoWorkspace,
+    PassagesWithdrawn,
+    RoleRefused,
+    SearchRejected,
+    TextRefused,
+    UnknownDocument,
+    UnknownExperience,
+    UnknownRun,
+    UploadRefused,
+    UploadsFull,
+    UploadTooLarge,
+    UploadUnreadable,
+    VersionChanged,
+    VersionMissing,
+)
+from rag_assets.common.errors.stores import (
+    BuildNotAskable,
+    BuildNotWritable,
+    CatalogSetBack,
+    DamagedIndex,
+    IndexInconsistent,
+    ListingFailed,
+    OnHold,
+    ServiceUnavailable,
+    TenantBusy,
+    TenantGone,
+    TenantLocked,
+    VectorsUnavailable,
+)
+
+__all__ = [
+    "BadVectors",
+    "BatchLost",
+    "BlobAltered",
+    "BlobMissing",
+    "BuildNotAskable",
+    "BuildNotWritable",
+    "CapReached",
+    "CatalogSetBack",
+    "ChatError",
+    "ChatFailed",
+    "ChatRefused",
+    "ChatTimeout",
+    "ChatUnavailable",
+    "ConfigurationError",
+    "ConfiguredByOperator",
+    "DamagedIndex",
+    "DeadlineExceeded",
+    "DeletionsHeld",
+    "DocumentEmpty",
+    "DocumentEncrypted",
+    "DocumentRejected",
+    "DocumentScanned",
+    "DocumentTimeout",
+    "DocumentTooCostly",
+    "DocumentTooLarge",
+    "DocumentUnsupported",
+    "DocumentVanished",
+    "EntryDiffers",
+    "Fault",
+    "GuidelinesOff",
+    "IndexInconsistent",
+    "InputRejected",
+    "InvalidRequest",
+    "KeyUnreadable",
+    "ListingFailed",
+    "MalformedResponse",
+    "NoChatModel",
+    "NoCodeMemory",
+    "NoExperience",
+    "NoProviderKey",
+    "NoRecordsSource",
+    "NoReranker",
+    "NoUploadsSource",
+    "NoVectorBackend",
+    "NoWorkspace",
+    "NotVerified",
+    "OnHold",
+    "ParserUnusable",
+    "PassagesWithdrawn",
+    "PromptRejected",
+    "ProviderError",
+    "ProviderRefused",
+    "ProviderUnavailable",
+    "RagAssetsError",
+    "RequestRefused",
+    "RequestsStopped",
+    "RerankFailed",
+    "RerankFault",
+    "RoleRefused",
+    "SearchRejected",
+    "ServiceUnavailable",
+    "TenantBusy",
+    "TenantGone",
+    "TenantLocked",
+    "TextRefused",
+    "TransientFailure",
+    "UnknownAgent",
+    "UnknownDocument",
+    "UnknownExperience",
+    "UnknownGeneration",
+    "UnknownProfile",
+    "UnknownProject",
+    "UnknownRun",
+    "UnknownSource",
+    "UnknownTenant",
+    "UploadRefused",
+    "UploadTooLarge",
+    "UploadUnreadable",
+    "UploadsFull",
+    "VectorsUnavailable",
+    "VersionChanged",
+    "VersionMissing",
+    "WrongJudgements",
+    "WrongShape",
+]

@@ -1,0 +1,53 @@
+"""Documents that cannot be processed: each is quarantined, and stops no other."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors.base import RagAssetsError
+
+
+class DocumentRejected(RagAssetsError):
+    """One document cannot be processed; it is quarantined with this message."""
+
+
+class DocumentTooLarge(DocumentRejected):
+    """The document is larger than the source allows."""
+
+
+class DocumentVanished(DocumentRejected):
+    """The document was removed after it was listed; the next listing notices it."""
+
+
+class DocumentEncrypted(DocumentRejected):
+    """The document needs a password that is not known."""
+
+
+class DocumentEmpty(DocumentRejected):
+    """There is no text in the document."""
+
+
+class DocumentScanned(DocumentRejected):
+    """The document's pages are pictures, and no text is found in them."""
+
+
+class DocumentUnsupported(DocumentRejected):
+    """No parser reads what the document is."""
+
+
+class ParserUnusable(DocumentRejected):
+    """The installation lacks something that the document's parser needs."""
+
+
+class DocumentTimeout(DocumentRejected):
+    """The document exceeded the time limit of one document."""
+
+
+class DocumentTooCostly(DocumentRejected):
+    """The document exceeded the memory limit of one document."""
+
+
+class BlobMissing(DocumentRejected):
+    """An uploaded file is not in the store of blobs."""
+
+
+class BlobAltered(DocumentRejected):
+    """An uploaded file has another content in the store of blobs than was uploaded."""

@@ -1,0 +1,192 @@
+"""Failures of models, and of requests to their providers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from rag_assets.common.errors.base import RagAssetsError
+
+Fault: TypeAlias = Literal["key", "model", "quota"]
+"""Why a provider refuses a request, if its response has the reason."""
+
+RerankFault: TypeAlias = Literal[
+    "late", "unavailable", "refused", "malformed", "not usable", "resting"
+]
+"""Why a search was not reranked; "resting": the circuit breaker is open after failures."""
+
+
+class TransientFailure(RagAssetsError):
+    """A provider is unavailable; a later attempt may succeed.
+
+    Args:
+        message, hint: see RagAssetsError.
+        retry_after: seconds to wait, if the provider requires it.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class RequestRefused(RagAssetsError):
+    """A provider refuses until a person changes something: the key, the model, the quota.
+
+    Args:
+        message, hint: see RagAssetsError.
+        fault: why it refuses; None if the reason is another one, or unknown.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, fault: Fault | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
+
+
+class ProviderError(RagAssetsError):
+    """A model, or a request to its provider, failed.
+
+    Attributes:
+        requests: attempts made before it was raised; 0 if nothing was sent.
+        tokens: charged for them; a malformed response is charged too.
+    """
+
+    requests: int = 1
+    tokens: int = 0
+
+
+class RequestsStopped(ProviderError):
+    """No request of a tenant succeeds for now."""
+
+
+class ProviderUnavailable(RequestsStopped, TransientFailure):
+    """The provider is unavailable."""
+
+
+class ProviderRefused(RequestsStopped, RequestRefused):
+    """The provider refuses every request of a tenant."""
+
+
+class NoProviderKey(ProviderRefused):
+    """The tenant has no key for its provider.
+
+    Args:
+        message, hint: see RagAssetsError.
+        provider: whose key is missing.
+        address: where an admin of the tenant sets it.
+    """
+
+    requests = 0
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        provider: str | None = None,
+        address: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.provider = provider
+        self.address = address
+
+
+class KeyUnreadable(ProviderRefused):
+    """The tenant's stored key cannot be decrypted: its master key or its row was replaced."""
+
+    requests = 0
+
+
+class GuidelinesOff(ProviderRefused):
+    """Nothing is embedded while the tenant's organization has its guidelines switched off."""
+
+    requests = 0
+
+
+class CapReached(RequestsStopped):
+    """The tenant's spending cap is reached; completed work is kept.
+
+    Args:
+        message, hint: see RagAssetsError.
+        until: when the cap is reset; None if a person has to continue.
+    """
+
+    requests = 0
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, until: datetime | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.until = until
+
+
+class InputRejected(ProviderError):
+    """The provider permanently rejects this input."""
+
+
+class BatchLost(ProviderError):
+    """The results of a provider's batch are lost: its texts must be sent again."""
+
+
+class DeadlineExceeded(ProviderError):
+    """A call could not begin before its deadline; nothing was sent."""
+
+    requests = 0
+
+
+class MalformedResponse(ProviderError):
+    """The provider's response is malformed, or larger than allowed."""
+
+
+class BadVectors(MalformedResponse):
+    """The embedder returned vectors that must not be stored."""
+
+
+class WrongShape(BadVectors):
+    """The embedder returned a wrong number or dimension of vectors: its model is another one."""
+
+
+class RerankFailed(RagAssetsError):
+    """Passages could not be reranked; they keep the order of the search.
+
+    Args:
+        message, hint: see RagAssetsError.
+        fault: the reason, as in search responses.
+    """
+
+    def __init__(self, message: str, fault: RerankFault, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
+
+
+class ChatError(RagAssetsError):
+    """A chat model returned no usable answer.
+
+    Attributes:
+        requests: attempts made before it was raised; 0 if nothing was sent.
+    """
+
+    requests: int = 1
+
+
+class ChatUnavailable(ChatError, TransientFailure):
+    """The chat model is unavailable."""
+
+
+class ChatTimeout(ChatUnavailable):
+    """The chat model took longer than allowed."""
+
+
+class ChatRefused(ChatError, RequestRefused):
+    """The chat model's provider refuses."""
+
+
+class PromptRejected(ChatError):
+    """The chat model rejects this prompt: it is too long, or violates the provider's policy."""
+
+
+class ChatFailed(ChatError):
+    """The chat model's answer is malformed."""

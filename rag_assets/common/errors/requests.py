@@ -1,0 +1,101 @@
+"""Requests that cannot be answered, or followed, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.common.errors.base import RagAssetsError
+
+
+class InvalidRequest(RagAssetsError):
+    """A parameter of a request is not usable; the message names it and does not quote it."""
+
+
+class UnknownDocument(RagAssetsError):
+    """No document has that id, or the caller may not read it; the error does not reveal which."""
+
+
+class RoleRefused(RagAssetsError):
+    """Callers of this role may not ask this tenant."""
+
+
+class NotVerified(RagAssetsError):
+    """An entry of experience has no verified solution, and nothing else is embedded."""
+
+
+class EntryDiffers(RagAssetsError):
+    """Another entry was captured under the same external id."""
+
+
+class UnknownExperience(RagAssetsError):
+    """The tenant has no such entry, pattern, question or checkpoint."""
+
+
+class NoExperience(RagAssetsError):
+    """The tenant keeps no experience of projects: its profile is another one."""
+
+
+class NoCodeMemory(RagAssetsError):
+    """The project has no code memory: its tenants have other profiles."""
+
+
+class NoWorkspace(RagAssetsError):
+    """The tenant is no workspace: its profile is another one."""
+
+
+class NoVectorBackend(RagAssetsError):
+    """The installation cannot answer from this back end."""
+
+
+class UnknownRun(RagAssetsError):
+    """The project has no run of an agent of that name."""
+
+
+class DeletionsHeld(RagAssetsError):
+    """So many records would be removed that a person has to allow it."""
+
+
+class UploadRefused(RagAssetsError):
+    """A file is not accepted as an upload; nothing of it is kept."""
+
+
+class UploadTooLarge(UploadRefused):
+    """The file is larger than its source accepts."""
+
+
+class UploadsFull(UploadRefused):
+    """The source holds as many files, or as many bytes, as it may."""
+
+
+class UploadUnreadable(UploadRefused):
+    """No parser reads what the file is, by its content, or its source does not accept that."""
+
+
+class TextRefused(RagAssetsError):
+    """A text of an application's cannot be kept.
+
+    Args:
+        problems: of it, none of which quotes the text.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(
+            f"the text cannot be kept: {'; '.join(problems)}", hint="change it, and set it again"
+        )
+        self.problems = tuple(problems)
+
+
+class VersionChanged(RagAssetsError):
+    """What is to be replaced is another version by now."""
+
+
+class VersionMissing(RagAssetsError):
+    """There is something to be replaced, and it is not said which version of it."""
+
+
+class PassagesWithdrawn(RagAssetsError):
+    """The caller may no longer read a source of an answer."""
+
+
+class SearchRejected(RagAssetsError):
+    """A search exceeds the index's limit of words and filters."""

@@ -1,0 +1,69 @@
+"""Failures of stores and sources, and of work that several processes do at once."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors.base import RagAssetsError
+
+
+class BuildNotWritable(RagAssetsError):
+    """A build's entries cannot be made any more: its recipe or its model is not available."""
+
+
+class ServiceUnavailable(RagAssetsError):
+    """A server that the project needs does not answer."""
+
+
+class VectorsUnavailable(ServiceUnavailable):
+    """The back end that a build's vectors are searched in does not answer."""
+
+
+class TenantBusy(ServiceUnavailable):
+    """A request waited too long for other writers of the same tenant."""
+
+
+class ListingFailed(RagAssetsError):
+    """A source could not be listed completely; what it holds is unknown."""
+
+
+class TenantLocked(RagAssetsError):
+    """Another process writes for this tenant."""
+
+
+class OnHold(RagAssetsError):
+    """A person has decided that it leaves no store until a hold is lifted."""
+
+
+class CatalogSetBack(RagAssetsError):
+    """The catalog is an earlier one than the lake was written with; nothing is deleted by it."""
+
+
+class TenantGone(RagAssetsError):
+    """The tenant was removed, disabled or re-created while this writer was working."""
+
+
+class BuildNotAskable(RagAssetsError):
+    """A build cannot be searched until a person acts: its model, its key or its index is gone.
+
+    Args:
+        generation: its number.
+        cause: the error of the search.
+    """
+
+    def __init__(self, generation: int, cause: RagAssetsError) -> None:
+        super().__init__(f"build {generation} cannot be searched: {cause.message}", hint=cause.hint)
+        self.generation = generation
+
+
+class DamagedIndex(RagAssetsError):
+    """What a store holds cannot be read; it is set aside and built again.
+
+    Args:
+        place: of the store.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"the index in {place} is damaged", hint="index the agent again")
+
+
+class IndexInconsistent(RagAssetsError):
+    """The serving index was lost, replaced or modified outside of rag-assets."""
