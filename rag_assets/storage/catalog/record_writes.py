@@ -28,6 +28,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.hashing import key_of
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.former_contents import keep_texts
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.page_removals import going_with_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
@@ -106,7 +107,8 @@ def write_records(
     removals = {*removals, *(going_with_pages(connection, ref, pages, {*removals, *ids}) - ids)}
     pruned = _pruned(connection, ref, puts)
     stored = [put for put in puts if put.record.document_id not in pruned]
-    _keep_former_texts(connection, ref, stored)
+    contents = {put.record.document_id: put.record.content_sha256 for put in stored}
+    keep_texts(connection, ref, contents)
     changed = _upsert(connection, ref, stored)
     _move(connection, ref, [put for put in stored if put.record.document_id in changed])
     gone, blobs = delete_records(connection, ref, [*removals, *pruned])
@@ -223,23 +225,6 @@ def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecor
             modified_at=func.coalesce(at.c.modified_at, source_records.c.modified_at),
         )
     )
-
-
-def _keep_former_texts(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
-    """Keep the texts that are replaced: a run that has listed them may still need them."""
-    columns = source_records.c
-    ids = [put.record.document_id for put in puts]
-    former = select(
-        columns.tenant, columns.document_id, columns.content_sha256, columns.text
-    ).where(
-        columns.tenant == ref.id,
-        among(columns.document_id, ids),
-        ~among(columns.content_sha256, [put.record.content_sha256 for put in puts]),
-    )
-    new = upsert(record_texts).from_select(
-        ["tenant", "document_id", "content_sha256", "text"], former
-    )
-    connection.execute(new.on_conflict_do_nothing())
 
 
 def _move(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
