@@ -15,7 +15,7 @@ from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.index_comparison import suspects
 from rag_assets.storage.catalog.generations import Generation, VectorsBeside
-from rag_assets.storage.index.model import StoredEntry
+from rag_assets.storage.index.model import StoredEntry, entry_ids
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.pgvector.rows import row_of_stored
 
@@ -132,7 +132,8 @@ def _builds_beside(ctx: TenantContext) -> Iterator[tuple[PgVectors, Generation]]
 def _differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -> set[str]:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
-    found = suspects(held, vectors.counts(ctx.owner(generation)), set(leaving))
+    owner = ctx.owner(generation)
+    found = suspects(held, vectors.counts(owner), set(leaving), ids=entry_ids(owner))
     return {document_id for document_id in found if document_id is not None}
 
 
@@ -143,7 +144,8 @@ def _make_equal(
     wanted = {one.document_id: one.indexed_key for one in held if one.document_id in differing}
     owner = ctx.owner(generation)
     ctx.guard()
-    vectors.delete_other_versions(owner, {one: wanted.get(one) for one in sorted(differing)})
+    # Of the right version, too: among its entries may be one that is none of ours.
+    vectors.delete_other_versions(owner, dict.fromkeys(sorted(differing)))
     entries = _entries(ctx, generation, wanted)
     done = 0
     for batch in batched(entries, _BATCH):

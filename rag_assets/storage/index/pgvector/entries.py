@@ -28,6 +28,11 @@ _COLUMNS = (
     "SELECT attname FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
 )
+_CHECKSUM = sql.SQL(
+    "('x' || left(encode(sha256(convert_to(c.entry_id, 'UTF8')), 'hex'), 15))::bit(60)::bigint"
+    "::numeric * (c.ordinal + 1)"
+)
+"""See checksum_of()."""
 _DROP = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
 _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) ORDER BY 1"
 
@@ -148,19 +153,23 @@ class PgVectors:
                 connection.execute(statement, [list(batch), [scopes[one] for one in batch]])
 
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
-        """How many vectors a build has of each version of each document.
+        """How many vectors a build has of each version of each document, and of which entries.
 
         None without tables, or with those of a former version, which are made anew.
         """
         query = sql.SQL(
-            "SELECT c.document_id, c.index_key, c.access_scope, count(*)"
+            "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
             " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
-        ).format(self._chunks(owner), sql.Identifier(self._layout.schema(owner), "rag_vectors"))
+        ).format(
+            _CHECKSUM,
+            self._chunks(owner),
+            sql.Identifier(self._layout.schema(owner), "rag_vectors"),
+        )
         if not self._schemas(self._layout.schema(owner)) or self._is_former(owner):
             return
         with self._connection() as connection:
-            for row in connection.execute(query):
-                yield VersionCount(*row)
+            for *version, checksum in connection.execute(query):
+                yield VersionCount(*version, ids=int(checksum))
 
     def unsound(self, owner: Owner) -> int:
         """The number of vectors whose length is not 1; none without tables."""
