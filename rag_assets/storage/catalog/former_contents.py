@@ -23,14 +23,17 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    union,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.lock import is_locked
+from rag_assets.storage.catalog.page_rows import as_rows
 from rag_assets.storage.catalog.tables import documents, record_texts, source_records
 from rag_assets.storage.catalog.upload_rows import is_of_record
 from rag_assets.storage.catalog.upload_tables import record_files, uploads
+from rag_assets.workspace.bodies import mark_of_block
 
 
 def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
@@ -59,6 +62,29 @@ def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, st
     connection.execute(_forget_statement(record_texts, ref, [*contents]))
 
 
+def pages_with_blocks(
+    connection: Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
+) -> set[str]:
+    """Those of some pages whose text, or a former one that is kept, has one of their blocks.
+
+    Args:
+        connection: of a transaction that has not changed them yet.
+        ref: the tenant.
+        blocks: ids of blocks, by the document of their page.
+    """
+    pairs = [(page, mark_of_block(one)) for page, ids in blocks.items() for one in ids]
+    if not pairs:
+        return set()
+    wanted = as_rows(pairs, name="wanted")
+    texts = (
+        select(table.c.document_id)
+        .join(wanted, table.c.document_id == wanted.c.key)
+        .where(table.c.tenant == ref.id, func.strpos(table.c.text, wanted.c.value) > 0)
+        for table in (source_records, record_texts)
+    )
+    return {*connection.scalars(union(*texts))}
+
+
 def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[str]:
     """Keep the content of a file that is replaced.
 
@@ -75,13 +101,13 @@ def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[
 
 
 def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
-    """Forget the former contents that no document waits for; returns hashes of files'.
+    """Forget the former contents that no document needs; returns hashes of files'.
 
     Called while no run is under way but the caller's.
     """
     of_tenant = (table.c.tenant == ref.id for table in (record_texts, record_files))
     texts, files = (
-        delete(table).where(condition, ~_is_waited_for(table))
+        delete(table).where(condition, ~_is_needed(table))
         for table, condition in zip((record_texts, record_files), of_tenant, strict=True)
     )
     connection.execute(texts)
@@ -128,15 +154,21 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
         among(table.c.document_id, document_ids),
         table.c.kept_at < func.now(),
         ~is_locked(ref.id),
-        ~_is_waited_for(table),
+        ~_is_needed(table),
     )
 
 
-def _is_waited_for(table: Table) -> ColumnElement[bool]:
-    """The condition that a document was listed with a content, and waits to be indexed so."""
+def _is_needed(table: Table) -> ColumnElement[bool]:
+    """The condition that a document was listed with a content, and waits to be indexed so.
+
+    A text is needed for as long as its document is found as it was listed: it tells which blocks of
+    a page are found (see pages_with_blocks).
+    """
+    of_files = (documents.c.status == "PROCESSING",)
     return exists().where(
         documents.c.tenant == table.c.tenant,
         documents.c.document_id == table.c.document_id,
         documents.c.content_sha256 == table.c.content_sha256,
-        documents.c.status == "PROCESSING",
+        documents.c.status != "DELETED",
+        *(of_files if table is record_files else ()),
     )

@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.hashing import key_of
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
-from rag_assets.storage.catalog.former_contents import keep_texts
+from rag_assets.storage.catalog.former_contents import keep_texts, pages_with_blocks
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.page_removals import going_with_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
@@ -58,11 +58,13 @@ class RecordPut:
         scope: its access scope, given by the record itself, its source or the tenant; None: that of
             its page.
         lane: 0 where a person waits for it, 1 of many at once.
+        secret_blocks: ids of blocks of a page that its application does not want kept any more.
     """
 
     record: PushedRecord
     scope: str | None
     lane: int = 0
+    secret_blocks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ def write_records(
 ) -> RecordsWritten:
     """Store and remove records.
 
-    With pages goes what hangs on them, or on a page below, but for what is stored.
+    With pages goes what hangs on them, or on a page below, but for what is stored. A page whose
+    former text has a block that is secret now is found no more until it is indexed without it.
 
     Args:
         connection: of a transaction that excludes all others of the tenant.
@@ -108,12 +111,17 @@ def write_records(
     pruned = _pruned(connection, ref, puts)
     stored = [put for put in puts if put.record.document_id not in pruned]
     contents = {put.record.document_id: put.record.content_sha256 for put in stored}
+    marks = {put.record.document_id: put.secret_blocks for put in stored if put.secret_blocks}
+    betrayed = pages_with_blocks(connection, ref, marks)
     keep_texts(connection, ref, contents)
     changed = _upsert(connection, ref, stored)
+    _list_anew(connection, ref, betrayed - changed)
+    changed |= betrayed
+    forget_texts(connection, ref, betrayed)
     _move(connection, ref, [put for put in stored if put.record.document_id in changed])
     gone, blobs = delete_records(connection, ref, [*removals, *pruned])
     expired = _expired(connection, ref, [put.record.document_id for put in stored])
-    withdraw_documents(connection, ref, {*removals, *expired}, by)
+    withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
     return RecordsWritten(
         frozenset(changed | (gone & pruned)), gone & frozenset(removals), expired, blobs
     )
@@ -198,6 +206,21 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     _touch(connection, ref, [put.record for put in same])
     hasten(connection, ref, [put.record.document_id for put in same if put.lane == 0])
     return changed
+
+
+def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Have the next listing find records changed that are as they were."""
+    if not document_ids:
+        return
+    connection.execute(
+        update(source_records)
+        .where(source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids))
+        .values(
+            revision=record_revisions.next_value(),
+            changed_at=func.clock_timestamp(),
+            waiting_since=func.clock_timestamp(),
+        )
+    )
 
 
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
