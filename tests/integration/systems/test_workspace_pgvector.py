@@ -201,7 +201,7 @@ def test_reads_do_not_move_while_one_id_is_another(workspace: Workspace) -> None
         )
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(PgVectors, "write_rows", lambda *_: 0)
-            patched.setattr(PgVectors, "delete_other_versions", lambda *_: 0)
+            patched.setattr(PgVectors, "keep_only", lambda *_: None)
             left = fill_vectors(ctx, generation, workspace.vectors)
         assert left.vectors_beside == "filling", "as many entries, and one of them is another"
         assert fill_vectors(ctx, left, workspace.vectors).vectors_beside == "answering"

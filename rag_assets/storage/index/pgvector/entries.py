@@ -141,6 +141,14 @@ class PgVectors:
                 deleted += connection.execute(statement, [list(batch), keys]).rowcount
         return deleted
 
+    def keep_only(self, owner: Owner, documents: Collection[str], ids: Collection[str]) -> None:
+        """Delete all entries of these documents but those with one of these ids."""
+        statement = sql.SQL(
+            "DELETE FROM {} WHERE document_id = ANY(%s) AND entry_id <> ALL(%s)"
+        ).format(self._chunks(owner))
+        with self._connection() as connection:
+            connection.execute(statement, [list(documents), list(ids)])
+
     def set_scopes(self, owner: Owner, scopes: Mapping[str, str]) -> None:
         """Set the access scope of the entries of documents, by document_id."""
         statement = sql.SQL(
@@ -168,8 +176,8 @@ class PgVectors:
         if not self._schemas(self._layout.schema(owner)) or self._is_former(owner):
             return
         with self._connection() as connection:
-            for *version, checksum in connection.execute(query):
-                yield VersionCount(*version, ids=int(checksum))
+            for document_id, key, scope, count, ids in connection.execute(query):
+                yield VersionCount(document_id, key, scope, count, int(ids))
 
     def unsound(self, owner: Owner) -> int:
         """The number of vectors whose length is not 1; none without tables."""
