@@ -1,6 +1,7 @@
 """A workspace that is pushed to all the time, with the daemon and the change watcher after `up`.
 
     python -m benchmarks.pushing page --seconds 300       a page that is saved every second
+    python -m benchmarks.pushing file --seconds 300       a file whose content is put every second
     python -m benchmarks.pushing bulk --records 50000     lines, with 50 edits meanwhile and kills
 
 The embedder is the deterministic one: its vectors mean nothing, and nothing here asks by them. It
@@ -42,7 +43,7 @@ _KILLS = {8: "run", 16: "service", 24: "daemon", 32: "run", 40: "watcher"}
 def main() -> None:
     """Take a trial, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("trial", choices=("page", "bulk"))
+    parser.add_argument("trial", choices=("page", "file", "bulk"))
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--edits", type=int, default=50)
@@ -54,8 +55,8 @@ def main() -> None:
     before = machine()
     with workspace(arguments.work) as (made, meter):
         cpu = cpu_of(meter)
-        if arguments.trial == "page":
-            trial = changing_page.tried(made, arguments.seconds)
+        if arguments.trial != "bulk":
+            trial = changing_page.tried(made, arguments.seconds, kind=arguments.trial)
             results = changing_page.result_of(trial)
         else:
             kills = {} if arguments.no_kills else _KILLS

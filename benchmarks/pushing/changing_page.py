@@ -1,4 +1,4 @@
-"""A page that is saved every second: what runs list of it, and what is found meanwhile."""
+"""A page, or a file, that is saved every second: what runs list of it, and what is found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ _STATE = re.compile(r"\bstate(\d+)x\b")
 _LISTED = """
 SELECT content_sha256 FROM rag_catalog.documents WHERE tenant = :tenant AND document_id = :id
 """
-_PUSHED = _LISTED.replace("documents", "source_records")
+_PUSHED = {
+    "page": _LISTED.replace("documents", "source_records"),
+    "file": _LISTED.replace("documents", "uploads"),
+}
+"""The content of what was pushed, by type."""
 _PAUSE = 0.1
 
 
@@ -64,19 +68,27 @@ def faults(trial: Trial) -> list[str]:
     return [what for what, holds in conditions.items() if not holds]
 
 
-def tried(workspace: Workspace, seconds: float) -> Trial:
-    """Save the page every second for so long, and follow it until its last state is found."""
+def tried(workspace: Workspace, seconds: float, *, kind: str = "page") -> Trial:
+    """Save the page every second for so long, and follow it until its last state is found.
+
+    Args:
+        workspace: that has it.
+        seconds: for which it is saved.
+        kind: page, or file: its content is put.
+    """
     trial, ended = Trial(), threading.Event()
     began, shas = time.time(), dict[str, int]()
     workspace.put_page(PAGE)
-    _push(workspace, trial, shas, 0)
+    if kind == "file":
+        workspace.put("file", PAGE, {"page_uuid": PAGE, "name": "counter.md"})
+    _push(workspace, trial, shas, 0, kind)
     _wait_until_found(workspace, "state0x")
-    watcher = threading.Thread(target=_watch, args=(workspace, trial, shas, ended))
+    watcher = threading.Thread(target=_watch, args=(workspace, trial, shas, ended, kind))
     watcher.start()
     try:
         for number in range(1, round(seconds) + 1):
             time.sleep(max(0.0, trial.pushed[0] + number - time.monotonic()))
-            _push(workspace, trial, shas, number)
+            _push(workspace, trial, shas, number, kind)
         _wait_until_found(workspace, f"state{max(trial.pushed)}x")
         time.sleep(1.0)
     finally:
@@ -86,19 +98,22 @@ def tried(workspace: Workspace, seconds: float) -> Trial:
     return trial
 
 
-def _push(workspace: Workspace, trial: Trial, shas: dict[str, int], number: int) -> None:
-    body = page("A page that changes", f"The counter shows state{number}x.")
+def _push(workspace: Workspace, trial: Trial, shas: dict[str, int], number: int, kind: str) -> None:
+    words = f"The counter shows state{number}x."
     trial.pushed[number] = time.monotonic()
-    workspace.put("page", PAGE, body)
-    [row] = workspace.rows(_PUSHED, id=workspace.document_id("page", PAGE))
+    if kind == "file":
+        workspace.put_content(PAGE, f"# A file that changes\n\n{words}\n".encode())
+    else:
+        workspace.put("page", PAGE, page("A page that changes", words))
+    [row] = workspace.rows(_PUSHED[kind], id=workspace.document_id(kind, PAGE))
     shas[row.content_sha256] = number
 
 
 def _watch(
-    workspace: Workspace, trial: Trial, shas: Mapping[str, int], ended: threading.Event
+    workspace: Workspace, trial: Trial, shas: Mapping[str, int], ended: threading.Event, kind: str
 ) -> None:
     """Ask all the time, and look which state was listed."""
-    id_ = workspace.document_id("page", PAGE)
+    id_ = workspace.document_id(kind, PAGE)
     while not ended.is_set():
         for row in workspace.rows(_LISTED, id=id_):
             state = shas.get(row.content_sha256)

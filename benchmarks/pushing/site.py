@@ -112,6 +112,10 @@ class Workspace:
         sent = self._sent(lambda: self.client.put_typed_record(source_type, source_id, body))
         return str(sent.outcome)
 
+    def put_content(self, source_id: str, content: bytes) -> None:
+        """Put the content of a file, however often that takes."""
+        self._sent(lambda: self.client.put_record_content(source_id, content))
+
     def put_lines(self, lines: list[dict[str, Any]]) -> tuple[RecordLine, ...]:
         """Push many, however often that takes."""
         found: tuple[RecordLine, ...] = self._sent(lambda: self.client.write_records(lines)).lines

@@ -44,7 +44,8 @@ async def events(
 ) -> Events:
     """List what happened, the newest first: to an admin all, to a member their own searches.
 
-    Of a workspace an admin is told of documents that they may read, and of credentials in others.
+    Of a workspace an admin is told of documents that they may read, and of credentials in others;
+    of searches of others that they were, not what was asked and found.
     """
     tenant_id = request.state.tenant = identity.tenant(page.tenant)
 
@@ -58,6 +59,7 @@ async def events(
             before=page.after,
             limit=page.limit + 1,
             readers=identity.caller.principals if hidden else None,
+            asker=identity.name,
         )
 
     found = await backend.run(tenant_id, identity.name, read)

@@ -38,10 +38,16 @@ Operation: TypeAlias = Literal["put", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A record to store, with its access scope; None: that of the page that it hangs on."""
+    """A record to store.
+
+    Attributes:
+        scope: its access scope; None: that of the page that it hangs on.
+        secret_blocks: ids of blocks of a page that are not kept.
+    """
 
     record: PushedRecord
     scope: str | None
+    secret_blocks: frozenset[str] = frozenset()
 
     @property
     def document_id(self) -> str:
@@ -119,7 +125,8 @@ class Drafting:
         if body.is_secret:
             return Removal(self._document_id(source_type, source_id), is_secret=True)
         record = self._record(source_type, source_id, body)
-        return Put(record, None if record.page_uuid else self._scope)
+        secret = body.secret_blocks if isinstance(body, PageBody) else frozenset[str]()
+        return Put(record, None if record.page_uuid else self._scope, secret)
 
     def delete(self, source_type: str, source_id: str, page_uuid: str | None = None) -> Draft:
         """What a deletion asks for.

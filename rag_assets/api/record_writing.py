@@ -47,10 +47,12 @@ class _ChangedPage:
 
     Args:
         page: as it is.
+        secret_blocks: ids of blocks that were left out of it.
     """
 
-    def __init__(self, page: PushedRecord) -> None:
+    def __init__(self, page: PushedRecord, secret_blocks: Collection[str] = ()) -> None:
         self._page, self._blocks = page, PageBlocks(page.text)
+        self._secret = {*secret_blocks}
         self._changed_at: datetime | None = None
 
     def follow(self, draft: BlockChange) -> None:
@@ -64,6 +66,8 @@ class _ChangedPage:
             return
         require_bytes(self._blocks.size_with(draft.body), self._page.source_type)
         self._blocks.put(draft.body)
+        if draft.body.block.is_secret:
+            self._secret.add(draft.block_id)
         if (at := draft.body.updated_at) is not None:
             self._changed_at = max(at, self._changed_at or at)
 
@@ -72,9 +76,10 @@ class _ChangedPage:
         """The page."""
         return self._page.page_uuid
 
-    def record(self) -> PushedRecord:
-        """The page with its changes."""
-        return with_text(self._page, self._blocks.text, self._changed_at)
+    def put(self, lane: int) -> RecordPut:
+        """The page with its changes, to be stored."""
+        record = with_text(self._page, self._blocks.text, self._changed_at)
+        return RecordPut(record, None, lane, frozenset(self._secret))
 
 
 @dataclass
@@ -111,7 +116,7 @@ class _Plan:
             except (RequestValidationError, UnknownDocument) as error:
                 self.refused[number] = error
         for id_, page in self.pages.items():
-            self.puts[id_] = RecordPut(page.record(), None, self.lane)
+            self.puts[id_] = page.put(self.lane)
         return RecordChanges([*self.puts.values()], self.removed, self.gone)
 
     def _follow(self, draft: Draft, present: Present) -> None:
@@ -126,7 +131,8 @@ class _Plan:
             if draft.page_uuid is not None:
                 self._delete_page(draft.page_uuid, present.below.get(draft.page_uuid, ()))
         else:
-            self.puts[id_] = RecordPut(draft.record, draft.scope, self.lane)
+            secret = draft.secret_blocks
+            self.puts[id_] = RecordPut(draft.record, draft.scope, self.lane, secret)
             self.removed.discard(id_)
 
     def _delete_page(self, uuid: str, below: Collection[str]) -> None:
@@ -150,7 +156,8 @@ class _Plan:
         is_gone = put is None and page is not None and page.page_uuid in self.emptied
         if page is None or is_gone or id_ in self.removed:
             raise UnknownDocument("there is no such page", hint="push the page before its blocks")
-        return self.pages.setdefault(id_, _ChangedPage(page))
+        secret = frozenset[str]() if put is None else put.secret_blocks
+        return self.pages.setdefault(id_, _ChangedPage(page, secret))
 
 
 def write_drafts(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rag_assets.storage.catalog.index_rows import HeldVersion
-from rag_assets.storage.index.model import Owner, ScannedEntry, VersionCount, entry_id
+from rag_assets.storage.index.model import (
+    Owner,
+    ScannedEntry,
+    VersionCount,
+    checksum_of,
+    entry_id,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,7 @@ class _Tally:
     count: int
     scope: str | None
     seen: int = 0
+    checksum: int = 0
 
 
 def compare_index(
@@ -116,14 +123,20 @@ def compare_index(
 
 
 def suspects(
-    held: Iterable[HeldVersion], counts: Iterable[VersionCount], leaving: Collection[str] = ()
+    held: Iterable[HeldVersion],
+    counts: Iterable[VersionCount],
+    leaving: Collection[str] = (),
+    *,
+    ids: Callable[[str, str, int], str] | None = None,
 ) -> set[str | None]:
-    """Documents of which a generation has another number of entries than the catalog says.
+    """Documents of which a generation has other entries than the catalog says.
 
     Args:
         held: the catalog's versions of the generation.
         counts: of the generation's entries.
         leaving: ids of deleted documents, whose entries the next sync deletes.
+        ids: makes the id that an entry should have (see entry_ids), where the counts tell of ids;
+            None: numbers alone are compared.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     found: set[str | None] = set()
@@ -139,7 +152,17 @@ def suspects(
             found.add(version.document_id)
         else:
             tally.seen += version.count
-    return found | {id_ for id_, tally in tallies.items() if tally.seen != tally.count}
+            tally.checksum += version.ids or 0
+    return found | {id_ for id_, tally in tallies.items() if not _is_whole(id_, tally, ids)}
+
+
+def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], str] | None) -> bool:
+    if tally.seen != tally.count:
+        return False
+    if ids is None:
+        return True
+    wanted = (ids(document_id, tally.key, ordinal) for ordinal in range(tally.count))
+    return tally.checksum == checksum_of(wanted)
 
 
 def _in_place(ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner) -> dict[str, str]:

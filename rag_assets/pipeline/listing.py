@@ -10,6 +10,7 @@ from dataclasses import replace
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
+from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.derived_marks import derived_configs
@@ -70,7 +71,8 @@ def list_documents(
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
     if any(ctx.tenant.source_kind(config).of_records for config in ctx.tenant.sources):
         # Now it is recorded what this run reads, and no other one is under way.
-        ctx.catalog.records.forget_former_texts(ctx.ref)
+        forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
+        drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)
     return total.plus(ListingReport(seconds=time.monotonic() - started))
 
 

@@ -29,8 +29,8 @@ from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.tenant_uploads import TenantUploads
 from rag_assets.storage.catalog.upload_model import NewUpload, Stored
-from rag_assets.storage.catalog.uploads import TenantUploads
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
 
@@ -61,8 +61,15 @@ class UploadedFiles:
         found = self.uploads.content(source, path)
         if found is None:
             raise DocumentVanished(f"gone since it was listed: {path!r}")
-        incarnation, sha256 = found
-        yield from self.blobs.tenant(self.uploads.tenant_id, incarnation).stream(sha256)
+        yield from self._content(*found)
+
+    def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
+        """See UploadStore.former."""
+        incarnation = self.uploads.former(source, path, content_sha256)
+        return None if incarnation is None else self._content(incarnation, content_sha256)
+
+    def _content(self, incarnation: int, sha256: str) -> Iterator[bytes]:
+        return self.blobs.tenant(self.uploads.tenant_id, incarnation).stream(sha256)
 
 
 class Uploads:
@@ -187,11 +194,11 @@ class Uploads:
             TenantGone: the tenant was removed.
             ServiceUnavailable: it cannot be stored now.
         """
-        changed, former = self._catalog.uploads.store_content(
+        changed, forgotten = self._catalog.uploads.store_content(
             ref, new, received.keep, document_id=document_id, path=path
         )
-        if former is not None:
-            drop_blobs(self._catalog, self._blobs, ref, [former])
+        if forgotten:
+            drop_blobs(self._catalog, self._blobs, ref, forgotten)
         return changed
 
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> bool:
@@ -200,11 +207,10 @@ class Uploads:
         Returns:
             whether there was one.
         """
-        sha256 = self._catalog.uploads.remove(ref, upload_id, by)
-        if sha256 is None:
-            return False
-        drop_blobs(self._catalog, self._blobs, ref, [sha256])
-        return True
+        hashes = self._catalog.uploads.remove(ref, upload_id, by)
+        if hashes:
+            drop_blobs(self._catalog, self._blobs, ref, hashes)
+        return bool(hashes)
 
 
 def uploads_source(tenant: Tenant, wanted: str | None = None) -> UploadsConfig:

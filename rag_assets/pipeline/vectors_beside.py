@@ -15,7 +15,8 @@ from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.index_comparison import suspects
 from rag_assets.storage.catalog.generations import Generation, VectorsBeside
-from rag_assets.storage.index.model import StoredEntry
+from rag_assets.storage.catalog.index_rows import HeldVersion
+from rag_assets.storage.index.model import Owner, StoredEntry, entry_ids
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.pgvector.rows import row_of_stored
 
@@ -132,7 +133,8 @@ def _builds_beside(ctx: TenantContext) -> Iterator[tuple[PgVectors, Generation]]
 def _differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -> set[str]:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
-    found = suspects(held, vectors.counts(ctx.owner(generation)), set(leaving))
+    owner = ctx.owner(generation)
+    found = suspects(held, vectors.counts(owner), set(leaving), ids=entry_ids(owner))
     return {document_id for document_id in found if document_id is not None}
 
 
@@ -140,16 +142,30 @@ def _make_equal(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
-    wanted = {one.document_id: one.indexed_key for one in held if one.document_id in differing}
+    counted = {one.document_id: one for one in held if one.document_id in differing}
     owner = ctx.owner(generation)
     ctx.guard()
-    vectors.delete_other_versions(owner, {one: wanted.get(one) for one in sorted(differing)})
+    # What is right stays: whoever asked before the row said "filling" may be reading it.
+    for documents in batched(sorted(differing), _BATCH):
+        vectors.keep_only(owner, documents, _ids(owner, documents, counted))
+    wanted = {id_: one.indexed_key for id_, one in counted.items()}
     entries = _entries(ctx, generation, wanted)
     done = 0
     for batch in batched(entries, _BATCH):
         ctx.guard()
         done += vectors.write_rows(owner, _rows(ctx, generation, batch))
     ctx.log(f"generation {generation.number}: {done:,} vectors copied beside its index")
+
+
+def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]) -> list[str]:
+    """The ids of the entries that documents should have."""
+    id_of = entry_ids(owner)
+    versions = (counted[id_] for id_ in documents if id_ in counted)
+    return [
+        id_of(one.document_id, one.indexed_key, ordinal)
+        for one in versions
+        for ordinal in range(one.chunk_count)
+    ]
 
 
 def _entries(

@@ -151,6 +151,11 @@ class PageBody(Body):
     title: _Line
     blocks: Annotated[tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS)] = ()
 
+    @property
+    def secret_blocks(self) -> frozenset[str]:
+        """Ids of its blocks that are not to be kept."""
+        return frozenset(block.block_id for block in self.blocks if block.is_secret)
+
     def kept(self) -> dict[str, Any]:
         """Its title and blocks, without secret ones."""
         blocks = [kept_block(block) for block in self.blocks if not block.is_secret]
@@ -296,6 +301,14 @@ def block_of(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None
         block_id: of the block.
     """
     return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
+
+
+def mark_of_block(block_id: str) -> str:
+    """What stands in the text of every page that has a block, as it is kept.
+
+    Nowhere in the texts of blocks: within those, quotes are escaped.
+    """
+    return f'"block_id":{json.dumps(block_id, ensure_ascii=False)}'
 
 
 def kept_block(block: PageBlock) -> dict[str, Any]:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture(scope="module")
 def daemon(shared_installation: Installation) -> Iterator[Daemon]:
-    for tenant in (TENANT, "changing", "imported"):
+    for tenant in (TENANT, "changing", "changing-file", "imported"):
         shared_installation.add_tenant(tenant, **FAST, profile="workspace", sources=SOURCES)
     with running_daemon(shared_installation, watched=True) as running:
         yield running
@@ -269,6 +269,12 @@ def test_a_page_that_is_saved_every_second_is_indexed_as_it_was_listed(
     doors: Doors,
 ) -> None:
     trial = changing_page.tried(doors.workspace("changing"), 9)
+    assert changing_page.faults(trial) == []
+    assert len(trial.listed) >= 2
+
+
+def test_a_file_that_is_put_every_second_is_indexed_as_it_was_listed(doors: Doors) -> None:
+    trial = changing_page.tried(doors.workspace("changing-file"), 9, kind="file")
     assert changing_page.faults(trial) == []
     assert len(trial.listed) >= 2
 

@@ -114,6 +114,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "document_kinds": ("tenant", "document_id"),
     "edges": ("tenant", "chunk_set_key", "kind", "how"),
     "record_texts": ("tenant", "document_id", "content_sha256"),
+    "record_files": ("tenant", "document_id", "content_sha256"),
     "derivations": ("tenant", "source", "fingerprint"),
     "relation_changes": ("tenant",),
     "relation_change_totals": ("tenant",),

@@ -243,6 +243,10 @@ class UploadStore(Protocol):
         """
         ...
 
+    def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
+        """A content that an upload had, as stream() gives it; None if it is not kept for runs."""
+        ...
+
 
 class DocumentSource(Protocol):
     """A place that holds documents."""

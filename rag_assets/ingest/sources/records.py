@@ -98,6 +98,9 @@ class RecordsSource:
 
     def former(self, document_path: str, content_sha256: str) -> bytes | None:
         """See KeepsFormerContents."""
+        if self._files is not None and document_path.startswith(f"{FILE}/"):
+            pieces = self._files.former(self._config.name, document_path, content_sha256)
+            return None if pieces is None else b"".join(pieces)
         id_ = document_id(self._config.name, document_path)
         text = self._records.former_text(id_, content_sha256)
         return None if text is None else text.encode()

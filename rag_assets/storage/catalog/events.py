@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Insert,
     Row,
     Text,
+    and_,
     bindparam,
     cast,
     delete,
@@ -71,6 +72,10 @@ SEARCHES: tuple[EventKind, ...] = (
     *("ai_context_loaded", "paused_for_input"),
 )
 """Events that searches write, which hold questions; the last two are those of runs of agents."""
+_TOLD_OF_SEARCHES = frozenset(
+    {"search_id", "caller", "mode", "top_k", "latency_ms", "degraded", "altered", "error"}
+)
+"""What is told of searches of others: neither what they asked nor what they found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,7 @@ class EventTable:
         before: int | None = None,
         limit: int,
         readers: Collection[str] | None = None,
+        asker: str | None = None,
     ) -> list[Event]:
         """A page of a tenant's events, the newest first.
 
@@ -172,7 +178,9 @@ class EventTable:
             before: only events older than the one with this id.
             limit: the most events to return.
             readers: principals, one of which may read every document that an event names; None:
-                any. Of other documents only dropped credentials are told, without their address.
+                any. Of other documents only dropped credentials are told, without their address;
+                of searches of others neither questions nor passages.
+            asker: the caller whose searches are told as a whole, whoever reads.
         """
         visible = true() if readers is None else _may_be_told(tenant_id, readers)
         query = select(events, visible.label("visible")).where(
@@ -186,7 +194,8 @@ class EventTable:
             query = query.where(events.c.id < before)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(events.c.id.desc()).limit(limit))
-            return [_event(row, visible=row.visible) for row in rows]
+            found = [_event(row, visible=row.visible) for row in rows]
+        return found if readers is None else [_told(event, asker) for event in found]
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """The tenants with an event of a kind since another event, of any tenant.
@@ -218,12 +227,17 @@ class EventTable:
 
 
 def _may_be_told(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
-    """The condition that an event names no document but one that a principal may read."""
-    readable = select(documents.c.uri).where(
-        documents.c.tenant == tenant_id, is_readable(documents, readers)
-    )
+    """The condition that an event names no document but those that a principal may read.
+
+    Documents may share an address, which their application gave them.
+    """
+    of_tenant = select(documents.c.uri).where(documents.c.tenant == tenant_id)
+    is_theirs = is_readable(documents, readers)
     named = events.c.payload[_NAME].astext
-    return or_(named.is_(None), named.in_(readable))
+    readable = and_(
+        named.in_(of_tenant.where(is_theirs)), named.not_in(of_tenant.where(~is_theirs))
+    )
+    return or_(named.is_(None), readable)
 
 
 def _event(row: Row[Any], *, visible: bool) -> Event:
@@ -231,3 +245,11 @@ def _event(row: Row[Any], *, visible: bool) -> Event:
     if not visible:
         payload = {name: value for name, value in payload.items() if name != _NAME}
     return Event(row.id, row.kind, row.at, payload)
+
+
+def _told(event: Event, asker: str | None) -> Event:
+    is_own = asker is not None and event.payload.get("caller") == asker
+    if event.kind not in SEARCHES or is_own:
+        return event
+    told = {name: event.payload[name] for name in event.payload.keys() & _TOLD_OF_SEARCHES}
+    return replace(event, payload=told)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import ColumnElement, Connection, column, delete, exists, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
@@ -142,13 +142,8 @@ class TenantLock:
 
     def is_held(self, tenant_id: str) -> bool:
         """Whether the tenant's lock is held; does not acquire it."""
-        held = text(
-            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-            " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :key"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        )
         with self._database.begin() as connection:
-            return bool(connection.scalar(held, {"key": lock_key(tenant_id)}))
+            return bool(connection.scalar(select(is_locked(tenant_id))))
 
     def holder(self, tenant_id: str) -> Holder | None:
         """The last holder, unless it released the lock normally."""
@@ -156,6 +151,17 @@ class TenantLock:
         with self._database.begin() as connection:
             stored = connection.scalar(query)
         return Holder(**stored) if stored else None
+
+
+def is_locked(tenant_id: str) -> ColumnElement[bool]:
+    """The condition that a tenant's lock is held, by whomever."""
+    held = text(
+        "SELECT true AS held FROM pg_locks WHERE locktype = 'advisory' AND granted"
+        " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    rows = held.bindparams(lock_key=lock_key(tenant_id)).columns(column("held")).subquery("held")
+    return exists(select(rows))
 
 
 _HOLDS = text(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Update, bindparam, select, update
+from sqlalchemy import Select, Update, and_, bindparam, select, update
 from sqlalchemy.sql import func
 
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.common.failure_kinds import LEFT_OUT
+from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure
-from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.storage.catalog.index_rows import withhold_statement
+from rag_assets.storage.catalog.tables import document_index, documents, source_records
 
 
 class QuarantineTable:
@@ -20,9 +23,18 @@ class QuarantineTable:
         self._database = database
 
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
-        """Quarantine documents; the serving version stays searchable."""
+        """Quarantine documents; the serving version stays searchable.
+
+        Not so that of a record of a workspace which is left out as it is now: nothing of it is
+        found.
+        """
         attempts = documents.c.attempts + 1
         self._put_off(ref, failures, config_key, {"status": "FAILED", "attempts": attempts})
+        left_out = [one.document_id for one in failures if one.kind in LEFT_OUT]
+        if left_out:
+            with self._database.begin_for(ref) as connection:
+                ids = connection.scalars(_left_out(ref, left_out)).all()
+                connection.execute(withhold_statement(ref, ids))
 
     def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
         """Defer documents that did not fail, until their retry time."""
@@ -111,6 +123,24 @@ class QuarantineTable:
         if rows:
             with self._database.begin_for(ref) as connection:
                 connection.execute(statement, rows)
+
+
+def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
+    """Those of some documents that are records of a workspace, and failed as they are now."""
+    record, row = source_records.c, documents.c
+    return (
+        select(row.document_id)
+        .join(
+            source_records, and_(record.tenant == row.tenant, record.document_id == row.document_id)
+        )
+        .where(
+            row.tenant == ref.id,
+            among(row.document_id, document_ids),
+            row.status == "FAILED",
+            row.failed_document_key == row.document_key,
+            record.media_type == WORKSPACE_RECORD,
+        )
+    )
 
 
 def _try_again_beside(ref: TenantRef) -> Update:

@@ -18,11 +18,13 @@ class RecordPut:
         scope: its access scope, given by the record itself, its source or the tenant; None: that of
             its page.
         lane: 0 where a person waits for it, 1 of many at once.
+        secret_blocks: ids of blocks of a page that its application does not want kept any more.
     """
 
     record: PushedRecord
     scope: str | None
     lane: int = 0
+    secret_blocks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class RecordStateQuery:
         its_page = select(source_records.c.page_uuid).where(
             source_records.c.tenant == tenant_id, source_records.c.document_id == document_id
         )
-        placed = _with_excluded(rows, excluded_pages(tenant_id, its_page))
+        placed = with_excluded(rows, excluded_pages(tenant_id, its_page))
         query = select(placed).where(is_readable(placed, [*principals]))
         with self._database.begin() as connection:
             found = connection.execute(query).first()
@@ -150,7 +150,7 @@ class RecordStateQuery:
             place = tuple_(columns.source, columns.source_type, columns.source_id)
             rows = rows.where(place > tuple_(*map(literal, chosen.after)))
         of_page = None if chosen.page_uuid is None else select(literal(chosen.page_uuid))
-        placed = _with_excluded(rows, excluded_pages(tenant_id, of_page))
+        placed = with_excluded(rows, excluded_pages(tenant_id, of_page))
         query = select(placed).where(is_readable(placed, [*principals]))
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
@@ -160,7 +160,7 @@ class RecordStateQuery:
             return [_state(row) for row in found]
 
 
-def _with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
+def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
     """Records, those of pages that are out by the scope that they would have in the knowledge.
 
     Args:

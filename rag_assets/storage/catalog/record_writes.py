@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.former_contents import keep_texts, pages_with_blocks
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.page_removals import going_with_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
@@ -73,7 +74,8 @@ def write_records(
 ) -> RecordsWritten:
     """Store and remove records.
 
-    With pages goes what hangs on them, or on a page below, but for what is stored.
+    With pages goes what hangs on them, or on a page below, but for what is stored. A page whose
+    former text has a block that is secret now is found no more until it is indexed without it.
 
     Args:
         connection: of a transaction that excludes all others of the tenant.
@@ -87,12 +89,18 @@ def write_records(
     removals = {*removals, *(going_with_pages(connection, ref, pages, {*removals, *ids}) - ids)}
     pruned = _pruned(connection, ref, puts)
     stored = [put for put in puts if put.record.document_id not in pruned]
-    _keep_former_texts(connection, ref, stored)
+    contents = {put.record.document_id: put.record.content_sha256 for put in stored}
+    marks = {put.record.document_id: put.secret_blocks for put in stored if put.secret_blocks}
+    betrayed = pages_with_blocks(connection, ref, marks)
+    keep_texts(connection, ref, contents)
     changed = _upsert(connection, ref, stored)
+    _list_anew(connection, ref, betrayed - changed)
+    changed |= betrayed
+    forget_texts(connection, ref, betrayed)
     leave_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
     gone, blobs = delete_records(connection, ref, [*removals, *pruned])
     expired = _expired(connection, ref, [put.record.document_id for put in stored])
-    withdraw_documents(connection, ref, {*removals, *expired}, by)
+    withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
     return RecordsWritten(
         frozenset(changed | (gone & pruned)), gone & frozenset(removals), expired, blobs
     )
@@ -179,6 +187,21 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     return changed
 
 
+def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Have the next listing find records changed that are as they were."""
+    if not document_ids:
+        return
+    connection.execute(
+        update(source_records)
+        .where(source_records.c.tenant == ref.id, among(source_records.c.document_id, document_ids))
+        .values(
+            revision=record_revisions.next_value(),
+            changed_at=func.clock_timestamp(),
+            waiting_since=func.clock_timestamp(),
+        )
+    )
+
+
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
     """Note when records were pushed that are as they were, and what is said of their last change.
 
@@ -204,23 +227,6 @@ def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecor
             modified_at=func.coalesce(at.c.modified_at, source_records.c.modified_at),
         )
     )
-
-
-def _keep_former_texts(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
-    """Keep the texts that are replaced: a run that has listed them may still need them."""
-    columns = source_records.c
-    ids = [put.record.document_id for put in puts]
-    former = select(
-        columns.tenant, columns.document_id, columns.content_sha256, columns.text
-    ).where(
-        columns.tenant == ref.id,
-        among(columns.document_id, ids),
-        ~among(columns.content_sha256, [put.record.content_sha256 for put in puts]),
-    )
-    new = upsert(record_texts).from_select(
-        ["tenant", "document_id", "content_sha256", "text"], former
-    )
-    connection.execute(new.on_conflict_do_nothing())
 
 
 def _expired(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> frozenset[str]:

@@ -15,8 +15,6 @@ from sqlalchemy import (
     Row,
     Select,
     case,
-    delete,
-    exists,
     func,
     select,
     update,
@@ -26,6 +24,7 @@ from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.former_contents import forget_unneeded
 from rag_assets.storage.catalog.page_rows import pages_below
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
@@ -142,19 +141,16 @@ class RecordTable:
             rows = connection.execute(query)
             return {row.document_id: StoredKey(row.record_key, row.modified_at) for row in rows}
 
-    def forget_former_texts(self, ref: TenantRef) -> None:
-        """Forget the former texts that no document of a tenant waits for any more.
+    def forget_former_contents(self, ref: TenantRef) -> list[str]:
+        """Forget the former texts and files that no document of a tenant waits for any more.
 
         Called while no run is under way but the caller's.
+
+        Returns:
+            hashes of the files.
         """
-        kept = exists().where(
-            documents.c.tenant == record_texts.c.tenant,
-            documents.c.document_id == record_texts.c.document_id,
-            documents.c.content_sha256 == record_texts.c.content_sha256,
-            documents.c.status == "PROCESSING",
-        )
         with self._database.begin_for(ref) as connection:
-            connection.execute(delete(record_texts).where(record_texts.c.tenant == ref.id, ~kept))
+            return forget_unneeded(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
         """Have records listed again whose entries have another time of change; returns how many.

@@ -33,6 +33,7 @@ from sqlalchemy.sql import func
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import DocumentChange
+from rag_assets.storage.catalog.former_contents import readable_contents
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.tables import (
@@ -146,8 +147,8 @@ def not_superseded(
 ) -> list[DocumentChange]:
     """The changes of a listing without documents that were deleted since, or cannot be read.
 
-    A record that was pushed again since is recorded as it was listed if that text is kept, and if
-    it hangs on the same page and has the same access scope: however often it is pushed, each run
+    A record that was pushed again since is recorded as it was listed if that content is kept, and
+    if it hangs on the same page and has the same access scope: however often it is pushed, each run
     indexes it once.
     """
     tombstoned = _tombstone_contents(connection, ref, [change.document_id for change in changes])
@@ -159,7 +160,8 @@ def not_superseded(
         if (found := present.get(change.document_id)) is not None
         and found.revision != change.facts.revision
     ]
-    kept = _kept_contents(connection, ref, again) if again else frozenset[tuple[str, str]]()
+    ids = [change.document_id for change in again]
+    kept = readable_contents(connection, ref, ids) if again else frozenset[tuple[str, str]]()
     return [
         change
         for change in changes
@@ -179,21 +181,6 @@ def _may_be_recorded(
         return True
     readable = (change.document_id, change.content_sha256) in kept
     return readable and present.place in {None, change.page_uuid or change.access_scope}
-
-
-def _kept_contents(
-    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
-) -> frozenset[tuple[str, str]]:
-    """Documents, each with a content that it has or had, and that can still be read."""
-    ids = [change.document_id for change in changes]
-    queries = [
-        select(table.c.document_id, table.c.content_sha256).where(
-            table.c.tenant == ref.id, among(table.c.document_id, ids)
-        )
-        for table in (record_texts, source_records)
-    ]
-    rows = connection.execute(queries[0].union_all(queries[1])).all()
-    return frozenset((row.document_id, row.content_sha256) for row in rows)
 
 
 def _tombstone_contents(

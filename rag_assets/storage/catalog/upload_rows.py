@@ -11,7 +11,7 @@ from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_texts
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.tables import documents, source_records
-from rag_assets.storage.catalog.upload_tables import uploads
+from rag_assets.storage.catalog.upload_tables import record_files, uploads
 
 
 def file_fields(row: Row[Any]) -> dict[str, Any]:
@@ -32,12 +32,19 @@ def file_fields(row: Row[Any]) -> dict[str, Any]:
 def delete_uploads(
     connection: Connection, ref: TenantRef, upload_ids: Collection[str]
 ) -> list[str]:
-    """Delete uploads, and what was kept because they were disabled; returns their hashes."""
-    gone = connection.scalars(
-        delete(uploads)
-        .where(uploads.c.tenant == ref.id, among(uploads.c.document_id, upload_ids))
-        .returning(uploads.c.content_sha256)
-    ).all()
+    """Delete uploads, their former contents, and what was kept because they were disabled.
+
+    Returns:
+        hashes of the contents, none if there was no such upload.
+    """
+    former, gone = (
+        connection.scalars(
+            delete(table)
+            .where(table.c.tenant == ref.id, among(table.c.document_id, upload_ids))
+            .returning(table.c.content_sha256)
+        ).all()
+        for table in (record_files, uploads)
+    )
     if gone:
         covered = exists().where(
             documents.c.tenant == held_texts.c.tenant,
@@ -51,7 +58,7 @@ def delete_uploads(
                 ~covered,
             )
         )
-    return list(gone)
+    return [*gone, *former]
 
 
 def is_pushed_again() -> ColumnElement[bool]:

@@ -30,6 +30,18 @@ uploads = Table(
     Index(None, "tenant", "content_sha256"),
 )
 
+# Former contents of records that are files, as long as a run may need them that listed them.
+record_files = Table(
+    "record_files",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    Column("content_sha256", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    now_column("kept_at"),
+    Index(None, "tenant", "content_sha256"),
+)
+
 # Written by a trigger, when a held file is replaced or deleted.
 held_uploads = Table(
     "held_uploads",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -30,22 +29,23 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
-from rag_assets.ingest.sources.model import StoredUpload, document_id
+from rag_assets.ingest.sources.model import document_id
 from rag_assets.ingest.sources.safe_files import readable_size
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_texts
+from rag_assets.storage.catalog.former_contents import keep_file
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.removals import delete_record, withdraw_document
 from rag_assets.storage.catalog.tables import (
     documents,
     record_revisions,
     source_records,
-    tenants,
 )
+from rag_assets.storage.catalog.tenant_uploads import TenantUploads
 from rag_assets.storage.catalog.upload_model import NeededBlob, NewUpload, Stored, Upload
 from rag_assets.storage.catalog.upload_rows import delete_uploads, file_fields, is_of_record
-from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
+from rag_assets.storage.catalog.upload_tables import held_uploads, record_files, uploads
 from rag_assets.storage.catalog.waits import hasten, waiting_since
 
 _BATCH = 2_000
@@ -118,8 +118,10 @@ class UploadTable:
         *,
         document_id: str,
         path: str,
-    ) -> tuple[bool, str | None]:
+    ) -> tuple[bool, list[str]]:
         """Store the content of a pushed record that is a file: an upload of the same document.
+
+        The one that it replaces is kept for runs that have listed it.
 
         Args:
             ref: the tenant.
@@ -128,7 +130,7 @@ class UploadTable:
             document_id, path: of the record, in its source.
 
         Returns:
-            whether it is another content than before, and the hash of the one that it replaced.
+            whether it is another content than before, and hashes of former ones that no run needs.
 
         Raises:
             UnknownDocument: there is no such record.
@@ -151,9 +153,10 @@ class UploadTable:
                 pushed = update(source_records).where(*the_record)
                 connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
                 hasten(connection, ref, [document_id])
-                return False, None
+                return False, []
             since = waiting_since(connection, ref, [document_id])
             values = {"tenant": ref.id, "document_id": document_id, "path": path, **_values(new)}
+            forgotten = keep_file(connection, ref, document_id)
             written = upsert(uploads).values(values)
             changed = {**_values(new), "updated_at": func.clock_timestamp()}
             connection.execute(
@@ -173,10 +176,9 @@ class UploadTable:
                 )
             )
             notify(connection, ref.id)
-        replaced = None if before is None else str(before.content_sha256)
-        return True, None if replaced == new.content_sha256 else replaced
+        return True, forgotten
 
-    def remove(self, ref: TenantRef, upload_id: str, by: str) -> str | None:
+    def remove(self, ref: TenantRef, upload_id: str, by: str) -> list[str]:
         """Delete an upload; searches no longer return its document.
 
         Args:
@@ -185,16 +187,16 @@ class UploadTable:
             by: the caller's name, for the event.
 
         Returns:
-            the hash of its content; None if there was no such upload.
+            hashes of its content and of former ones; none if there was no such upload.
         """
         with self._database.begin_exclusive(ref) as connection:
             gone = delete_uploads(connection, ref, [upload_id])
             if not gone:
-                return None
+                return []
             delete_record(connection, ref, upload_id)
             withdraw_document(connection, ref, upload_id, by)
             notify(connection, ref.id)
-        return gone[0]
+        return gone
 
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
         """Have nobody find an upload from now on, or have it found again.
@@ -296,50 +298,6 @@ class UploadTable:
             connection.execute(delete(held_texts).where(held_texts.c.tenant == ref.id, again))
 
 
-@dataclass(frozen=True, slots=True)
-class TenantUploads:
-    """The uploads of one tenant, as its sources list them."""
-
-    database: Database
-    tenant_id: str
-
-    def listed(self, source: str) -> Iterator[StoredUpload]:
-        """Stream every enabled upload of one source."""
-        table = uploads.c
-        query = select(
-            *(table.path, table.document_id, table.revision, table.file_name, table.media_type),
-            *(table.size, table.content_sha256, table.updated_at),
-        ).where(table.tenant == self.tenant_id, table.source == source, table.enabled)
-        with self.database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for row in rows:
-                yield StoredUpload(
-                    path=row.path,
-                    document_id=row.document_id,
-                    revision=row.revision,
-                    file_name=row.file_name,
-                    media_type=row.media_type,
-                    size=row.size,
-                    content_sha256=row.content_sha256,
-                    changed_ns=int(row.updated_at.timestamp() * 1e6) * 1_000,
-                )
-
-    def content(self, source: str, path: str) -> tuple[int, str] | None:
-        """The incarnation of the tenant, and the hash of an upload's content, if it is there."""
-        table = uploads.c
-        query = (
-            select(tenants.c.incarnation, table.content_sha256)
-            .join(tenants, tenants.c.id == table.tenant)
-            .where(
-                table.tenant == self.tenant_id,
-                table.document_id == document_id(source, path),
-            )
-        )
-        with self.database.begin() as connection:
-            row = connection.execute(query).first()
-        return None if row is None else (row.incarnation, row.content_sha256)
-
-
 def _locked(
     connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
 ) -> Row[Any] | None:
@@ -402,15 +360,15 @@ def _values(new: NewUpload) -> dict[str, Any]:
 
 
 def _needed(tenant_id: str, hashes: Collection[str] | None = None) -> CompoundSelect[Any]:
-    """The blobs of uploads and of what holds keep, with their documents; of some hashes."""
+    """The blobs of uploads, and those that holds or runs need, with their documents."""
     queries = []
-    for table in (uploads, held_uploads):
+    for table in (uploads, held_uploads, record_files):
         columns = (table.c.content_sha256, table.c.size, table.c.document_id)
         query = select(*columns).where(table.c.tenant == tenant_id)
         if hashes is not None:
             query = query.where(among(table.c.content_sha256, hashes))
         queries.append(query)
-    return queries[0].union_all(queries[1])
+    return queries[0].union_all(*queries[1:])
 
 
 def _uploads(tenant_id: str) -> Select[Any]:

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.storage.catalog.access import is_readable
-from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.freshness import (
     Freshness,
     document_count,
@@ -29,12 +29,12 @@ from rag_assets.storage.catalog.freshness import (
     figures,
     is_processing,
     leaves_index,
-    never_listed,
     unlisted_rows,
 )
 from rag_assets.storage.catalog.index_rows import is_excluded
+from rag_assets.storage.catalog.page_rows import excluded_pages
 from rag_assets.storage.catalog.record_conditions import expires_at, is_found
-from rag_assets.storage.catalog.record_states import placed_records
+from rag_assets.storage.catalog.record_states import placed_records, with_excluded
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -77,38 +77,37 @@ class WorkspaceFreshnessQuery:
         """The freshness of a workspace, in one query; see FreshnessQuery.of()."""
         record = _records(tenant_id)
         waits = _waiting(record)
-        first: ColumnElement[Any] = func.min(case(*waits))
+        # Once in the statement: each use of its own would walk the tree again.
+        out = excluded_pages(tenant_id)
+        unlisted = _unlisted(tenant_id, sources, readers, out)
+        came = [_value(select(func.min(rows.c[0]))) for rows in unlisted]
+        first = func.least(func.min(case(*waits)), *came)
         depth: ColumnElement[Any] = document_count().filter(or_(*(one for one, _ in waits)))
-        if readers is None:
-            depth += never_listed(tenant_id, sources)
-            came = [
-                rows.with_only_columns(
-                    func.min(rows.selected_columns[0]), maintain_column_froms=True
-                ).scalar_subquery()
-                for rows in unlisted_rows(tenant_id, sources)
-            ]
-            first = func.least(first, *came)
+        for rows in unlisted:
+            depth += _value(select(func.count()).select_from(rows))
         stays = and_(documents.c.status != "DELETED", ~_is_left_out(record))
         kept = and_(stays, ~is_excluded(), ~_is_pushed_again(record))
         settled = and_(kept, documents.c.status == "FAILED")
         no_fault = documents.c.error_kind.in_(LEFT_OUT)
         query = documents_with_entries(
             tenant_id,
-            readers,
+            None,
             *figures(),
             depth.label("depth"),
             func.extract("epoch", func.now() - first).label("waited"),
             document_count().filter(or_(and_(stays, is_excluded()), and_(settled, no_fault))),
-            _records_left_out(tenant_id, readers),
+            _records_left_out(tenant_id, readers, out),
             document_count().filter(settled, func.coalesce(~no_fault, True)),
             _vectors_beside(tenant_id),
         ).outerjoin(record, record.c.document_id == documents.c.document_id)
+        if readers is not None:
+            query = query.where(_is_told(tenant_id, readers, out))
         with self._database.begin() as connection:
             row = connection.execute(query).one()
-        chunks, stale, last, depth_now, waited, out, records_out, failed, vectors = row
+        chunks, stale, last, depth_now, waited, left, records_left, failed, vectors = row
         return WorkspaceFreshness(
             Freshness(int(chunks), int(stale), last, int(depth_now)),
-            excluded=int(out) + int(records_out),
+            excluded=int(left) + int(records_left),
             failed=int(failed),
             oldest_wait_seconds=None if waited is None else max(0.0, float(waited)),
             backfilled=vectors == "answering",
@@ -127,6 +126,33 @@ def _records(tenant_id: str) -> FromClause:
         .where(record.tenant == tenant_id)
         .subquery("record")
     )
+
+
+def _unlisted(
+    tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
+) -> list[FromClause]:
+    """When the records and uploads came that the next listing finds; to readers: theirs.
+
+    Who reads an upload is not known before it was listed.
+    """
+    if readers is None:
+        return [rows.subquery() for rows in unlisted_rows(tenant_id, sources)]
+    rows = placed_records(tenant_id, literal(NOBODY)).where(
+        documents.c.document_id.is_(None), is_found(), among(source_records.c.source, sources)
+    )
+    placed = with_excluded(rows.add_columns(source_records.c.waiting_since), out)
+    return [select(placed.c.waiting_since).where(is_readable(placed, readers)).subquery()]
+
+
+def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
+    """The condition that readers are told of a document: they read it, or would if it were not out.
+
+    A page that is archived, or off, is still that of its readers.
+    """
+    placed = select(literal(tenant_id).label("tenant"), out.c.uuid, out.c.scope).subquery()
+    theirs = select(placed.c.uuid).where(is_readable(placed, readers, column="scope"))
+    of_page_out = and_(is_excluded(), documents.c.page_uuid.in_(theirs))
+    return or_(is_readable(documents, readers), of_page_out)
 
 
 def _waiting(record: FromClause) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
@@ -169,13 +195,16 @@ def _its_upload() -> tuple[ColumnElement[bool], ...]:
     return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
 
 
-def _records_left_out(tenant_id: str, readers: Collection[str] | None) -> ColumnElement[Any]:
+def _records_left_out(
+    tenant_id: str, readers: Collection[str] | None, out: FromClause
+) -> ColumnElement[Any]:
     """The number of records that are kept, and not listed."""
     if readers is None:
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
         return _value(kept)
     # They all hang on pages: only comments and files are kept so.
-    placed = placed_records(tenant_id, literal(NOBODY)).where(~is_found()).subquery()
+    rows = placed_records(tenant_id, literal(NOBODY)).where(~is_found())
+    placed = with_excluded(rows, out)
     return _value(select(func.count()).select_from(placed).where(is_readable(placed, [*readers])))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.common.hashing import canonical, key_of, short_digest
+from rag_assets.common.hashing import canonical, key_of, sha256_hex, short_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 
@@ -332,12 +332,24 @@ class VersionCount:
 
     Attributes:
         document_id, index_key, access_scope: of the entries; None where they have none.
+        ids: checksum of the entries' ids with their ordinals, where the store can tell it; see
+            checksum_of().
     """
 
     document_id: str | None
     index_key: str | None
     access_scope: str | None
     count: int
+    ids: int | None = None
+
+
+def checksum_of(ids: Iterable[str]) -> int:
+    """The checksum of the ids of a version's entries, in the order of their ordinals.
+
+    Those of parts are added up. A store that computes it has to find the same number: the first 60
+    bits of each id's SHA-256, times its place from 1.
+    """
+    return sum(int(sha256_hex(id_)[:15], 16) * place for place, id_ in enumerate(ids, start=1))
 
 
 @dataclass(frozen=True, slots=True)

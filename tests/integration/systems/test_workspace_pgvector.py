@@ -20,7 +20,7 @@ from checks.vectors_beside import verdict_of
 from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair
-from rag_assets.pipeline.vectors_beside import compare_vectors
+from rag_assets.pipeline.vectors_beside import compare_vectors, fill_vectors
 from rag_assets.retrieval.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.generations import Generation
@@ -33,6 +33,13 @@ WORDS = ["valve", "pump", "boiler", "gauge", "filter", "hose", "nozzle", "seal"]
 PAGES, EDITED = 150, 8
 """Pages beside those of the words, and pages that are edited, while vectors move."""
 TOP, ASKING = 5, 4
+SWAPPED = (
+    "UPDATE BUILD.rag_chunks SET entry_id = 'x' || entry_id WHERE source = 'public';"
+    "UPDATE BUILD.rag_chunks AS c SET entry_id = substr(o.entry_id, 2)"
+    " FROM BUILD.rag_chunks AS o WHERE c.source = 'public' AND o.uri = CASE c.uri"
+    " WHEN 'public/valve.md' THEN 'public/boiler.md'"
+    " WHEN 'public/boiler.md' THEN 'public/valve.md' ELSE c.uri END"
+)
 
 
 class Workspace:
@@ -163,6 +170,9 @@ def compared(workspace: Workspace) -> set[str]:
         "DELETE FROM BUILD.rag_chunks WHERE uri = 'public/valve.md'",
         "UPDATE BUILD.rag_chunks SET access_scope = 'public' WHERE access_scope = 'board'",
         "UPDATE BUILD.rag_chunks SET index_key = 'other' WHERE uri = 'public/valve.md'",
+        # As many entries as before, of which one is another, or two have each other's id.
+        "UPDATE BUILD.rag_chunks SET entry_id = repeat('0', 32) WHERE uri = 'public/valve.md'",
+        SWAPPED,
         "TRUNCATE BUILD.rag_vectors",
         "DROP SCHEMA BUILD CASCADE",
     ],
@@ -179,6 +189,24 @@ def test_damage_is_found_and_repaired(workspace: Workspace, damage: str) -> None
     assert compared(workspace) == set()
     assert workspace.serving.vectors_beside == "answering"
     assert workspace.found("valve")
+
+
+def test_reads_do_not_move_while_one_id_is_another(workspace: Workspace) -> None:
+    workspace.choose("pgvector")
+    expected = workspace.found("valve")
+    workspace.sql("UPDATE BUILD.rag_chunks SET entry_id = 'x' WHERE uri = 'public/valve.md'")
+    with workspace.driver.locked(workspace.id) as ctx:
+        generation = ctx.catalog.generations.set_vectors_beside(
+            ctx.ref, workspace.serving, "filling"
+        )
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(PgVectors, "write_rows", lambda *_: 0)
+            patched.setattr(PgVectors, "keep_only", lambda *_: None)
+            left = fill_vectors(ctx, generation, workspace.vectors)
+        assert left.vectors_beside == "filling", "as many entries, and one of them is another"
+        assert fill_vectors(ctx, left, workspace.vectors).vectors_beside == "answering"
+    assert compared(workspace) == set()
+    assert workspace.found("valve") == expected
 
 
 def test_tables_of_a_former_version_are_made_anew_without_an_embedding(

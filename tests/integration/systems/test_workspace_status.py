@@ -159,6 +159,58 @@ def test_what_is_archived_waits_to_leave_and_then_is_out(site: Site) -> None:
     assert site.send("GET", path, role="member").json()["status"] == "indexed"
 
 
+def test_each_is_told_of_what_they_would_read_and_nothing_of_others(site: Site) -> None:
+    for page, readers in (("p-a", ["ann"]), ("p-b", ["bob"]), ("p-c", ["ann", "bob"])):
+        site.send("PUT", f"/rag/tree/{page}", {"inherit": False, "read": readers})
+        for number in range(2):
+            body = {"page_uuid": page, "text": f"Note {number} of {page}."}
+            site.put("comment", f"{page}-{number}", body)
+    resolved = {"page_uuid": "p-a", "text": "Old.", "resolved_at": LONG_AGO.isoformat()}
+    site.put("comment", "p-a-old", resolved)
+    each = {who: {"role": role, "subject": who} for who, role in READERS}
+    # Never listed: whoever reads the page is told that they wait.
+    before = {who: told(site, **by) for who, by in each.items()}
+    agree(site, each)
+    site.sync()
+    after = {who: told(site, **by) for who, by in each.items()}
+    waited = {who: before[who][0] - after[who][0] for who in each}
+    assert waited == {"ann": 4, "bob": 4, "eve": 0}
+    out = {"archived": True}
+    for page, readers in (("p-a", ["ann"]), ("p-b", ["bob"]), ("p-c", ["ann", "bob"])):
+        site.send("PUT", f"/rag/tree/{page}", {"inherit": False, "read": readers, **out})
+        out = {"ai": "off"}
+    agree(site, each)
+    leaving = {who: told(site, **by) for who, by in each.items()}
+    assert {who: leaving[who][0] - after[who][0] for who in each} == {"ann": 4, "bob": 4, "eve": 0}
+    site.sync()
+    left = {who: told(site, **by) for who, by in each.items()}
+    assert {who: left[who][0] for who in each} == dict.fromkeys(each, 0)
+    assert {who: left[who][1] - after[who][1] for who in each} == {"ann": 4, "bob": 4, "eve": 0}
+    agree(site, each)
+    # A grant of what is out holds at once, as well as its revocation.
+    site.send("PUT", "/rag/tree/p-a", {"inherit": False, "read": ["bob"], "archived": True})
+    assert told(site, **each["ann"])[1] == left["ann"][1] - 3, "with its resolved comment"
+    assert told(site, **each["bob"])[1] == left["bob"][1] + 3
+    agree(site, each)
+    for page in ("p-a", "p-b", "p-c"):
+        site.send("DELETE", f"/rag/tree/{page}")
+    site.sync()
+
+
+READERS = (("ann", "member"), ("bob", "member"), ("eve", "guest"))
+
+
+def agree(site: Site, each: Mapping[str, dict[str, str]]) -> None:
+    """What is left out and failed is as many as the records of which that is told, one by one."""
+    for who, by in each.items():
+        answers = (
+            site.send("GET", f"/rag/records/{one['source_type']}/{one['source_id']}", **by)
+            for one in rows_of(site)["source_records"]
+        )
+        states = Counter(answer.json()["status"] for answer in answers if answer.status_code == 200)
+        assert told(site, **by)[1:] == (states["excluded"], states["failed"]), who
+
+
 def test_comments_wait_to_leave_and_to_come_back_as_days_go_by(site: Site) -> None:
     lately = datetime.now(UTC) - timedelta(days=3)
     comment = {"page_uuid": "p-1", "text": "Done.", "resolved_at": lately.isoformat()}

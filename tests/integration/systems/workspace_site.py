@@ -16,6 +16,8 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
+from rag_assets.panel.application import build_panel
+from rag_assets.panel.settings import PanelSettings
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
@@ -29,6 +31,7 @@ SETTINGS = ServiceSettings(
     attempts=Rate.parse("100000/minute"),
 )
 LINES = "application/x-ndjson"
+ORIGIN = "http://127.0.0.1"
 
 
 class Site:
@@ -123,6 +126,9 @@ def workspace(installation: Installation, tenant: str, **config: Any) -> Iterato
     chat_models = ChatModels(session.catalog, session.settings)
     blobs = open_blobs(session.settings)
     backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
-    app = build_app(backend, routers=[*installed_systems().load("routers").values()])
-    with TestClient(app, raise_server_exceptions=True) as client:
+    systems = installed_systems()
+    panel = build_panel(backend, PanelSettings(), systems.load("panels").values())
+    routers = [*systems.load("routers").values(), panel.router]
+    app = build_app(backend, routers=routers, pages=panel.routes)
+    with TestClient(app, base_url=ORIGIN, raise_server_exceptions=True) as client:
         yield Site(tenant, client, installation, driver)

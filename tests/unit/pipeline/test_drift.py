@@ -18,7 +18,9 @@ from rag_assets.storage.index.model import (
     Owner,
     ScannedEntry,
     VersionCount,
+    checksum_of,
     entry_id,
+    entry_ids,
 )
 
 OWNER = Owner("acme", 7, 2)
@@ -189,3 +191,21 @@ def test_counts_tell_which_documents_have_to_be_read() -> None:
     assert suspects(held, counts, {"left"}) == {"c", "d", "e", "f", "g", "nobody", None}
     scopeless = [HeldVersion("a", "v1", 1, None)]
     assert suspects(scopeless, [VersionCount("a", "v1", "former", 1)]) == set()
+
+
+def test_as_many_entries_with_other_ids_are_told_apart() -> None:
+    id_of = entry_ids(OWNER)
+    held = [HeldVersion(id_, "v1", 2, "public") for id_ in ("aa", "bb", "cc", "dd")]
+
+    def count(document_id: str, *ids: str) -> VersionCount:
+        return VersionCount(document_id, "v1", "public", len(ids), checksum_of(ids))
+
+    right = {one.document_id: [id_of(one.document_id, "v1", at) for at in (0, 1)] for one in held}
+    counts = [
+        count("aa", *right["aa"]),
+        count("bb", right["bb"][0], "another"),
+        count("cc", *reversed(right["cc"])),
+        count("dd", right["bb"][1], right["dd"][1]),
+    ]
+    assert suspects(held, counts) == set(), "by their numbers alone"
+    assert suspects(held, counts, ids=id_of) == {"bb", "cc", "dd"}

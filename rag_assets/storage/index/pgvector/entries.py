@@ -28,6 +28,11 @@ _COLUMNS = (
     "SELECT attname FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
 )
+_CHECKSUM = sql.SQL(
+    "('x' || left(encode(sha256(convert_to(c.entry_id, 'UTF8')), 'hex'), 15))::bit(60)::bigint"
+    "::numeric * (c.ordinal + 1)"
+)
+"""See checksum_of()."""
 _DROP = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
 _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) ORDER BY 1"
 
@@ -136,6 +141,14 @@ class PgVectors:
                 deleted += connection.execute(statement, [list(batch), keys]).rowcount
         return deleted
 
+    def keep_only(self, owner: Owner, documents: Collection[str], ids: Collection[str]) -> None:
+        """Delete all entries of these documents but those with one of these ids."""
+        statement = sql.SQL(
+            "DELETE FROM {} WHERE document_id = ANY(%s) AND entry_id <> ALL(%s)"
+        ).format(self._chunks(owner))
+        with self._connection() as connection:
+            connection.execute(statement, [list(documents), list(ids)])
+
     def set_scopes(self, owner: Owner, scopes: Mapping[str, str]) -> None:
         """Set the access scope of the entries of documents, by document_id."""
         statement = sql.SQL(
@@ -148,19 +161,23 @@ class PgVectors:
                 connection.execute(statement, [list(batch), [scopes[one] for one in batch]])
 
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
-        """How many vectors a build has of each version of each document.
+        """How many vectors a build has of each version of each document, and of which entries.
 
         None without tables, or with those of a former version, which are made anew.
         """
         query = sql.SQL(
-            "SELECT c.document_id, c.index_key, c.access_scope, count(*)"
+            "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
             " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
-        ).format(self._chunks(owner), sql.Identifier(self._layout.schema(owner), "rag_vectors"))
+        ).format(
+            _CHECKSUM,
+            self._chunks(owner),
+            sql.Identifier(self._layout.schema(owner), "rag_vectors"),
+        )
         if not self._schemas(self._layout.schema(owner)) or self._is_former(owner):
             return
         with self._connection() as connection:
-            for row in connection.execute(query):
-                yield VersionCount(*row)
+            for document_id, key, scope, count, ids in connection.execute(query):
+                yield VersionCount(document_id, key, scope, count, int(ids))
 
     def unsound(self, owner: Owner) -> int:
         """The number of vectors whose length is not 1; none without tables."""

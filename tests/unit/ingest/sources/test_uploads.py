@@ -31,6 +31,9 @@ class MemoryUploads:
         yield content[:3]
         yield content[3:]
 
+    def former(self, source: str, path: str, content_sha256: str) -> None:
+        return None
+
 
 def upload(path: str, name: str, content: bytes) -> StoredUpload:
     id_ = document_id("uploads", path)

@@ -1,0 +1,174 @@
+"""Former contents of records, kept by their hashes for runs that have listed them.
+
+A run reads what it has listed, however often that is pushed meanwhile: texts are kept as rows, and
+of files the blobs. What no run can need any more is forgotten by the next listing, and before that
+by the next push while no run is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Delete,
+    Select,
+    Table,
+    Text,
+    delete,
+    exists,
+    func,
+    literal,
+    select,
+    union,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.storage.catalog.lock import is_locked
+from rag_assets.storage.catalog.page_rows import as_rows
+from rag_assets.storage.catalog.tables import documents, record_texts, source_records
+from rag_assets.storage.catalog.upload_rows import is_of_record
+from rag_assets.storage.catalog.upload_tables import record_files, uploads
+from rag_assets.workspace.bodies import mark_of_block
+
+
+def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
+    """Keep the texts of records that are replaced.
+
+    Args:
+        connection: of the transaction that replaces them.
+        ref: the tenant.
+        contents: hashes of the new texts, by document.
+    """
+    if not contents:
+        return
+    columns = source_records.c
+    given = func.unnest(
+        literal([*contents], ARRAY(Text)), literal([*contents.values()], ARRAY(Text))
+    )
+    new = given.table_valued("document_id", "content_sha256", name="new").render_derived()
+    former = select(
+        columns.tenant, columns.document_id, columns.content_sha256, columns.text
+    ).where(
+        columns.tenant == ref.id,
+        columns.document_id == new.c.document_id,
+        columns.content_sha256 != new.c.content_sha256,
+    )
+    _keep(connection, record_texts, former)
+    connection.execute(_forget_statement(record_texts, ref, [*contents]))
+
+
+def pages_with_blocks(
+    connection: Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
+) -> set[str]:
+    """Those of some pages whose text, or a former one that is kept, has one of their blocks.
+
+    Args:
+        connection: of a transaction that has not changed them yet.
+        ref: the tenant.
+        blocks: ids of blocks, by the document of their page.
+    """
+    pairs = [(page, mark_of_block(one)) for page, ids in blocks.items() for one in ids]
+    if not pairs:
+        return set()
+    wanted = as_rows(pairs, name="wanted")
+    texts = (
+        select(table.c.document_id)
+        .join(wanted, table.c.document_id == wanted.c.key)
+        .where(table.c.tenant == ref.id, func.strpos(table.c.text, wanted.c.value) > 0)
+        for table in (source_records, record_texts)
+    )
+    return {*connection.scalars(union(*texts))}
+
+
+def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[str]:
+    """Keep the content of a file that is replaced.
+
+    Returns:
+        hashes of former contents that no run needs, and that are forgotten.
+    """
+    own = uploads.c
+    former = select(own.tenant, own.document_id, own.content_sha256, own.size).where(
+        own.tenant == ref.id, own.document_id == document_id
+    )
+    _keep(connection, record_files, former)
+    forget = _forget_statement(record_files, ref, [document_id])
+    return [*connection.scalars(forget.returning(record_files.c.content_sha256))]
+
+
+def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
+    """Forget the former contents that no document needs; returns hashes of files'.
+
+    Called while no run is under way but the caller's.
+    """
+    of_tenant = (table.c.tenant == ref.id for table in (record_texts, record_files))
+    texts, files = (
+        delete(table).where(condition, ~_is_needed(table))
+        for table, condition in zip((record_texts, record_files), of_tenant, strict=True)
+    )
+    connection.execute(texts)
+    return [*connection.scalars(files.returning(record_files.c.content_sha256))]
+
+
+def readable_contents(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> frozenset[tuple[str, str]]:
+    """Pushed documents, each with a content that it has or had, and that can be read."""
+    rows = connection.execute(_readable(ref.id, document_ids))
+    return frozenset((row.document_id, row.content_sha256) for row in rows)
+
+
+def _readable(tenant_id: str, document_ids: Collection[str]) -> Select[Any]:
+    def queries() -> Iterator[Select[Any]]:
+        for table in (record_texts, source_records, record_files, uploads):
+            query = select(table.c.document_id, table.c.content_sha256).where(
+                table.c.tenant == tenant_id, among(table.c.document_id, document_ids)
+            )
+            yield query.where(is_of_record()) if table is uploads else query
+
+    first, *others = queries()
+    return select(first.union_all(*others).subquery())
+
+
+def _keep(connection: Connection, table: Table, former: Select[Any]) -> None:
+    new = upsert(table).from_select([*former.selected_columns.keys()], former)
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["tenant", "document_id", "content_sha256"],
+            set_={"kept_at": func.now()},
+        )
+    )
+
+
+def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str]) -> Delete:
+    """What was kept before this transaction, where no run can have listed it.
+
+    A run that begins now lists what this transaction replaces.
+    """
+    return delete(table).where(
+        table.c.tenant == ref.id,
+        among(table.c.document_id, document_ids),
+        table.c.kept_at < func.now(),
+        ~is_locked(ref.id),
+        ~_is_needed(table),
+    )
+
+
+def _is_needed(table: Table) -> ColumnElement[bool]:
+    """The condition that a document was listed with a content, and waits to be indexed so.
+
+    A text is needed for as long as its document is found as it was listed: it tells which blocks of
+    a page are found (see pages_with_blocks).
+    """
+    of_files = (documents.c.status == "PROCESSING",)
+    return exists().where(
+        documents.c.tenant == table.c.tenant,
+        documents.c.document_id == table.c.document_id,
+        documents.c.content_sha256 == table.c.content_sha256,
+        documents.c.status != "DELETED",
+        *(of_files if table is record_files else ()),
+    )
