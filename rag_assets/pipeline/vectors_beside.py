@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from time import sleep
 from typing import Any
 
 from rag_assets.common.batches import batched
@@ -21,6 +22,8 @@ from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.pgvector.rows import row_of_stored
 
 _BATCH = 1_000
+_READING_SECONDS = 1.0
+"""For how long searches that read the build's row before may still read its vectors beside it."""
 _FEW = 20
 """Documents whose entries are read one document at a time; those of more are read in one scan."""
 
@@ -106,7 +109,11 @@ def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
     """
     ctx.guard()
     table = ctx.catalog.generations
+    was_answering = generation.vectors_beside == "answering"
     generation = table.set_vectors_beside(ctx.ref, generation, "filling")
+    if was_answering:
+        sleep(_READING_SECONDS)
+    ctx.guard()
     vectors.drop(ctx.owner(generation))
     return table.set_vectors_beside(ctx.ref, generation, None)
 
