@@ -116,11 +116,12 @@ _BODIES: tuple[Callable[[str], tuple[str, dict[str, Any]]], ...] = (
 
 def faults(trial: Trial) -> list[str]:
     """All that is not as it must be."""
-    overtaken = sorted(edit.overtaken for edit in trial.edits)
+    # Those that are listed with the last lines overtake none; if all waited for lines, none would.
+    overtaking = sum(edit.overtaken > 0 for edit in trial.edits)
     conditions = {
         "an edit was not found within 60 s": max(e.seconds for e in trial.edits)
         <= PROMISED_SECONDS,
-        "single edits waited for lines": overtaken[len(overtaken) // 2] > 0,
+        "single edits waited for lines": overtaking >= len(trial.edits) / 4,
         "queue_depth was not what was recounted": all(
             one.told == one.recounted for one in trial.counts
         ),
@@ -220,7 +221,8 @@ def _wait_until_indexed(workspace: Workspace) -> int:
 def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
     """The figures of a trial."""
     seconds = sorted(edit.seconds for edit in trial.edits)
-    overtaken = sorted(edit.overtaken for edit in trial.edits)
+    # Those that are listed with the last lines overtake none; if all waited for lines, none would.
+    overtaking = sum(edit.overtaken > 0 for edit in trial.edits)
     return {
         "records": plan.records,
         "edits": plan.edits,
