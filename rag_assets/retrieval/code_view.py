@@ -118,9 +118,8 @@ class View:
             files=uris if direction != "in" else (),
             only=only,
             without=without,
+            whole=most is not None,
         )
-        if found.cut and most is not None:
-            return replace(found, edges=[])
         return replace(found, edges=self._resolved(self._permitted(found.edges)))
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:

@@ -150,7 +150,8 @@ def _read(
     found = view.edges([*names], "both", files=whole, without=WEAK, most=_MOST_EDGES)
     if found.cut and len(asked) > 1:
         # One of them leaves no room for the others.
-        return {one: around for each in asked for one, around in _read(view, [each], nodes).items()}
+        half = len(asked) // 2
+        return _read(view, asked[:half], nodes) | _read(view, asked[half:], nodes)
     for edge in found.edges:
         for way, end in enumerate(_ends(edge)):
             is_named = way == 1 or edge.stated_of  # and not what a file states of itself

@@ -53,6 +53,7 @@ class Relations(Protocol):
         files: Sequence[str] = (),
         only: Collection[str] = (),
         without: Collection[str] = (),
+        whole: bool = False,
     ) -> FoundEdges:
         """The edges that begin or end at nodes, those that begin there first.
 
@@ -63,6 +64,7 @@ class Relations(Protocol):
             files: uris of documents: what they state outside of their definitions is returned too.
             only: kinds of which edges are returned; none: of all.
             without: kinds that are left out.
+            whole: whether nothing is returned where there are more.
         """
         ...
 
@@ -150,6 +152,7 @@ class RelationRows:
         files: Sequence[str] = (),
         only: Collection[str] = (),
         without: Collection[str] = (),
+        whole: bool = False,
     ) -> FoundEdges:
         """See Relations."""
         named, nameless = nameless_apart(nodes)
@@ -170,7 +173,8 @@ class RelationRows:
             counts[way] += 1
             if counts[way] <= limit:
                 found[_found_edge(*row)] = None
-        return FoundEdges([*found], cut=any(count > limit for count in counts.values()))
+        cut = any(count > limit for count in counts.values())
+        return FoundEdges([] if cut and whole else [*found], cut=cut)
 
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """See Relations: they are read with theirs."""

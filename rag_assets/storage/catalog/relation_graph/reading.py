@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
@@ -74,6 +75,7 @@ class GraphRelations:
         files: Sequence[str] = (),
         only: Collection[str] = (),
         without: Collection[str] = (),
+        whole: bool = False,
     ) -> FoundEdges:
         """See Relations."""
         found: dict[tuple[str, int], FoundEdge] = {}
@@ -90,8 +92,11 @@ class GraphRelations:
             self._edges_inside(nameless if direction != "in" else (), "stated_of", kinds),
             self._edges_inside(nameless if direction != "out" else (), "target", kinds),
         ):
-            ordered = sorted(rows, key=_BY_PLACE)
+            ordered = [*islice(rows, limit + 1)] if whole else [*rows]
             cut = cut or len(ordered) > limit
+            if cut and whole:
+                return FoundEdges([], cut=True)
+            ordered.sort(key=_BY_PLACE)
             for _, position, segment, row, document in ordered[:limit]:
                 key = document.document_id, position
                 if key not in found:
