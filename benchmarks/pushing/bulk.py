@@ -221,8 +221,7 @@ def _wait_until_indexed(workspace: Workspace) -> int:
 def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
     """The figures of a trial."""
     seconds = sorted(edit.seconds for edit in trial.edits)
-    # Those that are listed with the last lines overtake none; if all waited for lines, none would.
-    overtaking = sum(edit.overtaken > 0 for edit in trial.edits)
+    overtaken = sorted(edit.overtaken for edit in trial.edits)
     return {
         "records": plan.records,
         "edits": plan.edits,
