@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from random import Random
 from string import ascii_letters, ascii_uppercase, digits
 
@@ -59,6 +60,18 @@ _PLACED = st.tuples(
 def test_all_are_masked_and_nothing_else_is_changed(
     scanner: SecretScanner, placed: list[Placed]
 ) -> None:
+    check(scanner, placed)
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_any_kind_may_stand_on_the_line_after_any_other(scanner: SecretScanner) -> None:
+    for first, second in product(_KINDS, repeat=2):
+        check(scanner, [(first, 1, "{}", "\n"), (second, 2, "{}", "\n")])
+        check(scanner, [(first, 3, "{}", "\n"), (second, 1, "{}", "\n")])
+
+
+def check(scanner: SecretScanner, placed: list[Placed]) -> None:
     text, credentials = written(placed)
     spans = scanner.scan(text)
     masked = mask(text, spans)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rag_assets.privacy.secrets.text_views import View, ViewBuilder, is_mixed_word
+from rag_assets.privacy.secrets.values import HOST_NAME
 
 _WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
 # Begins with a set of characters, by which the search skips the others quickly.
@@ -29,7 +30,8 @@ class Seam:
         at: offset in the view at which the second line begins.
         end: end of its first word, which may continue a token.
         certain: whether that word is no word of a language.
-        is_name: whether a value follows that word, so that it continues nothing.
+        is_name: whether that word names a value that follows, or a host, so that it continues
+            nothing.
     """
 
     at: int
@@ -57,7 +59,8 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
             rest = text[at:end]
             certain = is_mixed_word(rest) and "=" not in rest.rstrip("=")
             builder.copy(text[at:end], at)
-            is_name = _VALUE_FOLLOWS.match(text, end) is not None
+            is_host = HOST_NAME.match(text, at) is not None
+            is_name = is_host or _VALUE_FOLLOWS.match(text, end) is not None
             seams.append(Seam(length, length + end - at, certain, is_name))
             length += end - at
             following = _WRAPPED.match(text, end) if certain else None

@@ -16,7 +16,7 @@ from rag_assets.privacy.secrets.spans import SecretSpan, merged
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
-RULES_VERSION = 2
+RULES_VERSION = 3
 """Raised by hand when a scan finds anything else than before in any text: more, less, elsewhere.
 
 Raising it has everything that is stored of all tenants scanned again; see pipeline/rescan.py. An
@@ -170,21 +170,34 @@ def _over_seams(
         readings.append(view.text[: seams[-1].at])
     for span in chain.from_iterable(map(rules.scan, readings)):
         end = span.end
+        line = max((seam.at for seam in seams if seam.at <= span.start), default=0)
         for seam in [seam for seam in seams if span.start < seam.at < span.end]:
-            if not _continues(view.text, span, seam, rules):
+            if not _continues(view.text, span, seam, line, rules):
                 end = seam.at
                 break
         if any(span.start < seam.at < end for seam in seams):
             yield view.original(SecretSpan(span.start, end, span.rule))
 
 
-def _continues(text: str, span: SecretSpan, seam: line_wraps.Seam, rules: RuleSet) -> bool:
-    """Whether a token continues after a seam: no other begins there, nor a word after a complete one."""
+def _continues(
+    text: str, span: SecretSpan, seam: line_wraps.Seam, line: int, rules: RuleSet
+) -> bool:
+    """Whether a token continues after a seam: no other begins there, nor a word after a complete one.
+
+    Args:
+        text: of joined lines.
+        span: the token, across the seam.
+        seam: where lines were joined.
+        line: where the line begins in which the token does.
+        rules: of tokens.
+    """
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
     if seam.certain and not seam.is_name:
         return True
     # A part of a complete token may look like the beginning of another one.
     before = rules.scan(text[: seam.at])
+    # What ends on the line before the token's hides where another one begins.
+    before = chain(before, (_shifted(one, line) for one in rules.scan(text[line : seam.at])))
     whole = any(other.start <= span.start < other.end for other in before)
     return not whole and (seam.certain or span.end == seam.end)

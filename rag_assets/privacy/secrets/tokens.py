@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from rag_assets.privacy.secrets.rules import Anchor
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import is_token_body
+from rag_assets.privacy.secrets.values import HOST_NAME, is_token_body
 
 _PIECE_REACH = 1_024
 _WRAPPED_REACH = 4_096
 _INVISIBLE = "\xad\u200b\u200c\u200d\u2060\ufeff"
-_NAME_OF_VALUE = re.compile(r"[A-Za-z]+[ \t]*[:=][ \t]+\S")
+_NAME_OF_VALUE = re.compile(
+    r"[A-Za-z]{1,64}(?:-[A-Za-z]{1,64}){0,8}(?:[ \t]{0,8}[:=][ \t]{1,8}\S|=[A-Za-z])"
+)
 _BREAK = re.compile(rf"[{_INVISIBLE}]*(?:[ \t]*\\?\r?\n[ \t>|]*|[ ])?")
 _PIECE = re.compile(r"[A-Za-z0-9_.-]+")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
@@ -98,7 +100,7 @@ def _piece_end(text: str, start: int) -> int:
 
 
 def _names_a_value(text: str, at: int) -> bool:
-    """Whether a word after a gap is the name of a value, as in `PrivateKey = …`."""
+    """Whether a word after a gap is the name of a value, as in `X-Api-Key: …`."""
     gap = _BREAK.match(text, at)
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
 
@@ -111,14 +113,16 @@ def _continues_at(kind: TokenKind, text: str, at: int) -> bool:
 def _continues(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
     """Whether what follows a gap belongs to the token.
 
-    After an invisible character anything does, else only what is no word of a language. Another
-    token's prefix never does.
+    After an invisible character anything does, else only what is neither a word of a language nor a
+    host. Another token's prefix never does.
     """
     piece = _PIECE.match(text, gap.end(), gap.end() + _PIECE_REACH)
     if piece is None or kind.prefix.match(text, gap.end()):
         return False
     if not gap[0].strip(_INVISIBLE):
         return True
+    if HOST_NAME.match(text, gap.end()) is not None:
+        return False
     word = piece[0]
     mixed = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
     return mixed or (not word.isupper() and any(c.isupper() for c in word[1:]))
@@ -134,6 +138,8 @@ def _unwrapped(kind: TokenKind, text: str, start: int) -> tuple[str, list[int]]:
         offsets.extend(range(*piece.span()))
         gap = _BREAK.match(text, piece.end())
         if gap is None or gap.end() == piece.end() or not _continues(kind, text, gap):
+            break
+        if _names_a_value(text, piece.end()) and kind.match("".join(joined), 0) is not None:
             break
         at = gap.end()
     return "".join(joined), offsets

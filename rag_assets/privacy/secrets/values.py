@@ -26,6 +26,8 @@ _ALGORITHM = re.compile(
 _QUANTITY = re.compile(
     r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I
 )
+HOST_NAME = re.compile(r"(?:[a-z0-9-]{1,63}\.){1,10}[a-z]{2,24}(?![A-Za-z0-9_.-]*[A-Za-z0-9_-])")
+"""A name of a host or of a file, in lower case: no rest of a token that a layout wrapped."""
 _SYMBOLS = 7
 _MARKS = "!@#$%^&*?+~=§€£"
 _PATH = re.compile(r"(?:\.{0,2}|~)/(?![^/.]*[A-Z][^/.]*\d|[^/.]*\d[^/.]*[A-Z])|file:|\\\\|[a-z]:\\")

@@ -54,8 +54,8 @@ class Pinned(NamedTuple):
 
 
 PINNED = Pinned(
-    "2+kingfisher-1.5.0",
-    tables="78b69fec0f748982",
+    "3+kingfisher-1.5.0",
+    tables="bf3a212a0cc88e37",
     corpus="3e4689274966a401",
     findings="db59c4408ff7a604",
 )
