@@ -45,7 +45,7 @@ class InvoiceController
 WEB = "routes/web.php"
 
 
-def write(root: Path, files: dict[str, str]) -> None:
+def write(root: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -361,17 +361,21 @@ def test_a_call_on_a_facade_is_told_as_not_followed(made: tuple[str, Path], driv
         assert all(walk.complete for walk in told)
 
 
-def test_nobody_is_told_of_computed_statements_that_they_may_not_read(
-    shared_installation: Installation, driver: Driver
+def add_open_and_closed(
+    installation: Installation,
+    tenant: str,
+    open_files: Mapping[str, str],
+    closed_files: Mapping[str, str],
 ) -> None:
-    tenant = "derived-computed"
-    root = shared_installation.home.parent / "sources" / tenant
+    """Add a tenant with two sources, one of which has the scope `inner`."""
+    root = installation.home.parent / "sources" / tenant
+    files = {"open": open_files, "closed": closed_files}
     sources = []
-    for name in ("open", "closed"):
-        write(root / name, FILES | ({WEB: COMPUTED} if name == "closed" else {}))
+    for name, own in files.items():
+        write(root / name, own)
         source = {"name": name, "root": str(root / name), "include": ["**/*.php"]}
         sources.append(source | ({"scope": "inner"} if name == "closed" else {}))
-    shared_installation.add_tenant(
+    installation.add_tenant(
         tenant,
         **FAST,
         profile="code-memory",
@@ -379,6 +383,13 @@ def test_nobody_is_told_of_computed_statements_that_they_may_not_read(
         project=tenant,
         sources=sources,
     )
+
+
+def test_nobody_is_told_of_computed_statements_that_they_may_not_read(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "derived-computed"
+    add_open_and_closed(shared_installation, tenant, FILES, FILES | {WEB: COMPUTED})
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         ctx.catalog.access.grant(ctx.ref, "inner", ["board"])
@@ -396,23 +407,9 @@ def test_equal_texts_are_one_hit_with_all_paths_that_the_caller_may_read(
     shared_installation: Installation, driver: Driver
 ) -> None:
     tenant = "derived-copies"
-    root = shared_installation.home.parent / "sources" / tenant
     text = "<?php\nfunction rounded_total(int $cents): int { return $cents; }\n"
-    for name in ("open", "closed"):
-        write(root / name, {f"lib/copy{number}.php": text for number in range(COPIES)})
-    sources = [
-        {"name": name, "root": str(root / name), "include": ["**/*.php"]}
-        | ({"scope": "inner"} if name == "closed" else {})
-        for name in ("open", "closed")
-    ]
-    shared_installation.add_tenant(
-        tenant,
-        **FAST,
-        profile="code-memory",
-        organization="acme",
-        project=tenant,
-        sources=sources,
-    )
+    copies = {f"lib/copy{number}.php": text for number in range(COPIES)}
+    add_open_and_closed(shared_installation, tenant, copies, copies)
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         ctx.catalog.access.grant(ctx.ref, "inner", ["board"])

@@ -54,8 +54,8 @@ async def found_places(
     """The entries at places that the request's filters let through, in the order of the places.
 
     As many as any other ranking has; a place has an entry at least where no filter leaves it out.
-    Nothing is kept where the index has to filter, and nothing is
-    taken from what is kept where that has misled this search.
+    Nothing is kept where the index has to filter, and nothing is taken from what is kept where that
+    has misled this search.
 
     Args:
         services: read the index.

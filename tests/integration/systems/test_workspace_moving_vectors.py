@@ -8,8 +8,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import httpx
 import pytest
 
 from rag_assets.storage.catalog.generations import Generation
+from tests.beside import beside
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 from tests.workspaces import ADMIN, Person, Workspace, served, workspace_of
@@ -110,19 +112,10 @@ class Asking:
     pushed: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
 
-    @contextmanager
-    def meanwhile(self) -> Iterator[None]:
+    def meanwhile(self) -> AbstractContextManager[None]:
         """Ask and push while the block is under way."""
-        threads = [threading.Thread(target=self._loop, args=(seed,)) for seed in range(2)]
-        threads.append(threading.Thread(target=self._push))
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
+        loops = (partial(self._loop, seed) for seed in range(2))
+        return beside(self._stop, *loops, self._push)
 
     def _loop(self, seed: int) -> None:
         async def all_of_them() -> None:

@@ -6,9 +6,10 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from itertools import cycle
 from typing import Any
 from uuid import uuid4
@@ -26,6 +27,7 @@ from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.systems.workspace.finishing import FOLLOW_UP
+from tests.beside import beside
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -312,19 +314,10 @@ class Asking:
     answered: Counter[str] = field(default_factory=Counter)
     _stop: threading.Event = field(default_factory=threading.Event)
 
-    @contextmanager
-    def meanwhile(self) -> Iterator[None]:
+    def meanwhile(self) -> AbstractContextManager[None]:
         """Ask and edit while the block is under way."""
-        threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(ASKING)]
-        threads.append(threading.Thread(target=self._edit))
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
+        asking = (partial(self._ask, number) for number in range(ASKING))
+        return beside(self._stop, *asking, self._edit)
 
     def _ask(self, number: int) -> None:
         chance = random.Random(number)
