@@ -65,6 +65,10 @@ _EDGE_COLUMNS: _Columns = (
     *(documents.c.document_id, documents.c.uri, documents.c.source),
     *(documents.c.access_scope, edges.c.position),
 )
+_DOCUMENT_COLUMNS: _Columns = (
+    *(documents.c.document_id, documents.c.uri, documents.c.source),
+    *(documents.c.access_scope, documents.c.source_type),
+)
 _APART: ColumnElement[int] = literal_column("0")
 """The offset of a subquery that is run by itself."""
 
@@ -149,6 +153,11 @@ def _named() -> Select[Any]:
     return rows.order_by(*once, found.c.position)
 
 
+def _names_called() -> Select[Any]:
+    columns = symbols.c.short, symbols.c.symbol, *_DOCUMENT_COLUMNS
+    return select(*_named_by(columns, symbols.c.short, "names").c).distinct()
+
+
 def _like() -> Select[Any]:
     part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
     has_one = exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
@@ -188,12 +197,7 @@ def _of_kinds() -> _Condition:
 
 def _documents(wanted: ColumnElement[bool]) -> Select[Any]:
     return (
-        returnable(
-            _TENANT,
-            _GENERATION,
-            *(documents.c.document_id, documents.c.uri, documents.c.source),
-            *(documents.c.access_scope, documents.c.source_type),
-        )
+        returnable(_TENANT, _GENERATION, *_DOCUMENT_COLUMNS)
         .where(is_readable(documents, _PRINCIPALS), wanted)
         .order_by(documents.c.uri)
     )
@@ -220,6 +224,9 @@ NAMED = Statement.of(_named())
 
 CALLED = Statement.of(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
 """Definitions by `names` that people call them by."""
+
+NAMES_CALLED = Statement.of(_names_called())
+"""The names of definitions by `names` that people call them by, with their documents."""
 
 LIKE = Statement.of(_like())
 """Some definitions whose names hold one of `parts`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from rag_assets.code.naming import local_names
@@ -18,6 +18,8 @@ from rag_assets.storage.catalog.found_relations import (
     FoundEdge,
     FoundEdges,
     FoundSymbol,
+    NamesCalled,
+    Permits,
     Readable,
 )
 from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
@@ -86,6 +88,17 @@ class Relations(Protocol):
 
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """The definitions that people call by these names; see short_name."""
+        ...
+
+    def names_called(
+        self, shorts: Collection[str], permits: Permits | None
+    ) -> Mapping[str, NamesCalled]:
+        """The names of the definitions that people call by these names.
+
+        Args:
+            shorts: see short_name; those that nothing is called by are left out of what is found.
+            permits: narrows what the caller may read.
+        """
         ...
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
@@ -217,6 +230,19 @@ class RelationRows:
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
         return self._symbols(statements.CALLED, names=[*shorts])
+
+    def names_called(
+        self, shorts: Collection[str], permits: Permits | None
+    ) -> Mapping[str, NamesCalled]:
+        """See Relations."""
+        rows = self._rows(statements.NAMES_CALLED, names=[*shorts]) if shorts else []
+        found: dict[str, dict[str, set[str]]] = {}
+        for short, symbol, *of_document in rows:
+            placed = FoundDocument(*of_document)
+            if permits is None or permits(placed):
+                names = found.setdefault(short, {}).setdefault(repository_of(placed.source), set())
+                names.add(defined(symbol, placed.uri))
+        return dict(found)
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """See Relations."""
