@@ -40,7 +40,7 @@ from rag_assets.storage.catalog.statements import BlockingRunner, Statement
 EvidencePlace: TypeAlias = tuple[str, str, int]
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
-"""Parameters of EDGES that are lists."""
+"""Parameters of EDGES and SOME_EDGES that are lists."""
 
 
 class Relations(Protocol):
@@ -170,6 +170,8 @@ class RelationRows:
         """See Relations."""
         named, nameless = nameless_apart(nodes)
         rows = self._edge_rows(
+            # Which ones are read does not matter where nothing is returned.
+            statements.SOME_EDGES if whole else statements.EDGES,
             own=spelled(own_spellings_of, named) if direction != "in" else [],
             uris=[*files],
             named=spelled(spellings_of, named) if direction != "out" else [],
@@ -214,7 +216,10 @@ class RelationRows:
 
     def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
         """See Relations."""
-        rows = self._edge_rows(named=[*spellings], only=[kind], limit=limit) if spellings else []
+        if not spellings:
+            return []
+        given = {"named": [*spellings], "only": [kind], "limit": limit}
+        rows = self._edge_rows(statements.EDGES, **given)
         return [_found_edge(*row) for _, *row in rows]
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -262,9 +267,9 @@ class RelationRows:
         rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
         return [FoundDocument(*row) for row in rows]
 
-    def _edge_rows(self, **given: Any) -> list[Any]:
-        """Rows of EDGES; what is not given is looked for in no way."""
-        return self._rows(statements.EDGES, **{**{name: [] for name in _WAYS}, **given})
+    def _edge_rows(self, statement: Statement, **given: Any) -> list[Any]:
+        """Rows of edges at nodes; what is not given is looked for in no way."""
+        return self._rows(statement, **{**{name: [] for name in _WAYS}, **given})
 
     def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
         return [_found_symbol(*row) for row in self._rows(statement, **values)]
