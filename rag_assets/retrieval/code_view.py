@@ -84,6 +84,11 @@ class View:
         """The documents of these types."""
         return self._permitted(self.relations.documents(source_types))
 
+    def readable_of(self, sources: Sequence[str]) -> list[str]:
+        """Those of some sources of which the caller may read anything."""
+        found = {one.source for one in self._permitted(self.relations.first_of(sources))}
+        return [one for one in sources if one in found]
+
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Some definitions whose names hold one of these parts."""
         return self._permitted(self.relations.like(parts, limit))

@@ -221,6 +221,13 @@ def _documents_of_type() -> Select[Any]:
     return _versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
 
 
+def _first_of_sources() -> Select[Any]:
+    asked = _asked("sources")
+    of_source = _versions(*_DOCUMENT_COLUMNS).where(documents.c.source == asked.c.value)
+    first = of_source.limit(1).lateral()
+    return select(*first.c).select_from(asked).join(first, true())
+
+
 def _documents_at() -> Select[Any]:
     asked = _asked("uris")
     at = _versions(*_DOCUMENT_COLUMNS).where(*_is_at(asked.c.value)).offset(_APART).lateral()
@@ -273,6 +280,9 @@ EVIDENCE = Statement.of(_evidence())
 
 STATED = Statement.of(_edges(_stated()))
 """The edges of a kind."""
+
+FIRST_OF_SOURCES = Statement.of(_first_of_sources())
+"""A document of each of `sources` that has one."""
 
 DOCUMENTS_OF_TYPE = Statement.of(_documents_of_type())
 DOCUMENTS_AT = Statement.of(_documents_at())

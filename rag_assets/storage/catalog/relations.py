@@ -117,6 +117,10 @@ class Relations(Protocol):
         """The documents with these uris."""
         ...
 
+    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
+        """Any document of each of these sources that has one."""
+        ...
+
 
 class RelationTable:
     """Queries on `symbols` and `edges`.
@@ -265,6 +269,11 @@ class RelationRows:
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
         """See Relations."""
         rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
+        return [FoundDocument(*row) for row in rows]
+
+    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        rows = self._rows(statements.FIRST_OF_SOURCES, sources=[*sources])
         return [FoundDocument(*row) for row in rows]
 
     def _edge_rows(self, statement: Statement, **given: Any) -> list[Any]:

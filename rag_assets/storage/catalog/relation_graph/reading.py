@@ -185,6 +185,10 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.documents(source_types)
 
+    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        return self._catalog.first_of(sources)
+
     def _may_mean_one(self, name: str) -> bool:
         """Whether edges that name it may lead anywhere.
 
