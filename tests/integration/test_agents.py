@@ -344,6 +344,7 @@ def test_the_server_ends_with_its_input_while_it_indexes(place: Place) -> None:
     assert place.json("status", "guide")["agents"][0]["index"] == "none"
 
 
+@pytest.mark.long
 def test_the_server_ends_with_a_host_that_was_killed(host: subprocess.Popen[bytes]) -> None:
     assert host.stdout is not None
     server = psutil.Process(int(host.stdout.readline()))

@@ -29,6 +29,7 @@ def test_the_plugin_is_what_its_sources_say() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
 from rag_assets.pipeline.tenancy import reconcile_tenants
@@ -10,6 +11,8 @@ from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from tests.installation import FAST, Installation
 from tests.unit.privacy.secrets import planted
+
+pytestmark = pytest.mark.long
 
 
 def rows(installation: Installation) -> dict[str, str]:

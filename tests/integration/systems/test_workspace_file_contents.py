@@ -84,6 +84,7 @@ def _and_then(stage: Callable[..., Any], act: Callable[[], Any]) -> Callable[...
     return both
 
 
+@pytest.mark.long
 def test_a_file_that_is_put_continually_is_indexed_as_each_run_listed_it(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +212,7 @@ def test_without_a_run_no_more_than_the_last_two_contents_are_kept(site: Site) -
 
 
 @pytest.mark.parametrize("door", ["record", "page", "document", "upload", "purge"])
+@pytest.mark.long
 def test_a_deletion_takes_the_contents_that_a_run_may_need(site: Site, door: str) -> None:
     put(site, 1)
     site.sync()
