@@ -18,6 +18,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
+# Hundreds of processes that tests and commands start would each compile the project anew, and
+# each worker all tests: a quarter of what a process start computes, half of a collection.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test test-all php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
