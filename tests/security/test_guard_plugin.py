@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ def test_the_plugin_is_what_its_sources_say() -> None:
     assert guard_compiled() == GUARD_JAR.read_bytes(), (
         "python -m rag_assets.local_stack.guard_build"
     )
+
+
+def test_deletions_are_history_for_seconds_in_a_new_index(elasticsearch_url: str) -> None:
+    name = f"history-{uuid.uuid4().hex}"
+    with Elasticsearch(elasticsearch_url) as client:
+        client.indices.create(index=name)
+        try:
+            told = client.indices.get_settings(index=name, flat_settings=True)[name]["settings"]
+        finally:
+            client.indices.delete(index=name)
+    assert told["index.soft_deletes.retention_lease.sync_interval"] == "2s"
 
 
 @pytest.mark.long
