@@ -19,6 +19,7 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from rag_assets.common.tokens import count_text
+from tests.rules import with_rules
 
 COMMAND = Path(sys.executable).with_name("rag-assets")
 LOCKED = Path(__file__).resolve().parents[2] / "requirements" / "agent.txt"
@@ -73,10 +74,13 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "place")
+    made = Place(tmp_path / "place")
+    with_rules(made.root / "home/.cache/rag-assets/rules")
+    return made
 
 
-def test_from_nothing_to_an_answer(place: Place) -> None:
+def test_from_nothing_to_an_answer(tmp_path: Path) -> None:
+    place = Place(tmp_path / "place")  # in which the rules for credentials are compiled, too
     listed = place.json("list")["agents"]
     assert [one["id"] for one in listed] == ["guide", "small", "nothing"]
     indexed = {one["agent_id"]: one for one in place.json("index")["indexed"]}
