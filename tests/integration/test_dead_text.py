@@ -177,7 +177,6 @@ def test_nothing_goes_while_a_version_is_unknown(tenant: Tenant) -> None:
     assert "barges." in tenant.texts()
 
 
-@pytest.mark.long
 def test_deleted_entries_leave_the_files_of_the_index(
     shared_installation: Installation, tenant: Tenant
 ) -> None:

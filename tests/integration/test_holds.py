@@ -131,7 +131,6 @@ def test_a_deleted_document_that_was_never_indexed_is_held_too(make: Make) -> No
     assert "lost logbook" in tenant.lake_texts()
 
 
-@pytest.mark.long
 def test_removing_the_tenant_is_refused_and_names_the_hold(make: Make) -> None:
     tenant = make()
     tenant.write("page", "Words.")

@@ -20,8 +20,6 @@ from tests.installation import Installation
 from tests.integration.aging import AgingTenant
 from tests.integration.test_generations import CHUNKED
 
-pytestmark = pytest.mark.long
-
 SENTENCE = "The lighthouse keeper counted seventeen grey seals at dawn"
 SHARED = "Every boat has to be moored with two lines before nightfall comes."
 

@@ -24,8 +24,6 @@ from tests.integration.aging import AgingTenant
 from tests.integration.test_generations import CHUNKED
 from tests.newer_rules import find_also, wait_for_no_history
 
-pytestmark = pytest.mark.long
-
 TOKEN = "zebra-4471-stripe"
 """What the new rules find, and the former ones did not."""
 

@@ -162,7 +162,6 @@ def test_documents_past_their_retention_are_pruned_until_they_change(
 
 
 @pytest.mark.parametrize("placement", ["shared", "dedicated"])
-@pytest.mark.long
 def test_a_removed_tenant_leaves_nothing_and_its_id_is_free(
     shared_installation: Installation, driver: Driver, placement: str
 ) -> None:

@@ -386,7 +386,6 @@ def test_a_lost_file_fails_its_document_and_no_other(make: Make) -> None:
     assert tenant.found("seals") >= {"Seals"}
 
 
-@pytest.mark.long
 def test_purge_prune_and_removal_take_files_and_what_is_held_stays(make: Make) -> None:
     tenant = make(retention_days={"upload": 365})
     seals, boats, gulls = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import psycopg
-import pytest
 
 from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
 from rag_assets.pipeline.tenancy import reconcile_tenants
@@ -11,8 +10,6 @@ from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from tests.installation import FAST, Installation
 from tests.unit.privacy.secrets import planted
-
-pytestmark = pytest.mark.long
 
 
 def rows(installation: Installation) -> dict[str, str]:

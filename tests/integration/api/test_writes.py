@@ -342,7 +342,6 @@ def test_members_see_their_own_searches_and_admins_everything(api: Api) -> None:
     assert older["events"][0]["id"] < newest["events"][0]["id"] == newest["next"]
 
 
-@pytest.mark.long
 def test_a_purge_names_its_receipt_and_what_is_held_is_refused(api: Api) -> None:
     api.send("PUT", "/rag/records/page/seal", {"text": "Seventeen grey seals lie on the sandbank."})
     api.driver.sync("acme")

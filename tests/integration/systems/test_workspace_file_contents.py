@@ -212,7 +212,6 @@ def test_without_a_run_no_more_than_the_last_two_contents_are_kept(site: Site) -
 
 
 @pytest.mark.parametrize("door", ["record", "page", "document", "upload", "purge"])
-@pytest.mark.long
 def test_a_deletion_takes_the_contents_that_a_run_may_need(site: Site, door: str) -> None:
     put(site, 1)
     site.sync()

@@ -392,7 +392,6 @@ def is_same(hits: Sequence[Hit], expected: Sequence[tuple[str, float]]) -> bool:
     ] == pytest.approx([score for _, score in expected], abs=1e-4)
 
 
-@pytest.mark.long
 def test_nothing_stays_of_a_removed_tenant(workspace: Workspace) -> None:
     workspace.choose("pgvector")
     assert len(workspace.vectors.schemas(workspace.id)) == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rag_assets.pipeline.erasure import settle_open
 from tests.installation import Installation
 from tests.integration.systems.experience.conftest import Learning
@@ -48,7 +46,6 @@ def test_a_solution_that_is_turned_round_is_an_alternative(local_learning: Learn
     assert found[0]["conflicts_with"] == [found[1]["id"]]
 
 
-@pytest.mark.long
 def test_what_was_compared_leaves_the_lake_with_its_entry(
     local_learning: Learning, installed: Installation
 ) -> None:
