@@ -238,6 +238,7 @@ sys.exit(run(sys.argv[2:]))
         *(["mcp", "guide"], ["docs", "git", "--out", "pages", "--depth", "0"]),
     ],
 )
+@pytest.mark.long
 def test_the_packages_of_agents_run_every_command(place: Place, arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _ALLOWED, LOCKED, "agent", *arguments],

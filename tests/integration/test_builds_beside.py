@@ -25,6 +25,8 @@ from tests.integration.builds import DOCUMENTS, found, prose, remote
 from tests.integration.test_batches import embedder as batch_embedder
 from tests.integration.test_generations import CHUNKED, SPARSE, assert_nothing_to_do
 
+pytestmark = pytest.mark.long
+
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
 
@@ -97,7 +99,6 @@ def test_each_text_is_embedded_once_for_each_embedder(
     assert embedded["embedded"] == len(kept[0]) - DOCUMENTS + len(kept[1])
 
 
-@pytest.mark.long
 def test_edits_without_end_do_not_keep_a_build_from_its_end(
     shared_installation: Installation, slowly: Driver, tenant: str, files: Path
 ) -> None:
@@ -180,7 +181,6 @@ def test_an_edit_is_found_while_the_new_build_is_in_batches(
 
 
 @pytest.mark.parametrize("damage", ["index lost", "entries lost"])
-@pytest.mark.long
 def test_the_build_that_answers_is_repaired_by_its_own_recipe(
     shared_installation: Installation, slowly: Driver, damage: str
 ) -> None:
