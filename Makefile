@@ -1,5 +1,6 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
-# make test   sets everything up, runs every test against real Postgres and Elasticsearch
+# make test   sets everything up, runs the tests against real Postgres and Elasticsearch, except long ones
+# make test-all runs every test, long ones as well, and measures coverage
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
 # make fuzz   parses thousands of damaged documents of every format, asks in random trees of pages, others each time
@@ -17,7 +18,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := rag_assets resources sensors checks tests benchmarks examples docs
 
-.PHONY: setup demo test php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
+# Hundreds of processes that tests and commands start would each compile the project anew, and
+# each worker all tests: a quarter of what a process start computes, half of a collection.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup demo test test-all php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -37,8 +42,13 @@ $(READY): requirements/bootstrap.txt requirements/lock.txt pyproject.toml
 demo: setup
 	@$(BIN)/rag-assets demo
 
+TESTED := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 test: setup
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered
+	@$(TESTED) -m "not long" --durations=20 --durations-min=10
+
+test-all: setup
+	@$(TESTED) --cov --cov-report=term:skip-covered
 
 php:
 	@php -m 2> /dev/null | grep -q sqlite3 && test -d /usr/share/php/Illuminate \

@@ -77,6 +77,7 @@ from rag_assets.common.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+_UNAUTHORIZED = 401
 _INTERNAL = 500
 _RETRY_SECONDS = 5
 _PROBLEM = TypeAdapter(Problem)
@@ -203,8 +204,19 @@ class Refused(HTTPException):
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI responses of a route that answers these statuses with a problem."""
-    return {status: {"model": Problem, "description": _description(status)} for status in statuses}
+    """The OpenAPI responses of a route that answers these statuses with a problem.
+
+    Only that of callers without a token names the class, so that the description has its schema:
+    FastAPI would derive it anew for each of ten statuses of each route.
+    """
+    shown = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    return {
+        status: {
+            **({"model": Problem} if status == _UNAUTHORIZED else shown),
+            "description": _description(status),
+        }
+        for status in statuses
+    }
 
 
 def handle_problems(app: FastAPI) -> None:

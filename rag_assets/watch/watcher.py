@@ -128,6 +128,7 @@ class Watcher:
         self._folders.read_by(sources)
         if not first:
             self._marks.changed(changed)
+        self._seen[self._refresh.__name__] = time.monotonic()  # all but waiting is done
         self._refreshing.wait(_REFRESH_SECONDS)
 
     def _listen(self) -> None:

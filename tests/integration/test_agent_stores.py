@@ -13,6 +13,8 @@ import pytest
 
 from tests.integration.agent_worker import manager_of
 
+pytestmark = pytest.mark.long
+
 READERS, BUILDERS, KILLS = 10, 5, 25
 MAX_LOG = 64 * 1024 * 1024
 WORKER = "tests.integration.agent_worker"

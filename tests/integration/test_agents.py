@@ -19,6 +19,7 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from rag_assets.common.tokens import count_text
+from tests.rules import with_rules
 
 COMMAND = Path(sys.executable).with_name("rag-assets")
 LOCKED = Path(__file__).resolve().parents[2] / "requirements" / "agent.txt"
@@ -73,10 +74,13 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "place")
+    made = Place(tmp_path / "place")
+    with_rules(made.root / "home/.cache/rag-assets/rules")
+    return made
 
 
-def test_from_nothing_to_an_answer(place: Place) -> None:
+def test_from_nothing_to_an_answer(tmp_path: Path) -> None:
+    place = Place(tmp_path / "place")  # in which the rules for credentials are compiled, too
     listed = place.json("list")["agents"]
     assert [one["id"] for one in listed] == ["guide", "small", "nothing"]
     indexed = {one["agent_id"]: one for one in place.json("index")["indexed"]}
@@ -234,6 +238,7 @@ sys.exit(run(sys.argv[2:]))
         *(["mcp", "guide"], ["docs", "git", "--out", "pages", "--depth", "0"]),
     ],
 )
+@pytest.mark.long
 def test_the_packages_of_agents_run_every_command(place: Place, arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _ALLOWED, LOCKED, "agent", *arguments],
@@ -344,6 +349,7 @@ def test_the_server_ends_with_its_input_while_it_indexes(place: Place) -> None:
     assert place.json("status", "guide")["agents"][0]["index"] == "none"
 
 
+@pytest.mark.long
 def test_the_server_ends_with_a_host_that_was_killed(host: subprocess.Popen[bytes]) -> None:
     assert host.stdout is not None
     server = psutil.Process(int(host.stdout.readline()))

@@ -119,6 +119,7 @@ def assert_as_fresh(
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_back_from_a_branch_far_away_no_vector_is_paid_and_no_answer_is_empty(
     shared_installation: Installation, driver: Driver
 ) -> None:

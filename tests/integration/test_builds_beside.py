@@ -25,6 +25,8 @@ from tests.integration.builds import DOCUMENTS, found, prose, remote
 from tests.integration.test_batches import embedder as batch_embedder
 from tests.integration.test_generations import CHUNKED, SPARSE, assert_nothing_to_do
 
+pytestmark = pytest.mark.long
+
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
 

@@ -276,6 +276,7 @@ def test_a_broken_file_is_reported_with_its_place(
         path.unlink() if before is None else path.write_text(before)
 
 
+@pytest.mark.long
 def test_unavailable_servers_are_named_with_the_remedy(
     run: Run, shared_installation: Installation, driver: Driver, tmp_path: Path
 ) -> None:

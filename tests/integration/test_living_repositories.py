@@ -23,6 +23,8 @@ from tests.real_history import DELETED, MERGED, RENAMED, RealHistory, root_of
 from tests.repositories import MadeRepository
 from tests.unit.code.derived.test_documents import LARAVEL
 
+pytestmark = pytest.mark.long
+
 SEEDS = int(os.environ.get("RAG_ASSETS_TEST_HISTORIES", "3"))
 STEPS = 6
 LOOKS = 3

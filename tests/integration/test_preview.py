@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def scanner_of(local: Path) -> SecretScanner:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(history=st.lists(states, min_size=2, max_size=3))
+@pytest.mark.long
 def test_a_preview_equals_the_sync_after_it(
     shared_installation: Installation, driver: Driver, history: list[dict[str, Any]]
 ) -> None:

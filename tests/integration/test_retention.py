@@ -287,6 +287,7 @@ class Killed(Exception):
     """Stands for the end of the process."""
 
 
+@pytest.mark.long
 def test_killed_anywhere_the_next_run_ends_it_with_the_same_receipt(make: Make) -> None:
     tenant = make(**YEAR)
     expected = None

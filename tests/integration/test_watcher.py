@@ -21,6 +21,8 @@ from rag_assets.watch.marks import QUIET_SECONDS
 from rag_assets.watch.watcher import Watcher
 from tests.installation import FAST, Installation
 
+pytestmark = pytest.mark.long
+
 SECONDS = 40.0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def test_the_plugin_is_what_its_sources_say() -> None:
     )
 
 
+def test_deletions_are_history_for_seconds_in_a_new_index(elasticsearch_url: str) -> None:
+    name = f"history-{uuid.uuid4().hex}"
+    with Elasticsearch(elasticsearch_url) as client:
+        client.indices.create(index=name)
+        try:
+            told = client.indices.get_settings(index=name, flat_settings=True)[name]["settings"]
+        finally:
+            client.indices.delete(index=name)
+    assert told["index.soft_deletes.retention_lease.sync_interval"] == "2s"
+
+
+@pytest.mark.long
 def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -48,6 +48,7 @@ async def ask(service: Served, tenant: str, number: int) -> Timed:
     return Timed(answer, time.monotonic() - began)
 
 
+@pytest.mark.long
 def test_a_thousand_requests_at_once_are_answered_or_get_a_retry_after(service: Served) -> None:
     async def run() -> tuple[list[Timed], list[Timed]]:
         for number in range(40):

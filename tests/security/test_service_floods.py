@@ -14,6 +14,8 @@ from tests.installation import Installation
 from tests.security.flood import KINDS
 from tests.security.service_process import Served, get, post, serving
 
+pytestmark = pytest.mark.long
+
 CONNECTIONS = 20
 SECONDS = 3.0
 HEALTHY_SECONDS = 0.2

@@ -145,6 +145,7 @@ def test_limits_and_revocations_hold_in_both(
     assert {ask(each, service.tokens["other"]).status for each in connections.values()} == {200}
 
 
+@pytest.mark.long
 def test_a_killed_worker_is_replaced_without_a_refused_connection(
     service: Served, connections: dict[int, socket.socket]
 ) -> None:

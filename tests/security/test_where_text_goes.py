@@ -28,6 +28,8 @@ from rag_assets.ingest.sources.model import document_id
 from tests.installation import CommandResult, Installation
 from tests.security.recording_server import DIMENSIONS, RecordingServer, recording_server
 
+pytestmark = pytest.mark.long
+
 QUESTION = "at what pressure does the valve open"
 PLACES = (
     *("folder", "file", "encoded-file", "twin-a", "twin-b", "broken", "title", "heading", "text"),

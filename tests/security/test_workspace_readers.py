@@ -49,8 +49,9 @@ NARROWED = 0.4
 """Share of questions that are narrowed to what lies below a page."""
 BY_VECTORS = 0.6
 """Share of questions that are asked by vectors, of those that can be."""
-SEEDS = tuple(map(int, os.environ.get("RAG_ASSETS_TEST_TREES", "0,1").split(",")))
-"""Trees that are tried; `make fuzz` takes others each time."""
+FIRST, *MORE = map(int, os.environ.get("RAG_ASSETS_TEST_TREES", "0,1").split(","))
+SEEDS = (FIRST, *(pytest.param(seed, marks=pytest.mark.long) for seed in MORE))
+"""Trees that are tried, in `make test` one; `make fuzz` takes others each time."""
 GROUPS = ("crew", "partners")
 NAMES = ("ada", "bob", "gil", "group:crew", "group:partners", "members")
 PEOPLE = (

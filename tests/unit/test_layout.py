@@ -7,8 +7,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 UNIT = Path(__file__).parent
 ROOT = UNIT.parents[1]
+MAKE = ROOT / "Makefile"
 
 
 def test_every_folder_of_unit_tests_mirrors_a_package() -> None:
@@ -49,6 +52,23 @@ def test_every_proof_of_a_workspace_exists_and_every_test_with_the_daemon_is_one
     assert missing == set()
     of_daemon = "e2e/test_workspace_daemon.py"
     assert {name for path, name in named if path == of_daemon} == names_of_tests(of_daemon)
+
+
+def test_only_long_tests_are_left_out_and_ci_runs_them() -> None:
+    recipes = dict(re.findall(r"^(test|test-all): setup\n\t@(.*)$", make := MAKE.read_text(), re.M))
+    runs_all = re.search(r"^TESTED := (.*)$", make, re.M)
+    assert runs_all is not None
+    assert not {"-m", "-k", "--deselect", "--ignore"} & set(runs_all[1].split()[2:])
+    assert recipes["test"].split(" --")[0] == '$(TESTED) -m "not long"'
+    assert recipes["test-all"].split() == ["$(TESTED)", "--cov", "--cov-report=term:skip-covered"]
+    assert "\nmake test-all\n" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_test_of_daemons_forks_and_kills_is_long(request: pytest.FixtureRequest) -> None:
+    folder = ROOT / "tests" / "e2e"
+    of_folder = [item for item in request.session.items if folder in item.path.parents]
+    # None in `make test`: one that its rule did not mark would be among what runs.
+    assert [item.nodeid for item in of_folder if item.get_closest_marker("long") is None] == []
 
 
 def names_of_tests(path: str) -> set[str]:

@@ -279,7 +279,8 @@ class IndexAdministration(Protocol):
     def expunge(self, index_name: str) -> int:
         """Remove deleted entries from an index's files, which keep them until they are rewritten.
 
-        It may take half a minute where entries were deleted just now.
+        It may take half a minute where entries were deleted just now, in the embedded server
+        seconds.
 
         Returns:
             how many deleted entries the files still hold, because others were deleted meanwhile.

@@ -13,6 +13,8 @@ from schemathesis.generation import GenerationMode
 from rag_assets.common.times import boundary_of
 from tests.integration.api.conftest import Api
 
+pytestmark = pytest.mark.long
+
 
 @schemathesis.serializer("application/x-ndjson")
 def _lines(_: SerializationContext, value: object) -> bytes:

@@ -106,6 +106,7 @@ def test_a_check_probes_again_only_on_another_day(watched: CheckedTenant) -> Non
     ]
 
 
+@pytest.mark.long
 def test_a_revision_is_a_new_generation_with_probes_of_its_own(watched: CheckedTenant) -> None:
     watched.check(tables=False)
     swap_model(watched)

@@ -41,6 +41,8 @@ from tests.installation import Installation
 from tests.integration.checks.faults import ALL, DOCUMENTS, EXPECTATIONS, CheckedTenant
 from tests.integration.checks.test_evaluation import Clock
 
+pytestmark = pytest.mark.long
+
 DRIFT, ISOLATION = "search_index.drift", "search_index.isolation"
 LAKE, STORED = "embeddings.lake", "raw_documents.stored"
 CONTENTS, CATALOG = "raw_documents.contents", "raw_documents.catalog"

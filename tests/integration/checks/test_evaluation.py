@@ -130,6 +130,7 @@ NIGHTLY = {
 }
 
 
+@pytest.mark.long
 def test_a_night_and_a_day_evaluate_each_check_of_each_tenant_once(clock: Clock) -> None:
     assert clock.tick_schedule("nightly_drift") == [True], "one run for all tenants"
     assert set(clock.results("first")) == NIGHTLY
@@ -246,6 +247,7 @@ def test_a_check_in_a_removed_tenant_records_nothing(clock: Clock) -> None:
     assert catalog.check_results.of("first") == []
 
 
+@pytest.mark.long
 def test_a_removed_tenant_leaves_no_evaluation_in_runs_over_all_tenants(
     clock: Clock, three: Installation
 ) -> None:

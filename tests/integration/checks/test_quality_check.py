@@ -17,6 +17,8 @@ from rag_assets.quality.store import store_questions
 from resources.stores import PostgresResource
 from tests.installation import FAST, Installation
 
+pytestmark = pytest.mark.long
+
 TOPICS = ("anchor", "barrel", "candle")
 WORDS = {"retrieval": {"mode": "text"}}
 CHECK = "retrieval_quality.retrieval_quality"

@@ -132,6 +132,7 @@ def belongs_to(process: psutil.Process, leader: int) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_a_broken_instance_is_reported_with_its_reason(settings: Settings) -> None:
     (settings.home / "dagster.yaml").write_text("storage: {nonsense: true}\n")
     stack = LocalStack(settings)

@@ -37,6 +37,7 @@ def request(url: str, method: str = "GET", body: object = None) -> Any:
     return httpx.request(method, url, json=body, timeout=30).raise_for_status().json()
 
 
+@pytest.mark.long
 def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One story, since each start takes seconds: start, reuse, kill, offline start, stop."""
     server = EmbeddedElasticsearch(directory, heap="512m")

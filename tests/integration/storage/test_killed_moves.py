@@ -17,7 +17,7 @@ from tests.integration.storage.test_pages import Tree, tree
 
 __all__ = ["tree"]  # a fixture
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 PAGES = 1_500
 MOVER = """

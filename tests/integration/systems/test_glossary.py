@@ -24,6 +24,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.installation import CommandResult, Installation
 from tests.security.service_process import started
 
+pytestmark = pytest.mark.long
+
 PACKAGE = Path(__file__).resolve().parents[2] / "systems" / "glossary"
 TENANTS = """
 tenants:

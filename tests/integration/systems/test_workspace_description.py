@@ -23,6 +23,8 @@ from tests.installation import Installation
 from tests.integration.api.conftest import running
 from tests.integration.systems.workspace_site import SETTINGS, Site, workspace
 
+pytestmark = pytest.mark.long
+
 OPERATIONS = {
     ("PUT", "/rag/records/{source_type}/{source_id}"),
     ("DELETE", "/rag/records/{source_type}/{source_id}"),

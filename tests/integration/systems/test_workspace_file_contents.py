@@ -84,6 +84,7 @@ def _and_then(stage: Callable[..., Any], act: Callable[[], Any]) -> Callable[...
     return both
 
 
+@pytest.mark.long
 def test_a_file_that_is_put_continually_is_indexed_as_each_run_listed_it(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

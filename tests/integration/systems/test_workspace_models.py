@@ -76,6 +76,7 @@ def settings(workspace: Workspace, **changed: Any) -> Mapping[str, Any]:
     return told
 
 
+@pytest.mark.long
 def test_a_served_model_follows_and_the_former_one_answers_until_then(
     workspace: Workspace,
 ) -> None:

@@ -23,6 +23,8 @@ from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
 from tests.workspaces import ADMIN, Person, Workspace, served, workspace_of
 
+pytestmark = pytest.mark.long
+
 PEOPLE: Final = (
     Person("ada"),
     Person("bob", groups=("crew",)),

@@ -273,6 +273,7 @@ def test_while_it_is_away_the_index_answers(workspace: Workspace) -> None:
     assert "public/tap.md" in {uri for uri, _ in workspace.found("tap")}
 
 
+@pytest.mark.long
 def test_a_missed_write_ends_its_answers_until_it_has_caught_up(workspace: Workspace) -> None:
     workspace.choose("pgvector")
     nowhere = PgVectors("postgresql://127.0.0.1:9/nowhere", "rag")
@@ -342,6 +343,7 @@ class Asking:
             write_edition(self.workspace, number, edition)
 
 
+@pytest.mark.long
 def test_no_answer_fails_is_mixed_or_short_while_vectors_move(workspace: Workspace) -> None:
     for number in range(PAGES):
         workspace.page(f"kept-{number}", f"What is kept here is number {number}.")

@@ -615,6 +615,7 @@ def test_the_panel_shows_pulled_records_of_the_scope_of_their_source(make: Make)
     assert listed(other=app.tenant.access.scope) == []
 
 
+@pytest.mark.long
 def test_a_pull_that_is_killed_loses_nothing(make: Make) -> None:
     app = make(queries={"db_row": QUERIES["db_row"]})
     app.do(

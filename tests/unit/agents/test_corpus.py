@@ -131,6 +131,7 @@ def test_the_same_version_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (out / "mine.md").is_file()
 
 
+@pytest.mark.long
 def test_git_of_this_machine() -> None:
     found = pages_of_help(["git"], 1, dict(os.environ), calls=400)
     names = {page.command for page in found.pages}

@@ -24,7 +24,7 @@ from rag_assets.storage.index.model import (
 _PAGE = 1_000
 _MERGE_SECONDS = 3_600
 _HISTORY_SECONDS = 90.0
-_POLL_SECONDS = 1.0
+_POLL_SECONDS = 0.25
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 _UNAVAILABLE = 503
 
@@ -151,8 +151,8 @@ class ElasticsearchIndexes:
     def _await_history(self, index_name: str, written: Mapping[str, int], deadline: float) -> None:
         """Wait until no copy of the index may still need deletions as its history.
 
-        Elasticsearch finds that out twice a minute. Until then a merge keeps them, and rewrites
-        large files with their graphs for nothing.
+        Elasticsearch finds that out twice a minute, the embedded one every other second. Until
+        then a merge keeps them, and rewrites large files with their graphs for nothing.
         """
         while time.monotonic() < deadline:
             kept = {shard: _history_from(stats) for shard, stats in self._shards(index_name)}

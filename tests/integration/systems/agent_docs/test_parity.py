@@ -50,7 +50,7 @@ from rag_assets.systems.registry import installed_systems
 from tests.installation import Installation
 from tests.security.service_process import started
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[4]
 ID = "Guide: all of it"

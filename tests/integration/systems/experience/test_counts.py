@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -199,6 +200,7 @@ class History:
     derandomize=True,
 )
 @given(steps=st.lists(STEPS, min_size=12, max_size=25))
+@pytest.mark.long
 def test_counts_are_those_of_a_plain_recount(
     learning: Learning, steps: list[tuple[str, int, int]]
 ) -> None:

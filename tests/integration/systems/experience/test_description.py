@@ -10,6 +10,8 @@ from schemathesis.generation import GenerationMode
 
 from tests.integration.systems.experience.conftest import Learning
 
+pytestmark = pytest.mark.long
+
 BELOW = "/rag/experience"
 
 

@@ -165,6 +165,7 @@ def test_disabled_documents_are_none(guidelines: Guidelines) -> None:
     assert guidelines.context(record).source == "documents"
 
 
+@pytest.mark.long
 def test_projects_get_their_own_passages_alone(guidelines: Guidelines) -> None:
     rng = random.Random(17)
     long = "It is to be kept in every test that anybody writes. " * 30

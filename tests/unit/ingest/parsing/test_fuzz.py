@@ -72,6 +72,7 @@ def test_every_parser_has_a_seed_that_it_reads(fuzzed: WorkerPool) -> None:
 @pytest.mark.parametrize("parser", IDS)
 @fuzz
 @given(data=st.data(), changes=mutations.edits)
+@pytest.mark.long
 def test_damaged_documents(
     fuzzed: WorkerPool, parser: str, data: st.DataObject, changes: list[Edit]
 ) -> None:

@@ -67,6 +67,7 @@ def test_tables_change_only_with_the_version() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_findings_change_only_with_the_version(scanner: SecretScanner) -> None:
     with untraced():
         texts, cells = list(_texts()), list(_cells())

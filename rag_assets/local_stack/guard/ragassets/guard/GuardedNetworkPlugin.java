@@ -5,6 +5,7 @@ import org.elasticsearch.action.support.ActionFilter;
 import org.elasticsearch.common.io.stream.NamedWriteableRegistry;
 import org.elasticsearch.common.network.NetworkService;
 import org.elasticsearch.common.settings.ClusterSettings;
+import org.elasticsearch.common.settings.Setting;
 import org.elasticsearch.common.settings.Settings;
 import org.elasticsearch.common.util.BigArrays;
 import org.elasticsearch.common.util.PageCacheRecycler;
@@ -13,6 +14,8 @@ import org.elasticsearch.http.HttpPreRequest;
 import org.elasticsearch.http.HttpServerTransport;
 import org.elasticsearch.http.HttpTransportSettings;
 import org.elasticsearch.http.netty4.Netty4HttpServerTransport;
+import org.elasticsearch.index.IndexService;
+import org.elasticsearch.index.IndexSettingProvider;
 import org.elasticsearch.indices.breaker.CircuitBreakerService;
 import org.elasticsearch.plugins.ActionPlugin;
 import org.elasticsearch.plugins.Plugin;
@@ -29,6 +32,7 @@ import java.io.IOException;
 import java.io.Reader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
@@ -66,6 +70,18 @@ public final class GuardedNetworkPlugin extends Netty4Plugin implements ActionPl
     @Override
     public List<ActionFilter> getActionFilters() {
         return List.of(searchOnly);
+    }
+
+    @Override
+    public List<Setting<?>> getSettings() {
+        List<Setting<?>> all = new ArrayList<>(super.getSettings());
+        all.add(IndexService.RETENTION_LEASE_SYNC_INTERVAL_SETTING);
+        return all;
+    }
+
+    @Override
+    public Collection<IndexSettingProvider> getAdditionalIndexSettingProviders(IndexSettingProvider.Parameters parameters) {
+        return List.of(new ShortHistory());
     }
 
     @Override

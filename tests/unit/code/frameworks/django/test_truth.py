@@ -25,7 +25,7 @@ from rag_assets.code.model import FileFacts
 from tests.unit.code.frameworks.django.api import API
 from tests.unit.code.frameworks.django.project import PROJECT, facts, written
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 PACKAGE = Path(django.__file__).parent
 OWN = {
