@@ -12,6 +12,7 @@ from rag_assets.code.model import Fact
 from rag_assets.code.names import keys_of
 from rag_assets.code.naming import CALLED
 from rag_assets.code.nodes import (
+    ABILITY,
     ASKS,
     CONFIG,
     ENDPOINT,
@@ -94,15 +95,23 @@ def _relates(fact: Fact) -> list[Triple]:
 
 
 def _authorizes(fact: Fact) -> list[Triple]:
-    """The model that is asked about, and the policies that may be the one which answers."""
+    """The ability that a gate may define, the model that is asked about, and its policies."""
     model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
+    ability = str(fact.values.get("ability", ""))
+    found = [("authorizes", source, ABILITY + ability)] if ability else []
     if not model:
-        return []
-    policies = usual_policies(model) if method else ()
-    return [
-        ("authorizes", source, model),
-        *((ASKS, source, f"{policy}::{method}") for policy in policies),
-    ]
+        return found
+    if not method.isidentifier():
+        # No policy answers for what no method can be called.
+        return [*found, ("touches", source, model)]
+    asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
+    return [*found, ("authorizes", source, model), *asked]
+
+
+def _defines_ability(fact: Fact) -> list[Triple]:
+    """The method that answers for an ability."""
+    ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
+    return [("authorizes", ABILITY + ability, answers)] if answers else []
 
 
 def _guards(fact: Fact) -> list[Triple]:
@@ -181,6 +190,7 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "observes": _between("observes", "observer", "model"),
     "policy_of": _between("authorizes", "policy", "model"),
     "authorizes": _authorizes,
+    "defines_ability": _defines_ability,
     "binds": _between("binds", "abstract", "concrete"),
     "queries_table": _plain("queries_table", TABLE, "table"),
     "configured_by": _plain("configured_by", CONFIG, "key"),

@@ -54,7 +54,7 @@ def keys_of(said: str) -> tuple[str, ...]:
         said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or a
             table's name.
     """
-    said = said.strip()[:_LONGEST]
+    said = said.strip()[:_LONGEST].removeprefix("route:").lstrip()
     method = _METHOD.match(said)
     path = said[method.end() :] if method else said
     if path.startswith("/"):

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement, in_groups
 from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
+from rag_assets.code.frameworks.laravel.inheritance import Inheritance
 from rag_assets.code.frameworks.laravel.models import Model, models_of
 from rag_assets.code.frameworks.laravel.policies import Asked, asked_elsewhere
 from rag_assets.code.frameworks.laravel.route_policies import RoutePolicies
@@ -34,6 +35,9 @@ _ALL_METHODS = 7
 _CHANGES_WHOLE = 11
 """The first version whose `change()` drops what it does not mention."""
 _INVOKED = "__invoke"
+_COMPONENT = "Livewire\\Component"
+_OF_COMPONENTS = ("mount", "render")
+"""Methods of a component of Livewire that a route to it runs."""
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
@@ -44,13 +48,14 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     routes = routes_of(files)
     tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = models_of(php), middleware_of(files)
-    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards)
+    inheritance = Inheritance(php)
+    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards, inheritance)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
             by_table.setdefault(model.table, []).append(model)
     documents = [
-        *(_route(one, guards, policies) for one in routes.routes),
+        *(_route(one, guards, policies, inheritance) for one in routes.routes),
         *(_table(one, by_table.get(name, ()), asked) for name, one in tables.tables.items()),
         *_unmade_tables(tables, by_table, asked),
     ]
@@ -82,7 +87,10 @@ def _name_of(route: Route) -> str:
 
 
 def _route(
-    route: Route, guards: Mapping[str, Sequence[str]], policies: RoutePolicies
+    route: Route,
+    guards: Mapping[str, Sequence[str]],
+    policies: RoutePolicies,
+    inheritance: Inheritance,
 ) -> DerivedDocument:
     path = "/" + route.uri.lstrip("/")
     name = _name_of(route)
@@ -99,7 +107,8 @@ def _route(
         *_line("incomplete", "; ".join(route.missing)),
     )
     called = route_keys(route.methods, path, route.name)
-    stated = (*_of_route(route, path, guards), *_of_policies(route, policies))
+    actions = [*_of_action(route, inheritance)]
+    stated = (*_of_route(route, path, guards, actions), *_of_policies(route, policies))
     return DerivedDocument("route", ROUTE + name, called, lines, stated)
 
 
@@ -124,14 +133,30 @@ def _parameters(route: Route) -> Iterator[str]:
         yield f"{one.name} ({', '.join(more)})" if more else one.name
 
 
-def _of_route(route: Route, path: str, guards: Mapping[str, Sequence[str]]) -> Iterator[Statement]:
+def _of_action(route: Route, inheritance: Inheritance) -> Iterator[Statement]:
+    """The method that the route runs; of what the controller inherits, the controller, too."""
+    if route.kind != "controller" or not route.action or not route.evidence:
+        return
+    (owner, _, method), last = route.action.partition("@"), route.evidence[-1]
+    called = [method or _INVOKED]
+    if called == [_INVOKED] and _COMPONENT in inheritance.ancestors(owner):
+        called += _OF_COMPONENTS
+    found = [inheritance.method(owner, one) for one in called]
+    run = [one.symbol for one in found if one is not None]
+    for target in run or [f"{owner}::{called[0]}"]:
+        yield _stated("routes_to", target, last)
+    if inheritance.is_declared(owner) and not any(one.startswith(f"{owner}::") for one in run):
+        yield _stated("routes_to", owner, last)
+
+
+def _of_route(
+    route: Route, path: str, guards: Mapping[str, Sequence[str]], actions: Sequence[Statement]
+) -> Iterator[Statement]:
     if not route.evidence:
         return
     *groups, last = route.evidence
     yield from in_groups(_stated("in_group", "", group) for group in groups)
-    if route.kind == "controller" and route.action:
-        owner, _, method = route.action.partition("@")
-        yield _stated("routes_to", f"{owner}::{method or _INVOKED}", last)
+    yield from actions
     for one in dict.fromkeys(route.middleware):
         guard = one.partition(":")[0]
         held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
@@ -155,7 +180,8 @@ def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
             last = route.evidence[-1]
             held = next((e for e in reversed(route.evidence) if _names(e, one)), last)
             how: How = "stated" if asked.mapped else "convention"
-            yield _stated("guarded_by", asked.policy, held, how)
+            if asked.policy:
+                yield _stated("guarded_by", asked.policy, held, how)
             yield _stated("authorizes", asked.method, held, how)
 
 

@@ -20,6 +20,7 @@ KEYS = route_keys(("GET", "HEAD"), "/invoices/{invoice}/edit", "invoices.edit")
         "/invoices/0b7ce4b2-4f35-4a52-9d8c-3f1a2b3c4d5e/edit?tab=2",
         "GET /invoices/{invoice}/edit",
         "head /invoices/7/edit",
+        "route:GET /invoices/{invoice}/edit",
     ],
 )
 def test_a_route_is_found_by_what_people_call_it(said: str) -> None:

@@ -33,6 +33,11 @@ ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
 VARIABLE: Final = "variable"
 """What of a fact is the name of a variable until its class is known."""
 
+_OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
+"""Abilities that a gate defines for a resource."""
+
+_PAIR: Final = 2
+_INVOKED: Final = "__invoke"
 _Values = Mapping[str, Any]
 
 
@@ -68,6 +73,34 @@ def asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Val
     model = source.value(call.argument(0))
     for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
+
+
+def defined(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """The abilities that a gate defines, each with the method that answers for it."""
+    if call.name.lower() not in {"define", "resource"}:
+        return
+    name, action = (source.value(call.argument(at)) for at in (0, 1))
+    if not isinstance(name, str) or not name:
+        return
+    if call.name.lower() == "define":
+        yield "defines_ability", {"ability": name, "answers": _answering(action)}
+    elif isinstance(action, str):
+        told = source.value(call.argument(2))
+        methods = told if isinstance(told, dict) else {one: one for one in _OF_GATES}
+        for ability, method in methods.items():
+            if isinstance(method, str):
+                answers = f"{action}::{method}"
+                yield "defines_ability", {"ability": f"{name}.{ability}", "answers": answers}
+
+
+def _answering(action: Any) -> str:
+    """The method that an action names, as a pair or in one text; "" for anything else."""
+    if isinstance(action, list) and all(isinstance(one, str) for one in action):
+        action = "@".join(action[:_PAIR])
+    if not isinstance(action, str) or not action:
+        return ""
+    owner, _, method = action.lstrip("\\").partition("@")
+    return f"{owner}::{method or _INVOKED}"
 
 
 def settled(values: _Values, types: Mapping[str, str]) -> _Values | None:

@@ -1,0 +1,68 @@
+"""Methods that classes have from their parents and traits, as PHP looks them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rag_assets.code.model import Fact, FileFacts
+
+_ABOVE = {"uses_trait": 0, "extends": 1}
+"""Kinds of facts that give a class methods; those of traits come before those of parents."""
+
+
+class Inheritance:
+    """The classes of a repository, each with those that it has methods from.
+
+    Args:
+        files: of the repository.
+    """
+
+    def __init__(self, files: Iterable[FileFacts]) -> None:
+        self._declared: dict[str, Fact] = {}
+        self._spelled: dict[str, str] = {}
+        above: dict[str, list[tuple[int, str]]] = {}
+        for one in files:
+            for fact in one.facts:
+                if fact.kind == "declares":
+                    self._declared.setdefault(fact.symbol, fact)
+                    self._spelled.setdefault(_key(fact.symbol), fact.symbol)
+                elif fact.kind in _ABOVE:
+                    held = _ABOVE[fact.kind], str(fact.values["name"])
+                    above.setdefault(fact.symbol, []).append(held)
+        self._above = {name: [one for _, one in sorted(held)] for name, held in above.items()}
+
+    def is_declared(self, name: str) -> bool:
+        """Whether there is a class of a name."""
+        return name in self._declared
+
+    def ancestors(self, owner: str) -> Iterator[str]:
+        """A class, then its traits and parents in the order of a look-up, each once.
+
+        Args:
+            owner: qualified. Ancestors may form a circle, and may be of packages.
+        """
+        seen, todo = {owner}, [owner]
+        while todo:
+            name = todo.pop()
+            yield name
+            new = [one for one in dict.fromkeys(self._above.get(name, ())) if one not in seen]
+            seen.update(new)
+            todo += reversed(new)
+
+    def method(self, owner: str, name: str) -> Fact | None:
+        """The declaration of the method that a class has; None where none of its own classes does.
+
+        Args:
+            owner: qualified name of the class.
+            name: of the method, in any case of letters.
+        """
+        for one in self.ancestors(owner):
+            spelled = self._spelled.get(f"{one}::{name.lower()}")
+            if spelled is not None:
+                return self._declared[spelled]
+        return None
+
+
+def _key(symbol: str) -> str:
+    owner, separator, method = symbol.rpartition("::")
+    return f"{owner}::{method.lower()}" if separator else symbol
