@@ -184,6 +184,7 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "uses_trait": _plain("uses_trait"),
     "calls": _called,
     "creates_object": _plain("makes"),
+    "takes": _plain("takes"),
     "dispatches": _plain("dispatches"),
     "fires": _plain("fires"),
     "listens_to": _between("listens_to", "listener", "event"),

@@ -20,16 +20,37 @@ class Inheritance:
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._declared: dict[str, Fact] = {}
         self._spelled: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
+        self._calls: dict[str, list[Fact]] = {}
         above: dict[str, list[tuple[int, str]]] = {}
         for one in files:
             for fact in one.facts:
                 if fact.kind == "declares":
                     self._declared.setdefault(fact.symbol, fact)
+                    self._paths.setdefault(fact.symbol, one.path)
                     self._spelled.setdefault(_key(fact.symbol), fact.symbol)
+                elif fact.kind == "calls" and "::" in str(fact.values["name"]):
+                    self._calls.setdefault(fact.symbol, []).append(fact)
                 elif fact.kind in _ABOVE:
                     held = _ABOVE[fact.kind], str(fact.values["name"])
                     above.setdefault(fact.symbol, []).append(held)
         self._above = {name: [one for _, one in sorted(held)] for name, held in above.items()}
+
+    def calls(self, method: str) -> Iterator[tuple[str, Fact]]:
+        """The methods that a method calls and their class has from another, with the calls.
+
+        Args:
+            method: qualified. Left out is what the file of the call tells by itself.
+        """
+        for fact in self._calls.get(method, ()):
+            owner, _, name = str(fact.values["name"]).rpartition("::")
+            found = self.method(owner, name)
+            if found is not None and not found.symbol.startswith(f"{owner}::"):
+                yield found.symbol, fact
+
+    def path_of(self, method: str) -> str:
+        """The path of the file that declares a method."""
+        return self._paths[method]
 
     def is_declared(self, name: str) -> bool:
         """Whether there is a class of a name."""

@@ -7,6 +7,7 @@
 | extends, implements, uses_trait | the class | name |
 | calls | where it stands | name: `Class::method`, or a function's |
 | creates_object | where it stands | name: the class |
+| takes | where it stands | name: the class of a parameter of a closure |
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.code.languages.php.calls import CALLS, MEMBER_CALLS
-from rag_assets.code.languages.php.classes import ClassLike, Method
+from rag_assets.code.languages.php.calls import CALLS, CLOSURES, MEMBER_CALLS
+from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
+from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import NAMED, class_of_creation, class_of_value, types_of
 from rag_assets.code.languages.tree import SyntaxTree
@@ -107,7 +109,7 @@ def _calls(
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
     inner_end = -1
-    for node in source.tree.nodes(CALLS | into, body.node):
+    for node in source.tree.nodes(CALLS | CLOSURES | into, body.node):
         if node.start_byte < inner_end:
             continue
         if node.type in into:
@@ -120,6 +122,9 @@ def _calls(
 
 def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
     """What a call states: of a method that the class inherits, whatever it may be from."""
+    if node.type in CLOSURES:
+        taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
+        return [("takes", name) for name in taken if name and name not in NO_CLASSES]
     called = _called(source, node, body.types)
     if called is None:
         return []

@@ -27,11 +27,20 @@ Route::get('gone', [App\\Gone::class, 'none']);
 """,
     "app/Http/Controllers/AdminController.php": """<?php
 namespace App\\Http\\Controllers;
-class AdminController extends BaseController { use Reports; public function own() {} }
+class AdminController extends BaseController {
+    use Reports;
+    public function own(\\App\\Models\\Bill $bill) {
+        if ($this->allowed($bill)) { $bill->pay(); $bill->save(); $this->reports(); }
+    }
+}
 """,
     "app/Http/Controllers/BaseController.php": """<?php
 namespace App\\Http\\Controllers;
-class BaseController extends AdminController { public function audit() {} function reports() {} }
+class BaseController extends AdminController {
+    use Checks;
+    public function audit() {}
+    function reports() {}
+}
 """,
     "app/Http/Controllers/Reports.php": """<?php
 namespace App\\Http\\Controllers;
@@ -41,6 +50,11 @@ trait Reports { public function reports() {} }
 namespace App\\Http\\Controllers;
 class LoginController { use \\Illuminate\\Foundation\\Auth\\AuthenticatesUsers; }
 """,
+    "app/Http/Controllers/Checks.php": (
+        "<?php namespace App\\Http\\Controllers; trait Checks { protected function allowed() {} }"
+    ),
+    "app/Models/Bill.php": "<?php namespace App\\Models; class Bill { use Payable; }",
+    "app/Models/Payable.php": "<?php namespace App\\Models; trait Payable { function pay() {} }",
     "app/Livewire/Settings.php": """<?php
 namespace App\\Livewire;
 class Settings extends Page { public function mount() {} }
@@ -84,4 +98,22 @@ def test_circles_of_ancestors_end() -> None:
         "AdminController",
         "Reports",
         "BaseController",
+        "Checks",
     ]
+
+
+def test_a_route_tells_the_inherited_methods_that_its_action_calls() -> None:
+    documents = {one.name: one for one in derive(FILES).documents}
+    found = [s for s in documents["route:GET /own"].statements if s.kind == "calls"]
+    # The file of the action tells by itself what a trait of its class may have.
+    assert {(s.target, s.evidence) for s in found} == {
+        ("App\\Http\\Controllers\\Checks::allowed", ""),
+        ("App\\Http\\Controllers\\Reports::reports", ""),
+        ("App\\Models\\Payable::pay", ""),
+    }
+    assert {(s.source, s.path) for s in found} == {
+        (
+            "App\\Http\\Controllers\\AdminController::own",
+            "app/Http/Controllers/AdminController.php",
+        )
+    }

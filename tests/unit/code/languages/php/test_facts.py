@@ -106,6 +106,34 @@ def test_a_method_that_a_class_inherits_may_be_any_parents_or_traits() -> None:
     assert found == {"A::a", "C::a", "B::a", "A::own", "App\\Bill::a"}
 
 
+def test_what_a_comment_says_of_a_variable_counts_where_its_value_does_not_tell() -> None:
+    assert calls("/** @var ?Bill $x */ $x = made(); $x->a();") == {"App\\Bill::a", "made"}
+    assert calls("/** @var null|\\Row $x */ foreach ($all as $x) { $x->a(); }") == {"Row::a"}
+    assert calls("/** @var Bill $b */ $b = other($b); $b->a();") == {"App\\Bill::a", "other"}
+    assert calls("/** @var Bill $x */ $x = new Row; $x->a();") == set()
+    assert calls("/** @var Bill|Row $x */ $x = made(); $x->a();") == {"made"}
+    assert calls("/** @var array<Bill> $x */ $x = made(); $x->a();") == {"made"}
+    assert calls("/** @var string $x */ $x = made(); $x->a();") == {"made"}
+
+
+def test_what_the_container_is_asked_for_is_known() -> None:
+    for asked in ("app(Bill::class)", "resolve(Bill::class)", "App::make(Bill::class)"):
+        assert "App\\Bill::a" in calls(f"$x = {asked}; $x->a();")
+        assert "App\\Bill::a" in calls(f"{asked}->a();")
+    assert "App\\Bill::a" in calls("app()->make(Bill::class)->a();")
+    assert calls("$x->make(Bill::class)->a(); app('bill')->a(); app($x)->a();") == {"app"}
+    assert calls("app(Bill::TABLE)->a();") == {"app"}
+
+
+def test_the_parameters_of_closures_are_taken_by_the_method_around() -> None:
+    text = (
+        "use App\\{Bill, Row}; class A { function f() { $x->each(function (?Bill $b, int $i) {}, "
+    )
+    found = read(f"<?php {text} fn (Row $r, $any) => $r); }} }}").facts
+    taken = [(one.symbol, one.values["name"]) for one in found if one.kind == "takes"]
+    assert taken == [("A::f", "App\\Bill"), ("A::f", "App\\Row")]
+
+
 def test_declarations_tell_types_and_visibility() -> None:
     declared = {f.symbol: f.values for f in read(TEXT).facts if f.kind == "declares"}
     assert declared["App\\Jobs\\Send"]["abstract"] is True
