@@ -33,6 +33,9 @@ from rag_assets.code.setting_names import OWN_SETTING
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
 
+_OR: Final = "|"
+"""Stands between the classes of a type that may be several."""
+
 Triple: TypeAlias = tuple[str, str, str]
 """Kind, source and target of an edge."""
 
@@ -54,13 +57,14 @@ def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Tripl
 
 def _declared(fact: Fact) -> list[Triple]:
     """The classes that a method takes and returns; built-in types have no namespace."""
-    takes = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
+    types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
+    takes = [name for one in types for name in one.split(_OR)]
     found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
     owner, separator, _ = fact.symbol.rpartition("::")
     if separator:
         found.append((MEMBER, fact.symbol, owner))
-    returns = str(fact.values.get("returns", ""))
-    return [*found, ("returns", fact.symbol, returns)] if _is_class(returns) else found
+    returns = str(fact.values.get("returns", "")).split(_OR)
+    return [*found, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
 
 
 def _called(fact: Fact) -> list[Triple]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.code.languages.php.calls import Call
+from rag_assets.code.languages.php.classes import OR
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.policy_names import OF_RESOURCES
 
@@ -103,8 +104,10 @@ def _answering(action: Any) -> str:
     return f"{owner}::{method or _INVOKED}"
 
 
-def settled(values: _Values, types: Mapping[str, str]) -> _Values | None:
-    """What is asked about the object that a variable holds; None where nothing is told."""
+def settled(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
+    """What is asked about the object that a variable holds, whose class may be one of several."""
     model = values["model"] or types.get(values[VARIABLE], "")
-    told = {"ability": values["ability"], "model": model}
-    return told if any(told.values()) else None
+    for one in model.split(OR):
+        told = {"ability": values["ability"], "model": one}
+        if any(told.values()):
+            yield told

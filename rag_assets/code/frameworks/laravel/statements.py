@@ -65,8 +65,8 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                told = settled(values, types.of(symbol)) if VARIABLE in values else values
-                if told is not None:
+                is_held = VARIABLE in values
+                for told in settled(values, types.of(symbol)) if is_held else (values,):
                     yield _fact(source, kind, call.node, symbol, told)
 
 

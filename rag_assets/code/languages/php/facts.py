@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.code.languages.php.calls import CALLS, CLOSURES, MEMBER_CALLS
-from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
+from rag_assets.code.languages.php.classes import OR, ClassLike, Method, parameters_of
 from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import NAMED, class_of_creation, class_of_value, types_of
@@ -124,10 +124,14 @@ def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]
     """What a call states: of a method that the class inherits, whatever it may be from."""
     if node.type in CLOSURES:
         taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
-        return [("takes", name) for name in taken if name and name not in NO_CLASSES]
-    called = _called(source, node, body.types)
+        types = [name for one in taken for name in one.split(OR)]
+        return [("takes", name) for name in types if name and name not in NO_CLASSES]
+    called = _called(source, node, body)
     if called is None:
         return []
+    if OR in called[1]:
+        owners, _, method = called[1].rpartition("::")
+        return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
     receiver = _written(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
@@ -136,8 +140,9 @@ def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
-def _called(source: PhpSource, node: Node, types: Mapping[str, str]) -> tuple[str, str] | None:
-    tree = source.tree
+def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
+    """The kind and the name of what is called; its class may be several."""
+    tree, types = source.tree, body.types
     if node.type == "object_creation_expression":
         created = class_of_creation(source, node)
         return ("creates_object", created) if created else None
@@ -156,7 +161,9 @@ def _called(source: PhpSource, node: Node, types: Mapping[str, str]) -> tuple[st
             owner = source.class_name(tree.of(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
-        owner = types.get(_written(tree, receiver), "") or class_of_value(source, receiver)
+        owner = types.get(_written(tree, receiver), "") or class_of_value(
+            source, receiver, body.around
+        )
     return ("calls", f"{owner}::{tree.of(name)}") if owner else None
 
 

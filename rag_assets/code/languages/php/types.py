@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from rag_assets.code.languages.php.calls import CLOSURES, MEMBER_CALLS, arguments_of
-from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
+from rag_assets.code.languages.php.classes import OR, ClassLike, Method, parameters_of
 from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.tree import SyntaxTree
@@ -20,6 +20,7 @@ _CALLS_WITH_NAMES: Final = MEMBER_CALLS | {"scoped_call_expression"}
 _ASSIGNING: Final = CLOSURES | {"assignment_expression"}
 _COMMENT: Final = "comment"
 _NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
+_OWN: Final = frozenset({"$this", "self", "static"})
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
 """What is asked for an object by the name of its class."""
@@ -35,7 +36,7 @@ _GIVE_ONE: Final = frozenset(
 
 
 def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Mapping[str, str]:
-    """The classes of variables and properties, by how they are written.
+    """The classes of variables and properties, several with `|` between, by how they are written.
 
     Args:
         source: of the file.
@@ -60,7 +61,7 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
         else:
             name = source.tree.of(node.child_by_field_name("left"))
             value = node.child_by_field_name("right")
-            assigned.setdefault(name, set()).add(class_of_value(source, value))
+            assigned.setdefault(name, set()).add(class_of_value(source, value, around))
     # A name that stands for several things stands for none that is known.
     for name, kinds in noted.items():
         # What a comment says of a variable is said where its value does not tell.
@@ -75,26 +76,46 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
 def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Variables with the one class that a comment says they have: `@var Invoice|null $invoice`."""
     for kind, name in _NOTED.findall(source.tree.of(comment)):
-        named = [one for one in kind.lstrip("?").split("|") if one.lower() != "null"]
-        if len(named) == 1 and named[0].lower() not in NO_CLASSES:
-            yield name, source.class_name(named[0], comment)
+        named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
+        if classes := OR.join(source.class_name(one, comment) for one in named):
+            yield name, classes
 
 
-def class_of_value(source: PhpSource, value: Node | None) -> str:
-    """The class of an object that is made or looked up by name of its class; "" for others."""
+def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
+    """The class of an object that is made, looked up by name of its class, or returned.
+
+    Args:
+        source: of the file.
+        value: the expression; "" where nothing tells.
+        around: the class whose own methods may return it.
+    """
     if value is not None and value.type == "parenthesized_expression":
-        return class_of_value(source, next(iter(value.named_children), None))
+        return class_of_value(source, next(iter(value.named_children), None), around)
     if value is None:
         return ""
     if value.type == "object_creation_expression":
         return class_of_creation(source, value)
-    if named := _asked_by_name(source, value):
+    if named := _asked_by_name(source, value) or _returned(source, value, around):
         return named
     begun = _begun_by(source.tree, value)
     if begun is None:
         return ""
     scope = source.tree.of(begun.child_by_field_name("scope"))
     return source.class_name(scope, value) if scope else ""
+
+
+def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
+    """The class that an own method says that it returns."""
+    if around is None or value.type not in _CALLS_WITH_NAMES:
+        return ""
+    of = value.child_by_field_name("object") or value.child_by_field_name("scope")
+    if source.tree.of(of) not in _OWN:
+        return ""
+    called = around.method(source.tree.of(value.child_by_field_name("name")))
+    returns = called.returns if called is not None else ""
+    if returns in {"self", "static"}:
+        return around.name
+    return "" if returns in NO_CLASSES else returns
 
 
 def _asked_by_name(source: PhpSource, value: Node) -> str:

@@ -297,6 +297,20 @@ def test_who_asks_for_an_ability_leads_to_it() -> None:
     }
 
 
+def test_what_may_be_one_of_several_asks_the_policy_of_each() -> None:
+    text = """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\{Bill, Note};
+class OfBoth {
+    public function show($id) { $this->authorize('view', $this->found($id)); }
+    public function edit($id) { $one = $this->found($id); $this->authorize('view', $one); }
+    private function found($id): Bill|Note {}
+}
+"""
+    policies = {"App\\Policies\\BillPolicy::view", "App\\Policies\\NotePolicy::view"}
+    assert asks(text) == {("OfBoth::edit", one) for one in policies}
+
+
 def test_a_route_asks_a_gate_where_no_policy_has_such_a_method() -> None:
     gates = """<?php
 namespace App\\Providers;
