@@ -21,6 +21,11 @@ KEYS = route_keys(("GET", "HEAD"), "/invoices/{invoice}/edit", "invoices.edit")
         "GET /invoices/{invoice}/edit",
         "head /invoices/7/edit",
         "route:GET /invoices/{invoice}/edit",
+        "invoices/{invoice}/edit",
+        "GET invoices/42/edit",
+        "GET|HEAD /invoices/42/edit",
+        "GET:/invoices/42/edit",
+        "https://shop.test/invoices/42/edit?tab=2",
     ],
 )
 def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
@@ -28,7 +33,11 @@ def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["POST /invoices/{invoice}/edit", "/invoices/new/edit", "invoices", "edit", ""]
+    "said",
+    [
+        *("POST /invoices/{invoice}/edit", "/invoices/new/edit", "invoices", "edit", ""),
+        *("get", "GET me the invoices", "get.invoices/{invoice}/edit and more"),
+    ],
 )
 def test_nothing_else_finds_it(said: str) -> None:
     assert not set(keys_of(said)) & set(KEYS)
