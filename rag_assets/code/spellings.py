@@ -11,6 +11,7 @@ from rag_assets.code.names import request_of, requested_template
 
 _QUOTES: Final = "`\"' \t\r\n"
 _CALL: Final = re.compile(r"\([^()]*\)?$")
+_RECEIVER: Final = re.compile(r"^\(\*?(\w+)\)")
 _VARIABLE: Final = re.compile(r"^\$\w+(?:(?:\??->|::)\w+)*(?:\??->|::)(?=\w+$)")
 _LINES: Final = re.compile(r":\d+(?:-\d+)?(?::\d+)?$")
 _DRIVE: Final = re.compile(r"^[A-Za-z]:(?=[\\/])")
@@ -27,7 +28,8 @@ def symbol_spellings(said: str) -> list[str]:
             `invoice_line`.
     """
     said = said.strip()[:_LONGEST]
-    bare = _CALL.sub("", said.strip(_QUOTES)).replace("\\\\", "\\").removesuffix("::class")
+    bare = _RECEIVER.sub(r"\1", said.strip(_QUOTES))
+    bare = _CALL.sub("", bare).replace("\\\\", "\\").removesuffix("::class")
     bare = _VARIABLE.sub("", bare).replace("?->", "->").replace("->", "::").lstrip("$")
     found = [said, bare]
     if "/" in bare and "." not in bare:

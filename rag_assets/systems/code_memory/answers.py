@@ -22,6 +22,7 @@ from rag_assets.systems.code_memory.outlines import (
     definitions,
     grouped,
     listed,
+    one_line,
     place,
     shown_name,
     within_limit,
@@ -37,6 +38,7 @@ _MOST_NAMED: Final = 10
 _FEW: Final = 3
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
+_UNUSED: Final = "Nothing uses it that is told: calls on objects of unknown classes are not."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ class CodeAnswers:
         names = [*(meant.tables(table) if table else ()), *(meant.names(symbol) if symbol else ())]
         names += self._of_file(path) if path else []
         if path and not names and (below := meant.below(path)):
-            return within_limit([f"{path} is a folder. Ask for one of its files:", *below])
+            return within_limit(
+                [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
+            )
         walks = self._walks(names, direction="in", depth=1)
         relations = {one: None for walk in walks for one in walk.relations}
         if not relations:
@@ -144,7 +148,7 @@ class CodeAnswers:
         if found:
             return within_limit(definitions(found, several=True))
         if uris:
-            return "\n".join(f"{uri} is there, and defines nothing by name." for uri in uris[:_FEW])
+            return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
         return within_limit(below) if (below := meant.below(path)) else self._unknown(path)
 
     def rules_for(self, paths: Sequence[str]) -> str:
@@ -222,7 +226,7 @@ class CodeAnswers:
         for name, node in [*begun.items()][:_FEW]:
             where = place(node.uri, node.line_start, several=self._several)
             shown = shown_name(name.removeprefix(TABLE))
-            yield f"{said} is taken for {node.source_type} {shown}  {where}".rstrip()
+            yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
 
     def _unknown(self, said: str, *walks: Walk, known: bool = False, first: str = "") -> str:
         """That nothing is called so, or uses it, names that are alike, and what may lack.
@@ -237,8 +241,8 @@ class CodeAnswers:
         if view is None or not said:
             return _NOTHING
         names = () if known else clarification_of(view, said, first=first).names
-        told = "Nothing uses it." if known else _NOTHING
-        told = f"{told} Alike: {', '.join(names)}" if names else told
+        told = _UNUSED if known else _NOTHING
+        told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
         return "\n".join([told, *dict.fromkeys(note for walk in walks for note in _lacking(walk))])
 
 

@@ -75,7 +75,8 @@ class Meant:
         """The names from which a walk begins for a name."""
         if said.startswith(tuple(PREFIXES)) or self.view.named(said):
             return [said]
-        return [*dict.fromkeys(node.name for node in self.symbols(said))] or [said]
+        found = self.symbols(said) or self.within(said)
+        return [*dict.fromkeys(node.name for node in found)] or [said]
 
     def tables(self, said: str) -> list[str]:
         """The tables that a name means: of itself, of a model, or of its plural."""

@@ -207,13 +207,18 @@ def test_a_path_may_be_written_otherwise(about: CodeAnswers, said: str) -> None:
     assert "InvoiceController" in about.what_touches(path=said)
 
 
+def test_a_path_may_stand_for_what_its_file_defines(about: CodeAnswers) -> None:
+    path = "app/Models/Payment.php"
+    assert about.impact_of(symbols=[path]) == about.impact_of(paths=[path])
+
+
 def test_a_folder_is_answered_with_its_files(about: CodeAnswers) -> None:
     assert "repo/app/Models/Invoice.php" in about.outline("app/Models/").split("\n")
     assert about.what_touches(path="app/Models").startswith("app/Models is a folder. ")
 
 
 def test_what_is_there_and_unused_is_not_said_to_be_unknown(about: CodeAnswers) -> None:
-    assert about.what_touches(symbol="App\\Hub\\Users::u1").startswith("Nothing uses it.")
+    assert about.what_touches(symbol="App\\Hub\\Users::u1").startswith("Nothing uses it ")
     assert about.outline("routes/web.php").endswith("is there, and defines nothing by name.")
 
 

@@ -26,6 +26,7 @@ MOST = 63
         ("$invoice->total(", "total"),
         ("$this->bills?->total()", "total"),
         ("`Invoice`", "Invoice"),
+        ("(*Invoice).Total", "Invoice.Total"),
         ("invoice_controller", "invoicecontroller"),
         ("config:app.name", "config:app.name"),
     ],

@@ -49,9 +49,19 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
         types["$this"] = around.name
     if method.body is None:
         return types
+    # A name that stands for several things stands for none that is known.
+    for name, found in _assigned(source, method.body, around).items():
+        known = found | ({types[name]} if name in types else set())
+        types[name] = known.pop() if len(known) == 1 else ""
+    return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
+
+
+def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mapping[str, set[str]]:
+    """The classes of what variables are given in a body, "" for what is not known."""
     assigned: dict[str, set[str]] = {}
     noted: dict[str, set[str]] = {}
-    for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, method.body):
+    signed_in: set[str] = set()
+    for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
         if node.type == _COMMENT:
             for name, kind in _noted(source, node):
                 noted.setdefault(name, set()).add(kind)
@@ -62,15 +72,14 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
             name = source.tree.of(node.child_by_field_name("left"))
             value = node.child_by_field_name("right")
             assigned.setdefault(name, set()).add(class_of_value(source, value, around))
-    # A name that stands for several things stands for none that is known.
+            signed_in |= {name} if _is_signed_in(source.tree, value) else set()
     for name, kinds in noted.items():
+        if name in signed_in:
+            continue  # Whoever asks is no model that a method is about.
         # What a comment says of a variable is said where its value does not tell.
         assigned.setdefault(name, set()).discard("")
         assigned[name] |= kinds
-    for name, found in assigned.items():
-        known = found | ({types[name]} if name in types else set())
-        types[name] = known.pop() if len(known) == 1 else ""
-    return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
+    return assigned
 
 
 def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
@@ -79,6 +88,13 @@ def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
         named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
         if classes := OR.join(source.class_name(one, comment) for one in named):
             yield name, classes
+
+
+def _is_signed_in(tree: SyntaxTree, value: Node | None) -> bool:
+    """Whether a value is the user who asks: `auth()->user()`, `$request->user()`."""
+    if value is None or value.type not in _CALLS_WITH_NAMES:
+        return False
+    return tree.of(value.child_by_field_name("name")).lower() == "user"
 
 
 def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:

@@ -116,6 +116,7 @@ def test_what_a_comment_says_of_a_variable_counts_where_its_value_does_not_tell(
     assert calls("/** @var Bill|Row $x */ $x = made(); $x->a();") == both
     assert calls("/** @var array<Bill> $x */ $x = made(); $x->a();") == {"made"}
     assert calls("/** @var string $x */ $x = made(); $x->a();") == {"made"}
+    assert calls("/** @var Bill $x */ $x = auth()->user(); $x->a();") == {"auth"}
 
 
 def test_what_a_type_may_be_is_taken_and_called_each() -> None:
