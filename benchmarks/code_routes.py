@@ -26,7 +26,7 @@ from ruamel.yaml import YAML
 from benchmarks.measure import PROJECT, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
-from rag_assets.code.nodes import TABLE
+from rag_assets.code.nodes import ABILITY, TABLE
 from rag_assets.retrieval.code_nodes import Relation
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.walk import Walker
@@ -154,7 +154,10 @@ def of_route(walker: Walker, tenant: str, route: str) -> Found:
 
 
 def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
-    """The policy whose method an action asks, or those of a model that it asks about."""
+    """The policy whose method an action asks, by itself or by a gate; or those of its model."""
+    if target.startswith(ABILITY):
+        answers = _targets(_stated(walker, tenant, target), "authorizes")
+        return {_short(one.partition("::")[0]) for one in answers}
     walk = walker.relations(tenant, Caller(), target, kinds=["authorizes"], direction="in")
     types = {node.name: node.source_type for node in walk.nodes}
     if types.get(target) == "policy":

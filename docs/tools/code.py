@@ -50,20 +50,23 @@ def django_truth_table(result: _Result) -> str:
 
 
 def code_routes_table(result: _Result) -> str:
-    """What the walk tells of judged routes, by kind of name."""
+    """What the walk tells of judged routes, by application."""
     rows = [
         [
-            f"{name} at {result['commits'][name][:_SHOWN]}: {kind}",
-            *(str(counts[key]) for key in ("judged", "found", "right")),
+            f"{name} at {result['commits'][name][:_SHOWN]}",
+            *(
+                f"{sum(counts[key] for counts in found['kinds'].values()):,}"
+                for key in ("judged", "found", "right")
+            ),
+            f"{found['recall']:.3f}",
+            f"{found['precision']:.3f}",
         ]
         for name, found in result["applications"].items()
-        for kind, counts in found["kinds"].items()
-        if counts["judged"] or counts["found"]
     ]
     whole = result["all"]
     told = f"Together: precision {whole['precision']:.3f}, recall {whole['recall']:.3f}."
-    table = as_table(["names", "judged", "found", "right"], rows)
-    return f"{table}\n{told} Taken {result['taken']}.\n"
+    heads = ["application", "names judged", "found", "right", "recall", "precision"]
+    return f"{as_table(heads, rows)}\n{told} Taken {result['taken']}.\n"
 
 
 def code_definitions_table(result: _Result) -> str:

@@ -12,6 +12,7 @@ from rag_assets.code.model import Fact
 from rag_assets.code.names import keys_of
 from rag_assets.code.naming import CALLED
 from rag_assets.code.nodes import (
+    ABILITY,
     ASKS,
     CONFIG,
     ENDPOINT,
@@ -31,6 +32,9 @@ from rag_assets.code.setting_names import OWN_SETTING
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Relations by what a statement does to a table."""
+
+_OR: Final = "|"
+"""Stands between the classes of a type that may be several."""
 
 Triple: TypeAlias = tuple[str, str, str]
 """Kind, source and target of an edge."""
@@ -53,13 +57,14 @@ def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Tripl
 
 def _declared(fact: Fact) -> list[Triple]:
     """The classes that a method takes and returns; built-in types have no namespace."""
-    takes = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
+    types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
+    takes = [name for one in types for name in one.split(_OR)]
     found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
     owner, separator, _ = fact.symbol.rpartition("::")
     if separator:
         found.append((MEMBER, fact.symbol, owner))
-    returns = str(fact.values.get("returns", ""))
-    return [*found, ("returns", fact.symbol, returns)] if _is_class(returns) else found
+    returns = str(fact.values.get("returns", "")).split(_OR)
+    return [*found, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
 
 
 def _called(fact: Fact) -> list[Triple]:
@@ -94,15 +99,23 @@ def _relates(fact: Fact) -> list[Triple]:
 
 
 def _authorizes(fact: Fact) -> list[Triple]:
-    """The model that is asked about, and the policies that may be the one which answers."""
+    """The ability that a gate may define, the model that is asked about, and its policies."""
     model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
+    ability = str(fact.values.get("ability", ""))
+    found = [("authorizes", source, ABILITY + ability)] if ability else []
     if not model:
-        return []
-    policies = usual_policies(model) if method else ()
-    return [
-        ("authorizes", source, model),
-        *((ASKS, source, f"{policy}::{method}") for policy in policies),
-    ]
+        return found
+    if not method.isidentifier():
+        # No policy answers for what no method can be called.
+        return [*found, ("touches", source, model)]
+    asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
+    return [*found, ("authorizes", source, model), *asked]
+
+
+def _defines_ability(fact: Fact) -> list[Triple]:
+    """The method that answers for an ability."""
+    ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
+    return [("authorizes", ABILITY + ability, answers)] if answers else []
 
 
 def _guards(fact: Fact) -> list[Triple]:
@@ -175,12 +188,14 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "uses_trait": _plain("uses_trait"),
     "calls": _called,
     "creates_object": _plain("makes"),
+    "takes": _plain("takes"),
     "dispatches": _plain("dispatches"),
     "fires": _plain("fires"),
     "listens_to": _between("listens_to", "listener", "event"),
     "observes": _between("observes", "observer", "model"),
     "policy_of": _between("authorizes", "policy", "model"),
     "authorizes": _authorizes,
+    "defines_ability": _defines_ability,
     "binds": _between("binds", "abstract", "concrete"),
     "queries_table": _plain("queries_table", TABLE, "table"),
     "configured_by": _plain("configured_by", CONFIG, "key"),

@@ -20,6 +20,7 @@ _BY_ROLE: Final[Mapping[str, SourceType]] = {
     "group": "route",
     "schema": "migration",
     "operation": "api_endpoint",
+    "ability": "policy",
 }
 _METHODS: Final[Mapping[str, SourceType]] = {"controller": "controller_method"}
 _PROSE: Final = frozenset(

@@ -7,7 +7,9 @@ from typing import Final
 
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|\(\?P<[^()/]*\)")
 _VALUE: Final = re.compile(r"[0-9]+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_METHOD: Final = re.compile(r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|ANY)\b[ |]*", re.IGNORECASE)
+_METHODS: Final = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|ANY"
+_METHOD: Final = re.compile(rf"({_METHODS})(?:\|(?:{_METHODS}))*(?:[ |]+|:(?=/)|$)", re.IGNORECASE)
+_HOST: Final = re.compile(r"https?://[^/\s]*", re.IGNORECASE)
 _NAME: Final = re.compile(r"[\w.:-]+")
 _LONGEST: Final = 1_000
 _MOST_PARTS: Final = 8
@@ -47,18 +49,35 @@ def setting_keys(name: str) -> tuple[str, ...]:
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
+def request_of(said: str) -> tuple[str, str] | None:
+    """The method, "" for any, and the path that somebody names; None for what is no path.
+
+    Args:
+        said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods the
+            first counts.
+    """
+    said = said.strip()[:_LONGEST].removeprefix("route:").lstrip()
+    method = _METHOD.match(said)
+    path = _HOST.sub("", said[method.end() :] if method else said, count=1)
+    if not path.startswith("/"):
+        if not path or any(one.isspace() for one in path) or not (method or "/" in path):
+            return None
+        path = f"/{path}"
+    return (method[1].lower() if method else ""), path
+
+
 def keys_of(said: str) -> tuple[str, ...]:
     """The keys of routes, tables and settings that somebody may mean by a name.
 
     Args:
-        said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or a
-            table's name.
+        said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, with
+            its host or without its first slash, or a table's name.
     """
     said = said.strip()[:_LONGEST]
-    method = _METHOD.match(said)
-    path = said[method.end() :] if method else said
-    if path.startswith("/"):
-        before = f"{method.group().strip(' |').lower()} " if method else ""
+    asked = request_of(said)
+    if asked is not None:
+        method, path = asked
+        before = f"{method} " if method else ""
         paths = (path_template(path), requested_template(path))
         return tuple(dict.fromkeys(f"route {before}{one}" for one in paths))
     if not _NAME.fullmatch(said):

@@ -18,6 +18,9 @@ EVERY_FILE: Final = "**"
 """The glob of a rule that is for all files."""
 
 MIDDLEWARE: Final = "middleware:"
+ABILITY: Final = "ability:"
+"""What a gate defines by name: `ability:manage notes`."""
+
 ENDPOINT: Final = "endpoint:"
 RUN: Final = "run:"
 GROUP: Final = "group:"

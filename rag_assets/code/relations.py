@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.code.edge_rules import OF_FACTS
 from rag_assets.code.model import Fact
 from rag_assets.code.naming import NameStyle
-from rag_assets.code.nodes import ASKS, ENV, HANDS_ON, MEMBER, short_name
+from rag_assets.code.nodes import ABILITY, ASKS, ENV, HANDS_ON, MEMBER, short_name
 from rag_assets.code.reexports import handed_on
 from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.code.spelled_rules import SPELLED
@@ -143,6 +143,9 @@ def relations_of(
     for fact in facts:
         if fact.kind == "defines_setting" and (setting := _setting(fact, hashes)):
             symbols.setdefault((setting.name, setting.line_start, setting.called), setting)
+        if fact.kind == "defines_ability":
+            ability = _ability(fact)
+            symbols.setdefault((ability.name, ability.line_start, ability.called), ability)
         if fact.kind in _DEFINING and fact.symbol:
             public = bool(fact.values.get("public", fact.values.get("exported", True)))
             role = str(fact.values.get("role", fact.kind))
@@ -175,6 +178,14 @@ def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
     lines = fact.line_start, fact.line_end
     how: How = "convention" if kind in _BY_CONVENTION else "stated"
     return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, shown or fact.evidence)
+
+
+def _ability(fact: Fact) -> Symbol:
+    """What a gate defines, called by its whole name."""
+    name = str(fact.values["ability"])
+    return Symbol(
+        *(ABILITY + name, "ability", True, fact.line_start, fact.line_end), called=name.lower()
+    )
 
 
 def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -12,7 +13,10 @@ from rag_assets.storage.catalog.found_relations import FoundSymbol
 
 _WORD: Final = re.compile(r"[a-z]{4,40}|[A-Z][a-z]{2,40}|[A-Z]{3,40}")
 _MOST_WORDS: Final = 12
-_BEGINNING: Final = 6
+_BEGINNINGS: Final = (12, 8, 6)
+_BEGINNING, _FEW, _FEWEST = 6, 4, 3
+_LONGEST_NAME: Final = 100
+_PLAIN: Final = re.compile(r"[^\w/{}]+")
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (
@@ -21,23 +25,49 @@ _UNKNOWN: Final = (
 )
 
 
-def clarification_of(view: View, query: str) -> Clarification:
+def clarification_of(view: View, query: str, *, first: str = "") -> Clarification:
     """A question that names what is called alike.
 
     Args:
         view: what the caller may read.
         query: the question that nothing was found for.
+        first: how the names begin that come first.
     """
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
-    # What is misspelt begins like what is meant.
-    stems = [word.removesuffix("s")[:_BEGINNING] for word in words]
-    found = {_shown(one): _shown(one).lower() for one in view.like(stems, _LOOKED_AT)}
-    names = sorted(found, key=lambda name: (-_likeness(found[name], words), name))[:_SHOWN]
+    whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
+    is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
+    like: list[FoundSymbol] = []
+    for tried in _tries(words, whole if is_name else ""):
+        like = [one for stems in tried for one in view.like(stems, _LOOKED_AT)]
+        if any(one.name.startswith(first) for one in like):
+            break
+    if any(one.name.startswith(first) for one in like):
+        like = [one for one in like if one.name.startswith(first)]
+    found = {_shown(one): _shown(one).lower() for one in like}
+    asked = [whole] if is_name else words
+    names = sorted(found, key=lambda name: (-_likeness(found[name], asked), name))[:_SHOWN]
     if not names:
         return Clarification(_UNKNOWN)
     listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
     question = f"Nothing in this project is near this question. Is it about {listed}?"
     return Clarification(question, tuple(names))
+
+
+def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:
+    """Parts of names to look for, one try after the other until some are found.
+
+    Args:
+        words: of what was said.
+        name: all of it, where it is one name.
+    """
+    if name:
+        # What is misspelt begins like what is meant, if only for some letters.
+        yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]
+    for length in (_BEGINNING, _FEW, _FEWEST):
+        if words:
+            yield [[word.removesuffix("s")[:length] for word in words]]
+    if len(name) >= _FEWEST:
+        yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MOST_WORDS]]
 
 
 def _shown(one: FoundSymbol) -> str:
@@ -50,4 +80,5 @@ def _shown(one: FoundSymbol) -> str:
 
 def _likeness(name: str, words: list[str]) -> float:
     """How much of a name is like the words, the best of them first."""
-    return max(SequenceMatcher(None, word, name).ratio() for word in words)
+    bare = _PLAIN.sub("", name)
+    return max(SequenceMatcher(None, word, bare).ratio() for word in words)

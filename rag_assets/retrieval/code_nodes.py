@@ -44,6 +44,7 @@ _UNIT_ROLES = {
     "route": "derived",
     "table": "derived",
     "operation": "operation",
+    "ability": "ability",
     "key": "key",
     "run": "derived",
 }

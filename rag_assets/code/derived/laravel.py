@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement, in_groups
+from rag_assets.code.derived.laravel_routes import name_of, route_document, statement
+from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
-from rag_assets.code.frameworks.laravel.models import Model, models_of
+from rag_assets.code.frameworks.laravel.inheritance import Inheritance
+from rag_assets.code.frameworks.laravel.models import Model, Relation, models_of
 from rag_assets.code.frameworks.laravel.policies import Asked, asked_elsewhere
 from rag_assets.code.frameworks.laravel.route_policies import RoutePolicies
 from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
@@ -17,23 +19,15 @@ from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
 from rag_assets.code.frameworks.laravel.tables import Evidence as TableEvidence
 from rag_assets.code.frameworks.laravel.tables import Table, Tables, tables_of
 from rag_assets.code.frameworks.laravel.version import framework_version
-from rag_assets.code.model import Fact, FileFacts
-from rag_assets.code.names import route_keys, table_keys
-from rag_assets.code.nodes import (
-    ENDPOINT,
-    FILE,
-    MIDDLEWARE,
-    TABLE,
-    endpoint_of,
-)
+from rag_assets.code.model import FileFacts
+from rag_assets.code.names import table_keys
+from rag_assets.code.nodes import FILE, TABLE
 from rag_assets.code.relations import How
 
 Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
 
-_ALL_METHODS = 7
 _CHANGES_WHOLE = 11
 """The first version whose `change()` drops what it does not mention."""
-_INVOKED = "__invoke"
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
@@ -44,14 +38,19 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     routes = routes_of(files)
     tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = models_of(php), middleware_of(files)
-    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards)
+    inheritance = Inheritance(php)
+    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards, inheritance)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
         if model.table and not model.abstract:
             by_table.setdefault(model.table, []).append(model)
+    pivots = _pivots(models.values())
     documents = [
-        *(_route(one, guards, policies) for one in routes.routes),
-        *(_table(one, by_table.get(name, ()), asked) for name, one in tables.tables.items()),
+        *(route_document(one, guards, policies, inheritance) for one in routes.routes),
+        *(
+            _table(one, by_table.get(name, ()), asked, pivots.get(name, ()))
+            for name, one in tables.tables.items()
+        ),
         *_unmade_tables(tables, by_table, asked),
     ]
     unresolved = [
@@ -64,7 +63,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
 
 
 def _of_a_route(route: Route) -> Unresolved:
-    return _unresolved("; ".join(route.missing), route.evidence[-1], ROUTE + _name_of(route))
+    return _unresolved("; ".join(route.missing), route.evidence[-1], ROUTE + name_of(route))
 
 
 def _of_a_table(table: Table) -> Unresolved:
@@ -75,116 +74,38 @@ def _unresolved(reason: str, held: Evidence | TableEvidence, about: str) -> Unre
     return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
 
 
-def _name_of(route: Route) -> str:
-    methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
-    shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
-    return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
-
-
-def _route(
-    route: Route, guards: Mapping[str, Sequence[str]], policies: RoutePolicies
-) -> DerivedDocument:
-    path = "/" + route.uri.lstrip("/")
-    name = _name_of(route)
-    lines = (
-        f"route {name}",
-        f"methods: {', '.join(route.methods)}",
-        *_line("name", route.name),
-        *_line("action", _action(route)),
-        *_line("middleware", ", ".join(route.middleware)),
-        *_line("without middleware", ", ".join(route.without_middleware)),
-        *_line("parameters", ", ".join(_parameters(route))),
-        *_line("fallback", "yes" if route.fallback else ""),
-        *_line("conditional", "yes" if route.conditional else ""),
-        *_line("incomplete", "; ".join(route.missing)),
-    )
-    called = route_keys(route.methods, path, route.name)
-    stated = (*_of_route(route, path, guards), *_of_policies(route, policies))
-    return DerivedDocument("route", ROUTE + name, called, lines, stated)
-
-
-def _action(route: Route) -> str:
-    if route.kind == "controller":
-        return route.action
-    return route.kind if route.action.lower() == route.kind else f"{route.kind} {route.action}"
-
-
-def _line(label: str, value: str) -> tuple[str, ...]:
-    shown = " ".join(value.split())
-    return (f"{label}: {shown}",) if shown else ()
-
-
-def _parameters(route: Route) -> Iterator[str]:
-    for one in route.parameters:
-        more = [
-            *(["optional"] if one.optional else []),
-            *([f"by {one.field}"] if one.field else []),
-            *([f"matching {one.pattern}"] if one.pattern else []),
-        ]
-        yield f"{one.name} ({', '.join(more)})" if more else one.name
-
-
-def _of_route(route: Route, path: str, guards: Mapping[str, Sequence[str]]) -> Iterator[Statement]:
-    if not route.evidence:
-        return
-    *groups, last = route.evidence
-    yield from in_groups(_stated("in_group", "", group) for group in groups)
-    if route.kind == "controller" and route.action:
-        owner, _, method = route.action.partition("@")
-        yield _stated("routes_to", f"{owner}::{method or _INVOKED}", last)
-    for one in dict.fromkeys(route.middleware):
-        guard = one.partition(":")[0]
-        held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
-        yield _stated("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
-        for name in guards.get(guard, ()):
-            # A group names classes and other names, with what they are given after a colon.
-            bare = name.partition(":")[0]
-            target = bare if "\\" in bare else MIDDLEWARE + bare
-            # The route says a name, and another file what the name stands for.
-            yield _stated("guarded_by", target, held, how="inferred")
-    for method in route.methods:
-        if method != "HEAD" and not route.fallback:
-            yield _stated("serves", ENDPOINT + endpoint_of(method, path), last)
-
-
-def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
-    """The policies that the route's middleware asks, each by its class and the method it has."""
-    for one in dict.fromkeys(route.middleware) if route.evidence else ():
-        asked = policies.asked(route, one)
-        if asked is not None:
-            last = route.evidence[-1]
-            held = next((e for e in reversed(route.evidence) if _names(e, one)), last)
-            how: How = "stated" if asked.mapped else "convention"
-            yield _stated("guarded_by", asked.policy, held, how)
-            yield _stated("authorizes", asked.method, held, how)
-
-
-def _names(held: Evidence, guard: str) -> bool:
-    """Whether a statement speaks of a middleware: as a string, or as a class."""
-    said = guard.rpartition("\\")[2]
-    marks = (f"'{guard}", f'"{guard}', f"{said}::")
-    return any(mark in held.fact.evidence for mark in marks)
-
-
-def _stated(kind: str, target: str, held: Evidence, how: How = "stated") -> Statement:
-    return statement(kind, target, held.path, held.fact, how=how)
-
-
-def statement(
-    kind: str, target: str, path: str, fact: Fact, *, source: str = "", how: How = "stated"
-) -> Statement:
-    """What a fact of a file says."""
-    lines = fact.line_start, fact.line_end
-    return Statement(kind, source, target, how, path, *lines, fact.evidence)
+def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relation]]]:
+    """Relations by the table between, where only its usual name tells it, with who states them."""
+    found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
+    for model in models:
+        for one in model.relations:
+            values = one.evidence.fact.values
+            if one.table and "table" not in values["arguments"]:
+                place = one.evidence.path, one.evidence.fact.start
+                name = f"{values['class']}::{one.name}"
+                found.setdefault(one.table, {}).setdefault(place, (name, one))
+    return {table: [*held.values()] for table, held in found.items()}
 
 
 def _table(
-    table: Table, models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+    table: Table,
+    models: Sequence[Model],
+    asked: Mapping[str, Sequence[Asked]],
+    pivots: Sequence[tuple[str, Relation]],
 ) -> DerivedDocument:
+    between = [
+        statement(
+            *("relates_to", TABLE + table.name, one.evidence.path, one.evidence.fact),
+            source=name,
+            how="convention",
+        )
+        for name, one in pivots
+    ]
     stated = [
         *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
         *_foreign_keys(table),
         *_of_models(models, asked),
+        *between,
     ]
     return _document(table.name, table_lines(table, [model.name for model in models]), stated)
 

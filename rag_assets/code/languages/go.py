@@ -21,7 +21,8 @@ _VERSION = re.compile(r"v\d+")
 _LONG: Final = 200
 _LITERAL: Final = frozenset({"func", "map", "chan", "struct", "interface"})
 _PREDECLARED: Final = re.compile(
-    r"any|bool|byte|comparable|complex\d+|error|float\d+|u?int\d*|uintptr|rune|string"
+    r"any|bool|byte|comparable|complex\d*|error|float\d+|u?int\d*|uintptr|rune|string|append|cap"
+    r"|clear|close|copy|delete|imag|len|make|max|min|new|panic|print|println|real|recover"
 )
 
 
@@ -48,6 +49,7 @@ class Go(Grammar):
         }
     )
     scopes = frozenset({"func_literal", "block"})
+    package_wide = True
 
     def __init__(self, tree: SyntaxTree) -> None:
         super().__init__(tree)
@@ -198,10 +200,21 @@ class Go(Grammar):
                 if one.type == "identifier":
                     yield self.tree.of(one), written
         elif node.type in {"short_var_declaration", "range_clause"}:
-            left = node.child_by_field_name("left")
-            for one in () if left is None else left.named_children:
+            left, right = (node.child_by_field_name(side) for side in ("left", "right"))
+            named = [] if left is None else left.named_children
+            values = right.named_children if right is not None else []
+            made = [self._made(value) for value in values] if len(values) == len(named) else []
+            for at, one in enumerate(named):
                 if one.type == "identifier":
-                    yield self.tree.of(one), ""
+                    yield self.tree.of(one), made[at] if made else ""
+
+    def _made(self, value: Node) -> str:
+        """The type of `T{…}` or `&T{…}`; "" of any other value."""
+        if value.type == "unary_expression":
+            value = value.child_by_field_name("operand") or value
+        if value.type != "composite_literal":
+            return ""
+        return self.tree.of(value.child_by_field_name("type"))[:_LONG]
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
         """The names that a call calls."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.code.nodes import TABLE
-from rag_assets.ingest.sources.model import uri_of
+from rag_assets.code.derived.model import ROUTE
+from rag_assets.code.nodes import FILE, TABLE
+from rag_assets.common.formatting import counted
 from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.code_nodes import Node, NodeKey, Relation, constructed, node_of
 from rag_assets.retrieval.documents import DocumentReader
@@ -15,12 +16,15 @@ from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
 from rag_assets.retrieval.unresolved import Question
 from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
 from rag_assets.storage.catalog.found_relations import Direction
+from rag_assets.systems.code_memory.meant import Meant
 from rag_assets.systems.code_memory.outlines import (
     Tree,
     definitions,
     grouped,
     listed,
+    one_line,
     place,
+    shown_name,
     within_limit,
 )
 from rag_assets.systems.code_memory.rules import RuleBook
@@ -29,8 +33,12 @@ from rag_assets.tenants.model import Tenant
 _CHAIN: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
 _MOST_ROUTES: Final = 3
+_RUNS: Final = "routes_to"
+_MOST_NAMED: Final = 10
+_FEW: Final = 3
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
+_UNUSED: Final = "Nothing uses it that is told: calls on objects of unknown classes are not."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +65,58 @@ class CodeAnswers:
 
     def who_serves(self, route: str) -> str:
         """The controller of a route, and what it validates, guards, uses, fires and touches."""
-        found = [one for one in self._nodes(route) if one.source_type == "route"]
+        meant = self._meant
+        found = [] if meant is None else meant.routes(route) or meant.routes_to(route)
         if not found:
-            return self._unknown(route, *self._walks([route], direction="out", depth=1))
+            walks = self._walks([route], direction="out", depth=1)
+            return self._unknown(route, *walks, first=ROUTE)
         lines: list[str] = []
         notes: list[str] = []
         names = [node.name for node in found[:_MOST_ROUTES]]
         walks = self._walks(names, direction="out", depth=_CHAIN)
+        if len(found) > 1:
+            lines += [*_overview(names, walks), ""]
         for name, walk in zip(names, walks, strict=True):
             lines += [*Tree(walk, several=self._several).lines(name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
             changes = self._walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
             lines += self._listed(zip(tables, changes, strict=True))
             notes += [note for one in (walk, *changes) for note in _lacking(one)]
-        if len(found) > _MOST_ROUTES:
-            notes.append(f"{len(found) - _MOST_ROUTES} more routes are called so")
+        if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
+            more = ", ".join(others[:_MOST_NAMED])
+            notes.append(f"{counted(len(others), 'more route')}: {more}")
         return within_limit(lines, notes=[*dict.fromkeys(notes)])
 
     def what_touches(
         self, *, table: str | None = None, symbol: str | None = None, path: str | None = None
     ) -> str:
         """Who reads, maps to or changes a table; who uses a definition, or those of a file."""
-        names = [TABLE + table.removeprefix(TABLE)] if table else []
-        names += [symbol] if symbol else []
-        names += [node.name for node in self._within(path)] if path else []
+        said = table or symbol or path or ""
+        meant = self._meant
+        if meant is None or not said:
+            return _NOTHING
+        names = [*(meant.tables(table) if table else ()), *(meant.names(symbol) if symbol else ())]
+        names += self._of_file(path) if path else []
+        if path and not names and (below := meant.below(path)):
+            return within_limit(
+                [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
+            )
         walks = self._walks(names, direction="in", depth=1)
         relations = {one: None for walk in walks for one in walk.relations}
         if not relations:
-            return self._unknown(table or symbol or path or "", *walks)
+            return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk))]
-        return within_limit(listed(relations, several=self._several), notes=notes)
+        lines = listed(relations, several=self._several)
+        heading = () if path else self._heading(said, walks)
+        return within_limit([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
         """All that depends on definitions, step by step, routes and tests first."""
-        names = [*symbols, *(node.name for path in paths for node in self._within(path))]
+        meant = self._meant
+        if meant is None:
+            return _NOTHING
+        names = [name for said in symbols for name in meant.names(said)]
+        names += [name for path in paths for name in self._of_file(path)]
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
         begun: set[NodeKey] = set()
@@ -106,16 +132,24 @@ class CodeAnswers:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
         shown = [value for key, value in found.items() if key not in begun]
         if not shown:
-            said = self._unknown(", ".join([*symbols, *paths])) if not begun else "Nothing uses it."
+            said = self._unknown(", ".join([*symbols, *paths]), known=bool(begun))
             return "\n".join([said, *dict.fromkeys(notes)])
         return within_limit(
             grouped(shown, stated, several=self._several), notes=list(dict.fromkeys(notes))
         )
 
     def outline(self, path: str) -> str:
-        """The definitions of a file with their lines."""
-        found = self._within(path)
-        return within_limit(definitions(found, several=True)) if found else self._unknown(path)
+        """The definitions of a file with their lines; the files of a folder."""
+        meant = self._meant
+        if meant is None:
+            return _NOTHING
+        uris = meant.documents(path)
+        found = [node_of(one) for one in meant.view.within_any(uris)]
+        if found:
+            return within_limit(definitions(found, several=True))
+        if uris:
+            return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
+        return within_limit(below) if (below := meant.below(path)) else self._unknown(path)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """The rules, decisions, known bugs and documents that are about files."""
@@ -164,30 +198,63 @@ class CodeAnswers:
         questions = (Question(name, kinds, direction) for name in names)
         return [walker.walked(view, self.tenant.id, one, depth=depth) for one in questions]
 
-    def _nodes(self, name: str) -> list[Node]:
-        return self._walker.symbols(self.tenant.id, self.caller, name=name)
-
-    def _within(self, path: str) -> list[Node]:
+    @property
+    def _meant(self) -> Meant | None:
+        """What names mean to the caller; None where nothing answers."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
-        return [] if view is None else [*map(node_of, view.within_any(self._uris(path)))]
+        return None if view is None else Meant(view, self.tenant)
 
-    def _uris(self, path: str) -> list[str]:
-        """The documents that a path may mean: as hits name it, or within a repository."""
-        bare = path.lstrip("/")
-        return [path, *(uri_of(source.name, bare) for source in self.tenant.sources)]
+    def _of_file(self, path: str) -> list[str]:
+        """The names of a file's definitions; its own where it has none."""
+        meant = self._meant
+        uris = [] if meant is None else meant.documents(path)
+        defined = [] if meant is None else meant.view.within_any(uris)
+        return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
-    def _unknown(self, said: str, *walks: Walk) -> str:
-        """That nothing is called so, names that are alike, and what walks from it may lack."""
+    def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
+        """What a name was taken for, where that does not go without saying."""
+        begun = {
+            name: node
+            for walk in walks
+            for node in walk.nodes
+            for name in walk.begun
+            if node.name == name
+        }
+        plain = said.lstrip("\\").replace("@", "::").lower()
+        if len(begun) == 1 and next(iter(begun)).lower().endswith(plain):
+            return
+        for name, node in [*begun.items()][:_FEW]:
+            where = place(node.uri, node.line_start, several=self._several)
+            shown = shown_name(name.removeprefix(TABLE))
+            yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
+
+    def _unknown(self, said: str, *walks: Walk, known: bool = False, first: str = "") -> str:
+        """That nothing is called so, or uses it, names that are alike, and what may lack.
+
+        Args:
+            said: the name.
+            walks: from it.
+            known: whether there is something of this name.
+            first: how the names begin that come first among those that are alike.
+        """
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None or not said:
             return _NOTHING
-        names = clarification_of(view, said).names
-        told = f"{_NOTHING} Alike: {', '.join(names)}" if names else _NOTHING
+        names = () if known else clarification_of(view, said, first=first).names
+        told = _UNUSED if known else _NOTHING
+        told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
         return "\n".join([told, *dict.fromkeys(note for walk in walks for note in _lacking(walk))])
 
 
 def _differs(origin: Origin | None) -> bool:
     return origin is not None and bool(origin.differs)
+
+
+def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
+    """Each of several routes with what it runs, in a line: the first of them may fill an answer."""
+    for name, walk in zip(routes, walks, strict=True):
+        runs = [one.target for one in walk.relations if (one.source, one.kind) == (name, _RUNS)]
+        yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()
 
 
 def _lacking(walk: Walk) -> list[str]:

@@ -18,6 +18,7 @@ from rag_assets.retrieval.walk import Walk
 MOST_TOKENS: Final = 2_000
 _KEPT_FOR_THE_END: Final = 60
 _EVIDENCE: Final = 120
+_LONGEST_NAME: Final = 300
 _FILE: Final = "file:"
 
 
@@ -43,6 +44,11 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
     if left:
         ending.insert(0, f"… and {left:,} more lines: ask for less")
     return "\n".join([*shown, *ending])
+
+
+def one_line(name: str) -> str:
+    """A name of a repository, which may be of any form, as a short text within a line."""
+    return neutralised(" ".join(name.split()))[:_LONGEST_NAME]
 
 
 def place(uri: str | None, line: int | None, *, several: bool) -> str:

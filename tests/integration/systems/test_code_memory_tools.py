@@ -128,6 +128,124 @@ def test_an_unknown_name_is_answered_with_names_that_are_alike(
     assert "nvoice" in told.partition("Alike:")[2]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "POST invoices",
+            "POST|/invoices",
+            "POST https://shop.test/invoices",
+            "InvoiceController@store",
+        ),
+        *("App\\Http\\Controllers\\InvoiceController::store", "InvoiceController->store()"),
+    ],
+)
+def test_a_route_may_be_written_otherwise_or_named_by_what_it_runs(
+    about: CodeAnswers, said: str
+) -> None:
+    told = about.who_serves(said)
+    assert "POST /invoices" in told
+    assert "App\\Http\\Controllers\\InvoiceController::store" in told
+
+
+def test_a_requested_path_leads_to_the_route_with_parameters(about: CodeAnswers) -> None:
+    told = about.who_serves("GET /invoices/INV-2024-x/edit")
+    assert told.startswith("route GET /invoices/{invoice}/edit\n")
+    # What is exactly so comes before what a parameter may be.
+    assert about.who_serves("GET /invoices/create").startswith("route GET /invoices/create\n")
+
+
+def test_all_routes_of_a_controller_are_told_or_counted(about: CodeAnswers) -> None:
+    told = about.who_serves("InvoiceController")
+    assert told.startswith("GET /")
+    assert "more routes: " in told
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["`invoices`", "shop.invoices", "invoice", "Invoice", "App\\Models\\Invoice", "INVOICES"],
+)
+def test_a_table_may_be_named_by_its_model_or_singular(about: CodeAnswers, said: str) -> None:
+    told = about.what_touches(table=said)
+    assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("Invoice::class", "App/Models/Invoice", "\\App\\Models\\Invoice::class"),
+        *("Crater\\Models\\Invoice", "App\\\\Models\\\\Invoice"),
+    ],
+)
+def test_a_class_may_be_written_as_code_has_it(about: CodeAnswers, said: str) -> None:
+    told = about.what_touches(symbol=said)
+    assert f"{said} is taken for model App\\Models\\Invoice  app/Models/Invoice.php:15" in told
+    assert "InvoiceController::store" in told
+
+
+def test_a_method_is_found_without_its_class(about: CodeAnswers) -> None:
+    exactly = about.what_touches(symbol="InvoiceNumbering@next")
+    told = about.what_touches(symbol="$this->numbering->next()")
+    assert "InvoiceController" in exactly
+    assert "InvoiceController" in told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("./app/Models/Invoice.php", "/app/Models/Invoice.php", "repo/app/Models/Invoice.php"),
+        *(
+            "app\\Models\\Invoice.php",
+            "app/Models/Invoice.php:28",
+            "/srv/shop/app/Models/Invoice.php",
+        ),
+        *("Models/Invoice.php", "app/models/invoice.php"),
+    ],
+)
+def test_a_path_may_be_written_otherwise(about: CodeAnswers, said: str) -> None:
+    assert about.outline(said) == about.outline("app/Models/Invoice.php")
+    assert "InvoiceController" in about.what_touches(path=said)
+
+
+def test_a_path_may_stand_for_what_its_file_defines(about: CodeAnswers) -> None:
+    path = "app/Models/Payment.php"
+    assert about.impact_of(symbols=[path]) == about.impact_of(paths=[path])
+
+
+def test_a_folder_is_answered_with_its_files(about: CodeAnswers) -> None:
+    assert "repo/app/Models/Invoice.php" in about.outline("app/Models/").split("\n")
+    assert about.what_touches(path="app/Models").startswith("app/Models is a folder. ")
+
+
+def test_what_is_there_and_unused_is_not_said_to_be_unknown(about: CodeAnswers) -> None:
+    assert about.what_touches(symbol="App\\Hub\\Users::u1").startswith("Nothing uses it ")
+    assert about.outline("routes/web.php").endswith("is there, and defines nothing by name.")
+
+
+@pytest.mark.parametrize(
+    "said", ["", " ", "%", "_", "*", "\\", "/", "'", "a" * 10_000, "\u00e9\u4e2d", "$"]
+)
+def test_odd_names_get_a_short_answer(about: CodeAnswers, said: str) -> None:
+    answers = [
+        about.who_serves(said),
+        about.what_touches(table=said),
+        about.what_touches(symbol=said),
+        about.what_touches(path=said),
+        about.impact_of(symbols=[said]),
+        about.outline(said),
+        about.rules_for([said]),
+    ]
+    assert all(one and count_text(one) <= MOST_TOKENS for one in answers)
+
+
+def test_names_that_are_alike_are_of_the_kind_that_is_asked_for(about: CodeAnswers) -> None:
+    routes = about.who_serves("PATCH /invoicess/7/edits").partition("Alike: ")[2]
+    assert "/invoices" in routes.partition(", ")[0]
+    symbol = about.what_touches(symbol="InvoicesController").partition("Alike: ")[2]
+    assert symbol.startswith("InvoiceController")
+    assert "invoices" in about.what_touches(table="nivoices").partition("Alike: ")[2]
+
+
 def test_no_answer_is_longer_than_agents_bear(about: CodeAnswers) -> None:
     answers = [
         about.what_touches(symbol="App\\Hub\\Hub"),

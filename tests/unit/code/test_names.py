@@ -20,6 +20,12 @@ KEYS = route_keys(("GET", "HEAD"), "/invoices/{invoice}/edit", "invoices.edit")
         "/invoices/0b7ce4b2-4f35-4a52-9d8c-3f1a2b3c4d5e/edit?tab=2",
         "GET /invoices/{invoice}/edit",
         "head /invoices/7/edit",
+        "route:GET /invoices/{invoice}/edit",
+        "invoices/{invoice}/edit",
+        "GET invoices/42/edit",
+        "GET|HEAD /invoices/42/edit",
+        "GET:/invoices/42/edit",
+        "https://shop.test/invoices/42/edit?tab=2",
     ],
 )
 def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
@@ -27,7 +33,11 @@ def test_a_route_is_found_by_what_people_call_it(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["POST /invoices/{invoice}/edit", "/invoices/new/edit", "invoices", "edit", ""]
+    "said",
+    [
+        *("POST /invoices/{invoice}/edit", "/invoices/new/edit", "invoices", "edit", ""),
+        *("get", "GET me the invoices", "get.invoices/{invoice}/edit and more"),
+    ],
 )
 def test_nothing_else_finds_it(said: str) -> None:
     assert not set(keys_of(said)) & set(KEYS)

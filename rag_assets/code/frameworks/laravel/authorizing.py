@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.code.languages.php.calls import Call
+from rag_assets.code.languages.php.classes import OR
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.policy_names import OF_RESOURCES
 
@@ -33,6 +34,11 @@ ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
 VARIABLE: Final = "variable"
 """What of a fact is the name of a variable until its class is known."""
 
+_OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
+"""Abilities that a gate defines for a resource."""
+
+_PAIR: Final = 2
+_INVOKED: Final = "__invoke"
 _Values = Mapping[str, Any]
 
 
@@ -70,8 +76,38 @@ def asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Val
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
-def settled(values: _Values, types: Mapping[str, str]) -> _Values | None:
-    """What is asked about the object that a variable holds; None where nothing is told."""
+def defined(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """The abilities that a gate defines, each with the method that answers for it."""
+    if call.name.lower() not in {"define", "resource"}:
+        return
+    name, action = (source.value(call.argument(at)) for at in (0, 1))
+    if not isinstance(name, str) or not name:
+        return
+    if call.name.lower() == "define":
+        yield "defines_ability", {"ability": name, "answers": _answering(action)}
+    elif isinstance(action, str):
+        told = source.value(call.argument(2))
+        methods = told if isinstance(told, dict) else {one: one for one in _OF_GATES}
+        for ability, method in methods.items():
+            if isinstance(method, str):
+                answers = f"{action}::{method}"
+                yield "defines_ability", {"ability": f"{name}.{ability}", "answers": answers}
+
+
+def _answering(action: Any) -> str:
+    """The method that an action names, as a pair or in one text; "" for anything else."""
+    if isinstance(action, list) and all(isinstance(one, str) for one in action):
+        action = "@".join(action[:_PAIR])
+    if not isinstance(action, str) or not action:
+        return ""
+    owner, _, method = action.lstrip("\\").partition("@")
+    return f"{owner}::{method or _INVOKED}"
+
+
+def settled(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
+    """What is asked about the object that a variable holds, whose class may be one of several."""
     model = values["model"] or types.get(values[VARIABLE], "")
-    told = {"ability": values["ability"], "model": model}
-    return told if any(told.values()) else None
+    for one in model.split(OR):
+        told = {"ability": values["ability"], "model": one}
+        if any(told.values()):
+            yield told

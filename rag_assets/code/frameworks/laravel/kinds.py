@@ -55,7 +55,8 @@ _BY_USE: tuple[tuple[str, str, SourceType], ...] = (
 )
 """Kind of a fact, the value of it that names a class, and what that class is."""
 
-_ROLES = frozenset({"class", "interface"})
+_TRAIT = "trait"
+_ROLES = frozenset({"class", "interface", _TRAIT})
 _HANDLES = "::handle"
 _DECIDING = frozenset(
     {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
@@ -128,6 +129,11 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     classes, uses = _classes(files), _Uses.of(files)
     found: dict[tuple[str, str], SourceType] = {}
     for name, one in classes.items():
+        if one.role == _TRAIT:
+            # A trait is what uses it; of those beside controllers, routes run the methods.
+            if _place(one.path) == "controller":
+                found[one.path, one.symbol] = "controller"
+            continue
         above = set(_ancestors(name, classes))
         inherited = next((_BASES[base] for base in _BASES if base in above), None)
         kind = inherited or uses.types.get(name)

@@ -9,6 +9,7 @@
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
 | binds | abstract, concrete: class names, the second "" where it is computed |
 | authorizes | ability, model: "" where it is no class name; method: that asks, if not around it |
+| defines_ability | ability, answers: the method that does, "" for a closure |
 | queries_table | table |
 | configured_by | key: of the configuration |
 | reads_env | key: of the environment |
@@ -27,13 +28,13 @@ from rag_assets.code.frameworks.laravel.authorizing import (
     VARIABLE,
     asked,
     asked_of_resource,
+    defined,
     settled,
 )
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
 from rag_assets.code.languages.php.classes import ClassLike, Method, Property
 from rag_assets.code.languages.php.source import PhpSource
-from rag_assets.code.languages.php.types import types_of
-from rag_assets.code.languages.tree import descendants
+from rag_assets.code.languages.php.types import class_of_creation, types_of
 from rag_assets.code.model import Fact
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                told = settled(values, types.of(symbol)) if VARIABLE in values else values
-                if told is not None:
+                is_held = VARIABLE in values
+                for told in settled(values, types.of(symbol)) if is_held else (values,):
                     yield _fact(source, kind, call.node, symbol, told)
 
 
@@ -164,6 +165,8 @@ def _of_member(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
         yield from asked(source, call)
     elif name == "authorizeresource" and chain.root == "$this":
         yield from asked_of_resource(source, call)
+    elif chain.root == "$gate":
+        yield from defined(source, call)
 
 
 def _of_event(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -188,6 +191,8 @@ def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
             yield "policy_of", {"model": model, "policy": policy}
     elif call.name.lower() in ASK_GATES:
         yield from asked(source, call)
+    else:
+        yield from defined(source, call)
 
 
 def _of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
@@ -223,11 +228,14 @@ _BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values
 
 
 def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    for argument in call.arguments[:1]:
-        for node in descendants(argument.value):
-            if node.type == "object_creation_expression" and node.named_children:
-                written = source.tree.of(node.named_children[0])
-                yield "dispatches", {"name": source.class_name(written, node)}
+    todo = [argument.value for argument in call.arguments[:1]]
+    while todo:
+        node = todo.pop()
+        if node.type != "object_creation_expression":
+            todo += reversed(node.named_children)
+        # What an object is given when it is made is not dispatched with it.
+        elif name := class_of_creation(source, node):
+            yield "dispatches", {"name": name}
 
 
 def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:

@@ -130,6 +130,7 @@ class Grammar:
         own: how a method calls its own type's instance: this, self.
         own_types: how a method calls its own type: Self.
         implicit: whether a method calls its own type's methods by their names alone.
+        package_wide: whether what nothing in the file binds is of its package, in another file.
         imports_all: whether a type that is neither imported nor of the file is the language's own.
     """
 
@@ -143,6 +144,7 @@ class Grammar:
     own: ClassVar[frozenset[str]] = frozenset()
     own_types: ClassVar[frozenset[str]] = frozenset()
     implicit: ClassVar[bool] = False
+    package_wide: ClassVar[bool] = False
     imports_all: ClassVar[bool] = False
 
     def __init__(self, tree: SyntaxTree) -> None:

@@ -85,9 +85,9 @@ def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator
         definition = placed.definition
         if not definition.symbol:
             continue
-        start = tree.start(definition.node)
+        start, last = tree.start(definition.node), tree.end(definition.node)
+        yield Fact("declares", start, last, definition.symbol, _values(tree, placed))
         end = start + _width(tree, definition)
-        yield Fact("declares", start, end, definition.symbol, _values(tree, placed))
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
                 target = walk.named(name)

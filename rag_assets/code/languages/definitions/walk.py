@@ -43,6 +43,11 @@ class Walk:
         self._tree = grammar.tree
         self._at = {placed.definition.node.id: placed.definition for placed in found[::-1]}
         self._symbols = {placed.definition.symbol for placed in found}
+        self._above = {
+            placed.definition.type: placed.definition.extends
+            for placed in found
+            if placed.definition.type and placed.definition.extends
+        }
         self._declared: dict[str, list[tuple[str, str]]] = {}
         for placed in found:  # a type may be declared in several places: extensions
             self._declared.setdefault(placed.definition.type, []).extend(placed.definition.fields)
@@ -117,12 +122,23 @@ class Walk:
         target = self._target(chain)
         if target is None or not target.name:
             return
-        values: dict[str, object] = dict(target.values())
-        if makes:
-            values["makes"] = True
         start = self._tree.start(node)
         end = min(self._tree.end(node), start + 200)
-        self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, values))
+        for one in (target, *self._inherited(chain, target)):
+            values: dict[str, object] = dict(one.values())
+            if makes:
+                values["makes"] = True
+            self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, values))
+
+    def _inherited(self, chain: list[str], target: Name) -> Iterator[Name]:
+        """The methods that an own one which the type does not have may be."""
+        grammar = self._grammar
+        if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
+            return
+        for written in self._above.get(self._scopes[-1].type, ()):
+            above = self.named(written)
+            if above.name:
+                yield Name(f"{above.name}{grammar.separator}{chain[1]}", above.module)
 
     def _target(self, chain: list[str]) -> Name | None:
         grammar, scope = self._grammar, self._scopes[-1]
@@ -138,7 +154,10 @@ class Walk:
         own = scope.type + grammar.separator + chain[0]
         if binding is None and len(chain) == 1 and grammar.implicit and own in self._symbols:
             return Name(own)
-        if binding is None and grammar.is_type(chain[0]):
+        if grammar.package_wide and len(chain) == 1 and not self._is_bound(chain[0]):
+            beside = grammar.beside(chain[0])
+            binding = Binding(Name(beside)) if beside != chain[0] else None
+        elif binding is None and grammar.is_type(chain[0]):
             binding = Binding(Name(chain[0]))
         return self._through(binding, chain[1:])
 
@@ -159,6 +178,10 @@ class Walk:
             if name in scope.names:
                 return scope.names[name]
         return None
+
+    def _is_bound(self, name: str) -> bool:
+        """Whether anything in the file has a name, known or not."""
+        return any(name in scope.names for scope in self._scopes)
 
     def _typed(self, written: str) -> Binding | None:
         name = self._grammar.type_name(written)

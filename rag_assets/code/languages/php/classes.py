@@ -20,6 +20,8 @@ CLASS_ROLES = {
     "enum_declaration": "enum",
 }
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
+OR = "|"
+"""Stands between the classes of a type that may be several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class Parameter:
 
     Attributes:
         name: without its dollar sign.
-        type: fully qualified, if it is one class or one built-in type; "" for any other.
+        type: fully qualified: a class, several with `|` between, or one built-in type; "" for any
+            other.
         promoted: whether it is a property of its class, too.
     """
 
@@ -172,12 +175,14 @@ def parameters_of(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter
 
 
 def type_of(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
-    """The one class, or the one built-in type, that a type names; null beside it does not count."""
+    """The classes that a type names, with `|` between, or the one built-in type beside null."""
     if node is None:
         return ""
     if node.type == "union_type":
         named = [child for child in node.named_children if tree.of(child).lower() != "null"]
-        return type_of(tree, named[0], scope) if len(named) == 1 else ""
+        types = dict.fromkeys(type_of(tree, child, scope) for child in named)
+        classes = [one for one in types if one and one not in NO_CLASSES]
+        return OR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":

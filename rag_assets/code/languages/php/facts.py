@@ -7,6 +7,7 @@
 | extends, implements, uses_trait | the class | name |
 | calls | where it stands | name: `Class::method`, or a function's |
 | creates_object | where it stands | name: the class |
+| takes | where it stands | name: the class of a parameter of a closure |
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.code.languages.php.calls import CALLS, MEMBER_CALLS
-from rag_assets.code.languages.php.classes import ClassLike, Method
+from rag_assets.code.languages.php.calls import CALLS, CLOSURES, MEMBER_CALLS
+from rag_assets.code.languages.php.classes import OR, ClassLike, Method, parameters_of
+from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import NAMED, class_of_creation, class_of_value, types_of
 from rag_assets.code.languages.tree import SyntaxTree
@@ -107,7 +109,7 @@ def _calls(
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
     inner_end = -1
-    for node in source.tree.nodes(CALLS | into, body.node):
+    for node in source.tree.nodes(CALLS | CLOSURES | into, body.node):
         if node.start_byte < inner_end:
             continue
         if node.type in into:
@@ -120,9 +122,16 @@ def _calls(
 
 def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
     """What a call states: of a method that the class inherits, whatever it may be from."""
-    called = _called(source, node, body.types)
+    if node.type in CLOSURES:
+        taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
+        types = [name for one in taken for name in one.split(OR)]
+        return [("takes", name) for name in types if name and name not in NO_CLASSES]
+    called = _called(source, node, body)
     if called is None:
         return []
+    if OR in called[1]:
+        owners, _, method = called[1].rpartition("::")
+        return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
     receiver = _written(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
@@ -131,8 +140,9 @@ def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
-def _called(source: PhpSource, node: Node, types: Mapping[str, str]) -> tuple[str, str] | None:
-    tree = source.tree
+def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
+    """The kind and the name of what is called; its class may be several."""
+    tree, types = source.tree, body.types
     if node.type == "object_creation_expression":
         created = class_of_creation(source, node)
         return ("creates_object", created) if created else None
@@ -151,7 +161,9 @@ def _called(source: PhpSource, node: Node, types: Mapping[str, str]) -> tuple[st
             owner = source.class_name(tree.of(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
-        owner = types.get(_written(tree, receiver), "") or class_of_value(source, receiver)
+        owner = types.get(_written(tree, receiver), "") or class_of_value(
+            source, receiver, body.around
+        )
     return ("calls", f"{owner}::{tree.of(name)}") if owner else None
 
 

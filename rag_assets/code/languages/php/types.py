@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from rag_assets.code.languages.php.calls import CLOSURES, MEMBER_CALLS
-from rag_assets.code.languages.php.classes import ClassLike, Method, parameters_of
+from rag_assets.code.languages.php.calls import CLOSURES, MEMBER_CALLS, arguments_of
+from rag_assets.code.languages.php.classes import OR, ClassLike, Method, parameters_of
 from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.tree import SyntaxTree
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _CALLS_WITH_NAMES: Final = MEMBER_CALLS | {"scoped_call_expression"}
 _ASSIGNING: Final = CLOSURES | {"assignment_expression"}
+_COMMENT: Final = "comment"
+_NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
+_OWN: Final = frozenset({"$this", "self", "static"})
+_CONTAINER: Final = frozenset({"app", "resolve"})
+_CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
+"""What is asked for an object by the name of its class."""
+
+_MADE_BY_NAME: Final = frozenset({"make", "makewith"})
 _GIVE_ONE: Final = frozenset(
     {
         *("create", "find", "findorfail", "findornew", "first", "firstor", "firstorcreate"),
@@ -27,7 +36,7 @@ _GIVE_ONE: Final = frozenset(
 
 
 def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Mapping[str, str]:
-    """The classes of variables and properties, by how they are written.
+    """The classes of variables and properties, several with `|` between, by how they are written.
 
     Args:
         source: of the file.
@@ -40,35 +49,115 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
         types["$this"] = around.name
     if method.body is None:
         return types
-    assigned: dict[str, set[str]] = {}
-    for node in source.tree.nodes(_ASSIGNING, method.body):
-        if node.type in CLOSURES:
-            for parameter in parameters_of(source.tree, node, source.scope_at(node)):
-                assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
-        else:
-            name = source.tree.of(node.child_by_field_name("left"))
-            value = node.child_by_field_name("right")
-            assigned.setdefault(name, set()).add(class_of_value(source, value))
     # A name that stands for several things stands for none that is known.
-    for name, found in assigned.items():
+    for name, found in _assigned(source, method.body, around).items():
         known = found | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
     return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
 
 
-def class_of_value(source: PhpSource, value: Node | None) -> str:
-    """The class of an object that is made or looked up by name of its class; "" for others."""
+def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mapping[str, set[str]]:
+    """The classes of what variables are given in a body, "" for what is not known."""
+    assigned: dict[str, set[str]] = {}
+    noted: dict[str, set[str]] = {}
+    signed_in: set[str] = set()
+    for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
+        if node.type == _COMMENT:
+            for name, kind in _noted(source, node):
+                noted.setdefault(name, set()).add(kind)
+        elif node.type in CLOSURES:
+            for parameter in parameters_of(source.tree, node, source.scope_at(node)):
+                assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
+        else:
+            name = source.tree.of(node.child_by_field_name("left"))
+            value = node.child_by_field_name("right")
+            assigned.setdefault(name, set()).add(class_of_value(source, value, around))
+            signed_in |= {name} if _is_signed_in(source.tree, value) else set()
+    for name, kinds in noted.items():
+        if name in signed_in:
+            continue  # Whoever asks is no model that a method is about.
+        # What a comment says of a variable is said where its value does not tell.
+        assigned.setdefault(name, set()).discard("")
+        assigned[name] |= kinds
+    return assigned
+
+
+def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
+    """Variables with the one class that a comment says they have: `@var Invoice|null $invoice`."""
+    for kind, name in _NOTED.findall(source.tree.of(comment)):
+        named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
+        if classes := OR.join(source.class_name(one, comment) for one in named):
+            yield name, classes
+
+
+def _is_signed_in(tree: SyntaxTree, value: Node | None) -> bool:
+    """Whether a value is the user who asks: `auth()->user()`, `$request->user()`."""
+    if value is None or value.type not in _CALLS_WITH_NAMES:
+        return False
+    return tree.of(value.child_by_field_name("name")).lower() == "user"
+
+
+def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
+    """The class of an object that is made, looked up by name of its class, or returned.
+
+    Args:
+        source: of the file.
+        value: the expression; "" where nothing tells.
+        around: the class whose own methods may return it.
+    """
     if value is not None and value.type == "parenthesized_expression":
-        return class_of_value(source, next(iter(value.named_children), None))
+        return class_of_value(source, next(iter(value.named_children), None), around)
     if value is None:
         return ""
     if value.type == "object_creation_expression":
         return class_of_creation(source, value)
+    if named := _asked_by_name(source, value) or _returned(source, value, around):
+        return named
     begun = _begun_by(source.tree, value)
     if begun is None:
         return ""
     scope = source.tree.of(begun.child_by_field_name("scope"))
     return source.class_name(scope, value) if scope else ""
+
+
+def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
+    """The class that an own method says that it returns."""
+    if around is None or value.type not in _CALLS_WITH_NAMES:
+        return ""
+    of = value.child_by_field_name("object") or value.child_by_field_name("scope")
+    if source.tree.of(of) not in _OWN:
+        return ""
+    called = around.method(source.tree.of(value.child_by_field_name("name")))
+    returns = called.returns if called is not None else ""
+    if returns in {"self", "static"}:
+        return around.name
+    return "" if returns in NO_CLASSES else returns
+
+
+def _asked_by_name(source: PhpSource, value: Node) -> str:
+    """The class that the container is asked for: `app(Bills::class)`, `App::make(Bills::class)`."""
+    tree = source.tree
+    if value.type == "function_call_expression":
+        called = tree.of(value.child_by_field_name("function")).lower().lstrip("\\")
+        asks = called in _CONTAINER
+    elif value.type in _CALLS_WITH_NAMES:
+        of = value.child_by_field_name("object") or value.child_by_field_name("scope")
+        by_name = tree.of(value.child_by_field_name("name")).lower() in _MADE_BY_NAME
+        asks = by_name and tree.of(of).lstrip("\\") in _CONTAINERS
+    else:
+        return ""
+    given = arguments_of(tree, value)[:1] if asks else ()
+    named = given[0].value if given else None
+    if named is None or named.type != "class_constant_access_expression":
+        return ""
+    return class_of_constant(source, named)
+
+
+def class_of_constant(source: PhpSource, node: Node) -> str:
+    """The class of `Invoice::class`; "" of any other constant."""
+    scope, name = node.named_children[0], node.named_children[-1]
+    is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
+    return source.class_name(source.tree.of(scope), node) if is_class else ""
 
 
 def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:

@@ -9,15 +9,15 @@
 | exports | "" | names: of `__all__`, where it is written out |
 
 References are described in `names`, expressions in `expressions`; what else frameworks need is in
-`statements`. `Class.method` of `self.method()` may be inherited.
+`statements`. `Class.method` of `self.method()` may be inherited: then each base's is stated, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.code.languages.python.expressions import expression_of
+from rag_assets.code.languages.python.expressions import dotted_name, expression_of
 from rag_assets.code.languages.python.names import Import
 from rag_assets.code.languages.python.scopes import Scopes, inside
 from rag_assets.code.languages.python.source import DEFINITIONS, Definition, PythonSource
@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+_OWN = frozenset({"self", "cls"})
+
+
 def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """The facts of a file, in no particular order."""
     yield from (_imported(source, one, "") for one in source.imports)
-    yield from _calls(source, scopes, None, top_level(source))
+    symbols = frozenset(one.symbol for one in source.definitions)
+    yield from _calls(source, scopes, None, top_level(source), symbols)
     for one in source.definitions:
         values = _declared(source, scopes, one)
         yield Fact("declares", *_lines_of(source, one), one.symbol, values)
@@ -38,7 +42,7 @@ def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
         if one.sort == "class":
             for parent in scopes.parents(one):
                 yield Fact("extends", *_lines_of(source, one), one.symbol, {"name": parent})
-        yield from _calls(source, scopes, one, inside(one))
+        yield from _calls(source, scopes, one, inside(one), symbols)
 
 
 def fact(
@@ -84,15 +88,40 @@ def _parameters(source: PythonSource, one: Definition) -> Iterator[Mapping[str, 
 
 
 def _calls(
-    source: PythonSource, scopes: Scopes, one: Definition | None, nodes: Iterator[Node]
+    source: PythonSource,
+    scopes: Scopes,
+    one: Definition | None,
+    nodes: Iterator[Node],
+    symbols: Collection[str],
 ) -> Iterator[Fact]:
     seen: set[str] = set()
     for node in nodes:
-        name = scopes.called(node, one) if node.type == "call" else ""
-        if name and name not in seen:
-            seen.add(name)
-            symbol = "" if one is None else one.symbol
-            yield fact(source, "calls", node, symbol, {"name": name})
+        called = scopes.called(node, one) if node.type == "call" else ""
+        above = _inherited(source, scopes, one, node, symbols) if called else ()
+        for name in (called, *above):
+            if name and name not in seen:
+                seen.add(name)
+                symbol = "" if one is None else one.symbol
+                yield fact(source, "calls", node, symbol, {"name": name})
+
+
+def _inherited(
+    source: PythonSource,
+    scopes: Scopes,
+    one: Definition | None,
+    call: Node,
+    symbols: Collection[str],
+) -> Iterator[str]:
+    """The methods of bases that `self.method()` may be, where the class has none of that name."""
+    written = dotted_name(source.tree, call.child_by_field_name("function"))
+    root, _, method = written.partition(".")
+    around = one
+    while around is not None and around.sort != "class":
+        around = around.within
+    if around is None or root not in _OWN or not method or "." in method:
+        return
+    if f"{around.symbol}.{method}" not in symbols:
+        yield from (f"{parent}.{method}" for parent in scopes.parents(around))
 
 
 def top_level(source: PythonSource) -> Iterator[Node]:

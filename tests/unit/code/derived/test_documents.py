@@ -338,3 +338,37 @@ def test_of_many_routes_that_are_computed_tables_and_what_is_general_are_kept() 
         Unresolved("web.php", 1, "the name is computed, and 7 statements after it", "routes")
     ]
     assert first_of([*routes, *tables], 9) == [*tables, *routes]
+
+
+def test_a_table_between_two_models_is_told_by_its_usual_name() -> None:
+    models = """<?php
+namespace App\\Models;
+use Illuminate\\Database\\Eloquent\\Model;
+class Tag extends Model {
+    public function posts() { return $this->belongsToMany(Post::class); }
+    public function stated() { return $this->belongsToMany(Post::class, 'post_tag'); }
+    public function videos() { return $this->morphedByMany(Video::class, 'taggable'); }
+    public function missing() { return $this->belongsToMany(Video::class); }
+}
+"""
+    migration = """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void {
+        Schema::create('post_tag', function ($table) { $table->id(); });
+        Schema::create('taggables', function ($table) { $table->id(); });
+    }
+};
+"""
+    files = LARAVEL | {"app/Models/Tag.php": models, "database/migrations/2024_b.php": migration}
+    found = {
+        (edge.source, edge.target, edge.how, edge.path)
+        for document in derived(files).documents
+        for edge in edges(document)
+        if edge.kind == "relates_to"
+    }
+    assert found == {
+        ("App\\Models\\Tag::posts", "table:post_tag", "convention", "app/Models/Tag.php"),
+        ("App\\Models\\Tag::videos", "table:taggables", "convention", "app/Models/Tag.php"),
+    }

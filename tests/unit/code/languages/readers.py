@@ -38,7 +38,8 @@ def assert_covers(text: str, code: CodeText) -> None:
         at = unit.end
     assert not text[at:].strip()
     assert all(0 <= fact.start <= fact.end <= len(text) for fact in code.facts)
-    assert all(fact.end - fact.start <= 4_000 for fact in code.facts)
+    short = (fact for fact in code.facts if fact.kind != "declares")
+    assert all(fact.end - fact.start <= 4_000 for fact in short)
 
 
 def named(code: CodeText, kind: str) -> set[tuple[str, str]]:

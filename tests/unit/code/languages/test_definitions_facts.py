@@ -118,3 +118,62 @@ def test_a_receiver_whose_name_begins_as_a_keyword_is_a_type() -> None:
     code = READERS["go"](text)
     assert [unit.symbol for unit in code.units if unit.symbol] == ["p.mapEncoder.Encode"]
     assert not named(code, "calls")
+
+
+def test_what_no_file_of_go_binds_is_of_its_package() -> None:
+    text = """package bills
+func F(given func(), other *Other) {
+	made := T{}
+	kept := &U{A: 1}
+	made.M()
+	kept.N()
+	helper()
+	given()
+	unknown := helper()
+	unknown.X()
+	_ = append(nil, len(other.list))
+	for _, each := range other.list { each() }
+}
+"""
+    assert named(READERS["go"](text), "calls") == {
+        ("bills.F", f"bills.{name}") for name in ("T", "U", "T.M", "U.N", "helper")
+    }
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "calls"),
+    [
+        (
+            "typescript",
+            "import {B} from './b';\nexport class A extends B { f() { this.g(); this.f(); } }",
+            {"A.g", "B.g", "A.f"},
+        ),
+        ("java", "package p; class A extends B { void f() { this.g(); } }", {"p.A.g", "B.g"}),
+        ("swift", "class A: B { func f() { self.g(); self.f() } }", {"A.g", "B.g", "A.f"}),
+    ],
+)
+def test_a_method_that_a_type_does_not_have_may_be_of_what_it_extends(
+    language: str, text: str, calls: set[str]
+) -> None:
+    assert {name for _, name in named(READERS[language](text), "calls")} == calls
+
+
+WHOLE = {
+    "typescript": "export class A {\n  f() {\n    g();\n  }\n}\n",
+    "swift": "@available(iOS 1, *)\nclass A {\n  func f() {\n    g()\n  }\n}\n",
+    "go": "package a\n\ntype A struct {\n\tB int\n}\n",
+    "java": "class A {\n  void f() {\n    g();\n  }\n}\n",
+    "rust": "struct A {\n  b: u8,\n}\n",
+}
+
+
+@pytest.mark.parametrize("language", sorted(WHOLE))
+def test_a_definition_has_all_of_its_lines(language: str) -> None:
+    text = WHOLE[language]
+    [whole] = [
+        fact
+        for fact in READERS[language](text).facts
+        if fact.kind == "declares" and fact.symbol.endswith("A")
+    ]
+    assert text[whole.end - 1 : whole.end] == "}"
+    assert text[whole.start : whole.end].count("\n") >= len("{}")

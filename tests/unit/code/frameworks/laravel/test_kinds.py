@@ -51,6 +51,14 @@ def test_what_inherits_nothing_telling_is_of_its_place() -> None:
     }
 
 
+def test_of_traits_those_beside_controllers_have_methods_that_routes_run() -> None:
+    assert kinds(
+        app__Http__Controllers__Admin__Reports="namespace A; trait Reports {}",
+        app__Http__Requests__Rules="namespace A; trait Rules {}",
+        app__Jobs__Retries="namespace A; trait Retries {}",
+    ) == {"A\\Reports": "controller"}
+
+
 def test_circles_of_ancestors_end() -> None:
     assert kinds(a="class A extends B {}", app__Jobs__B="class B extends A {}") == {"B": "job"}
 
@@ -108,6 +116,17 @@ def test_anonymous_migrations_of_many_files_are_all_migrations() -> None:
 STATEMENTS = {
     "event": ("event(new Paid($x));", "dispatches", [{"name": "Paid"}]),
     "static": ("Ship::dispatch($x)->onQueue('q');", "dispatches", [{"name": "Ship"}]),
+    "given": (
+        "event(new Paid($user = (new Register)->create(), new Sum(1)));",
+        "dispatches",
+        [{"name": "Paid"}],
+    ),
+    "chained": ("dispatch((new Ship(new Box))->onQueue('q'));", "dispatches", [{"name": "Ship"}]),
+    "mapped": (
+        "use Illuminate\\Support\\Facades\\Bus; Bus::batch($all->map(fn ($x) => new Ship($x)));",
+        "dispatches",
+        [{"name": "Ship"}],
+    ),
     "bus": (
         "use Illuminate\\Support\\Facades\\Bus; Bus::chain([new A, new B])->dispatch();",
         "dispatches",

@@ -7,6 +7,7 @@ import pytest
 from rag_assets.code.derived.laravel import derive
 from rag_assets.code.frameworks.laravel.policies import asked_elsewhere
 from rag_assets.code.frameworks.laravel.reader import read
+from rag_assets.code.kinds import source_type_of
 from rag_assets.code.model import FileFacts
 from rag_assets.code.nodes import ASKS
 from rag_assets.code.policy_names import tried_policies, usual_policies
@@ -223,3 +224,114 @@ class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
     stated = [s for one in derive(files).documents for s in one.statements]
     assert stated
     assert not any(s.kind == "authorizes" for s in stated)
+
+
+GATES = """<?php
+namespace App\\Providers;
+use App\\Policies\\NotePolicy;
+use App\\Rules\\Audit;
+use Illuminate\\Support\\Facades\\Gate;
+class AuthServiceProvider {
+    public function boot($gate) {
+        Gate::define('manage notes', [NotePolicy::class, 'manageNotes']);
+        Gate::define('audit', Audit::class);
+        Gate::define('send-note', 'App\\Policies\\NotePolicy@send');
+        Gate::define('close', fn ($user) => $user->admin);
+        Gate::define($computed, fn ($user) => false);
+        Gate::resource('notes', NotePolicy::class);
+        Gate::resource('files', NotePolicy::class, ['read' => 'view']);
+        $gate->define('old', [NotePolicy::class, 'old']);
+    }
+}
+"""
+
+
+def gate_edges(text: str) -> set[tuple[str, str]]:
+    edges = relations_of(read(text).facts).edges
+    return {(one.source, one.target) for one in edges if one.kind == "authorizes"}
+
+
+def test_a_gate_tells_who_answers_for_an_ability() -> None:
+    policy = "App\\Policies\\NotePolicy"
+    usual = {"viewAny", "view", "create", "update", "delete"}
+    assert gate_edges(GATES) == {
+        ("ability:manage notes", f"{policy}::manageNotes"),
+        ("ability:audit", "App\\Rules\\Audit::__invoke"),
+        ("ability:send-note", f"{policy}::send"),
+        *((f"ability:notes.{one}", f"{policy}::{one}") for one in usual),
+        ("ability:files.read", f"{policy}::view"),
+        ("ability:old", f"{policy}::old"),
+    }
+    defined = {one.name: one.short for one in relations_of(read(GATES).facts).symbols}
+    assert defined["ability:close"] == "close"
+    assert defined["ability:notes.view"] == "notes.view"
+    assert source_type_of("ability", "ability:close", {}, "code") == "policy"
+
+
+ASKING = """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\Note;
+class NoteController {
+    public function index() { $this->authorize('manage notes'); }
+    public function show(Note $note) { $this->authorize('manage notes', $note); }
+    public function send(Note $note) { $this->authorize('send-note', $note); }
+}
+"""
+
+
+def test_who_asks_for_an_ability_leads_to_it() -> None:
+    edges = relations_of(read(ASKING).facts).edges
+    kinds = {"authorizes", "touches", ASKS}
+    found = {
+        (one.source.rpartition("::")[2], one.kind, one.target) for one in edges if one.kind in kinds
+    }
+    note = "App\\Models\\Note"
+    assert found == {
+        ("index", "authorizes", "ability:manage notes"),
+        ("show", "authorizes", "ability:manage notes"),
+        # No method is called so: no policy of the model can be asked.
+        ("show", "touches", note),
+        ("send", "authorizes", "ability:send-note"),
+        ("send", "authorizes", note),
+        ("send", ASKS, "App\\Policies\\NotePolicy::sendNote"),
+    }
+
+
+def test_what_may_be_one_of_several_asks_the_policy_of_each() -> None:
+    text = """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\{Bill, Note};
+class OfBoth {
+    public function show($id) { $this->authorize('view', $this->found($id)); }
+    public function edit($id) { $one = $this->found($id); $this->authorize('view', $one); }
+    private function found($id): Bill|Note {}
+}
+"""
+    policies = {"App\\Policies\\BillPolicy::view", "App\\Policies\\NotePolicy::view"}
+    assert asks(text) == {("OfBoth::edit", one) for one in policies}
+
+
+def test_a_route_asks_a_gate_where_no_policy_has_such_a_method() -> None:
+    gates = """<?php
+namespace App\\Providers;
+use Illuminate\\Support\\Facades\\Gate;
+class GateProvider {
+    public function boot() {
+        Gate::define('audit', fn ($user) => true);
+        Gate::define('move', fn ($user) => true);
+        Gate::define('update', fn ($user) => true);
+    }
+}
+"""
+    texts = ROUTED | {"app/Providers/GateProvider.php": gates}
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    found = {
+        one.name.removeprefix("route:"): [
+            s.target for s in one.statements if s.kind == "authorizes"
+        ]
+        for one in derive(files).documents
+    }
+    assert found["GET /audit"] == ["ability:audit"]
+    # The policy has a method of this name, and is asked first.
+    assert found["POST /bookings/{booking}"] == ["App\\Policies\\Travel\\BookingPolicy::move"]
+    assert found["PUT /lines/{booking_line}"] == ["ability:update"]

@@ -5,6 +5,7 @@ import pytest
 from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.values import COMPUTED, is_static
+from rag_assets.code.relations import relations_of
 
 TEXT = """<?php
 namespace App\\Jobs;
@@ -104,6 +105,53 @@ def test_a_method_of_an_object_that_was_just_made_is_called_on_its_class() -> No
 def test_a_method_that_a_class_inherits_may_be_any_parents_or_traits() -> None:
     found = calls("$this->a(); $this->own(); $b->a();", head="use C; function own() {}")
     assert found == {"A::a", "C::a", "B::a", "A::own", "App\\Bill::a"}
+
+
+def test_what_a_comment_says_of_a_variable_counts_where_its_value_does_not_tell() -> None:
+    assert calls("/** @var ?Bill $x */ $x = made(); $x->a();") == {"App\\Bill::a", "made"}
+    assert calls("/** @var null|\\Row $x */ foreach ($all as $x) { $x->a(); }") == {"Row::a"}
+    assert calls("/** @var Bill $b */ $b = other($b); $b->a();") == {"App\\Bill::a", "other"}
+    assert calls("/** @var Bill $x */ $x = new Row; $x->a();") == set()
+    both = {"App\\Bill::a", "Row::a", "made"}
+    assert calls("/** @var Bill|Row $x */ $x = made(); $x->a();") == both
+    assert calls("/** @var array<Bill> $x */ $x = made(); $x->a();") == {"made"}
+    assert calls("/** @var string $x */ $x = made(); $x->a();") == {"made"}
+    assert calls("/** @var Bill $x */ $x = auth()->user(); $x->a();") == {"auth"}
+
+
+def test_what_a_type_may_be_is_taken_and_called_each() -> None:
+    text = "use App\\{Bill, Row}; class A { function f(Bill|Row|null $x): Row|int { $x->a(); } }"
+    facts = read(f"<?php {text}").facts
+    assert [f.values["name"] for f in facts if f.kind == "calls"] == ["App\\Bill::a", "App\\Row::a"]
+    stated = {(e.kind, e.target) for e in relations_of(facts).edges if e.source == "A::f"}
+    assert {("takes", "App\\Bill"), ("takes", "App\\Row"), ("returns", "App\\Row")} <= stated
+
+
+def test_what_an_own_method_returns_is_known() -> None:
+    head = "function one(): ?Bill {} function any(): Bill|int {} function own(): static {} "
+    for named in ("$this->one()", "self::any()", "$this->ANY()"):
+        assert "App\\Bill::a" in calls(f"$x = {named}; $x->a();", head=head)
+        assert "App\\Bill::a" in calls(f"{named}->a();", head=head)
+    assert "A::a" in calls("$x = $this->own(); $x->a();", head=head)
+    assert calls("$x = $other->one(); $x->a();", head=head) == set()
+
+
+def test_what_the_container_is_asked_for_is_known() -> None:
+    for asked in ("app(Bill::class)", "resolve(Bill::class)", "App::make(Bill::class)"):
+        assert "App\\Bill::a" in calls(f"$x = {asked}; $x->a();")
+        assert "App\\Bill::a" in calls(f"{asked}->a();")
+    assert "App\\Bill::a" in calls("app()->make(Bill::class)->a();")
+    assert calls("$x->make(Bill::class)->a(); app('bill')->a(); app($x)->a();") == {"app"}
+    assert calls("app(Bill::TABLE)->a();") == {"app"}
+
+
+def test_the_parameters_of_closures_are_taken_by_the_method_around() -> None:
+    text = (
+        "use App\\{Bill, Row}; class A { function f() { $x->each(function (?Bill $b, int $i) {}, "
+    )
+    found = read(f"<?php {text} fn (Row $r, $any) => $r); }} }}").facts
+    taken = [(one.symbol, one.values["name"]) for one in found if one.kind == "takes"]
+    assert taken == [("A::f", "App\\Bill"), ("A::f", "App\\Row")]
 
 
 def test_declarations_tell_types_and_visibility() -> None:

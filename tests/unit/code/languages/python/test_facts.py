@@ -84,6 +84,27 @@ def test_calls_are_told_only_where_the_receiver_is_known() -> None:
     assert stated("calls", "helper.inner") == ["json.dumps"]
 
 
+def test_a_method_that_a_class_does_not_have_may_be_any_of_its_bases() -> None:
+    text = """
+from .b import Base
+class Mixin: pass
+class A(Base, Mixin):
+    def f(self):
+        self.g()
+        self.own()
+        self.held.h()
+        def inner(): self.deep()
+    def own(self): pass
+    @classmethod
+    def of(cls): cls.make()
+"""
+    assert [f.values["name"] for f in read(text).facts if f.kind == "calls"] == [
+        *(":A.g", ".b.Base.g", ":Mixin.g", ":A.own"),
+        *(":A.deep", ".b.Base.deep", ":Mixin.deep"),
+        *(":A.make", ".b.Base.make", ":Mixin.make"),
+    ]
+
+
 def test_the_parent_of_one_base_is_known() -> None:
     text = "from a import B\nclass C(B):\n    def m(self):\n        super().m()\n"
     assert [f.values["name"] for f in read(text).facts if f.kind == "calls"] == ["a.B.m"]

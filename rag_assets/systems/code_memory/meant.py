@@ -1,0 +1,149 @@
+"""What agents mean by the names that they say, where nothing is called exactly so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rag_assets.code.frameworks.laravel.inflection import table_of_class
+from rag_assets.code.nodes import FILE, TABLE
+from rag_assets.code.source_types import SOURCE_TYPES
+from rag_assets.code.spellings import (
+    path_spellings,
+    route_spellings,
+    symbol_spellings,
+    table_spellings,
+)
+from rag_assets.ingest.sources.derived import repository_of
+from rag_assets.ingest.sources.model import uri_of
+from rag_assets.retrieval.code_nodes import PREFIXES, Node, node_of
+from rag_assets.retrieval.code_view import View
+from rag_assets.tenants.model import Tenant
+
+MOST_MEANT: Final = 5
+"""Definitions that one name may mean, where it is a part of theirs."""
+
+_OF_FILES: Final = (*SOURCE_TYPES, "file")
+_LOOKED_AT: Final = 500
+_ROUTE: Final = "route"
+_SEPARATORS: Final = ("::", "#", ".", "\\")
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """Finds what names mean, in what a caller may read.
+
+    Attributes:
+        view: what the caller may read of the relations.
+        tenant: whose repositories.
+    """
+
+    view: View
+    tenant: Tenant
+
+    def routes(self, said: str) -> list[Node]:
+        """The routes of a name, a path or a path that is requested; those of GET come first."""
+        spelled = [said, *route_spellings(said)]
+        for one in spelled:
+            found = [node for node in self._named(one) if node.source_type == _ROUTE]
+            if found:
+                return _ordered(found)
+        return []
+
+    def routes_to(self, said: str) -> list[Node]:
+        """The routes that run a controller or one of its methods."""
+        names = {node.name for node in self.symbols(said)}
+        members = {f"{name}::" for name in names if "::" not in name}
+        edges = self.view.edges(sorted(names | self._methods(names)), "in").edges
+        found = [
+            edge.stated_of
+            for edge in edges
+            if edge.kind == "routes_to"
+            and (edge.target in names or edge.target.startswith(tuple(members)))
+        ]
+        return _ordered(node_of(one) for one in self.view.defined([*dict.fromkeys(found)]))
+
+    def symbols(self, said: str) -> list[Node]:
+        """The definitions that a name means: as it is written, or as the index spells it."""
+        for spelled in symbol_spellings(said):
+            if found := self._named(spelled):
+                return found
+        return self._parts(symbol_spellings(said))
+
+    def names(self, said: str) -> list[str]:
+        """The names from which a walk begins for a name."""
+        if said.startswith(tuple(PREFIXES)) or self.view.named(said):
+            return [said]
+        found = self.symbols(said) or self.within(said)
+        return [*dict.fromkeys(node.name for node in found)] or [said]
+
+    def tables(self, said: str) -> list[str]:
+        """The tables that a name means: of itself, of a model, or of its plural."""
+        spelled = table_spellings(said)
+        for name in spelled:
+            if found := self._tables(name):
+                return found
+        models = [node.name for name in spelled for node in self._named(name)]
+        edges = self.view.edges(models, "out").edges if models else []
+        mapped = [edge.target for edge in edges if edge.kind == "maps_to"]
+        usual = [one for name in spelled for one in self._tables(table_of_class(name))]
+        return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
+
+    def documents(self, said: str) -> list[str]:
+        """The uris of the files that a path means; none for what is no file of a repository."""
+        for path in path_spellings(said):
+            uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
+            found = [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
+            if found:
+                return found
+        end = f"/{path_spellings(said)[-1].lower()}" if path_spellings(said) else ""
+        return [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
+
+    def below(self, said: str) -> list[str]:
+        """The uris of the files in a folder."""
+        folder = (path_spellings(said) or [""])[-1].lower()
+        return [uri for uri in self._uris if folder and f"/{folder}/" in f"/{uri.lower()}"]
+
+    def within(self, said: str) -> list[Node]:
+        """The definitions of the files that a path means."""
+        return [*map(node_of, self.view.within_any(self.documents(said)))]
+
+    def _named(self, name: str) -> list[Node]:
+        return [*map(node_of, self.view.named(name))]
+
+    def _tables(self, name: str) -> list[str]:
+        found = [node.name for node in self._named(TABLE + name) if node.source_type == "table"]
+        if found:
+            return [*dict.fromkeys(found)]
+        return [TABLE + name] if self.view.edges([TABLE + name], "in").edges else []
+
+    def _methods(self, names: Iterable[str]) -> set[str]:
+        """The methods of classes, which stand in the same documents."""
+        nodes = [node for name in names for node in self._named(name)]
+        uris = sorted({node.uri for node in nodes if node.uri})
+        return {one.name for one in self.view.within_any(uris)}
+
+    def _parts(self, spelled: Sequence[str]) -> list[Node]:
+        """Definitions whose last part is a name: a method of whatever class."""
+        wanted = {name.lower() for name in spelled}
+        like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
+        found = [node_of(one) for one in like if _last(one.name).lower() in wanted]
+        return found[:MOST_MEANT]
+
+    @property
+    def _uris(self) -> list[str]:
+        """Those of all files, which are read only where a path is of none."""
+        found = self.view.documents([*_OF_FILES])
+        return [one.uri for one in found if repository_of(one.source) == one.source]
+
+
+def _ordered(routes: Iterable[Node]) -> list[Node]:
+    return sorted(routes, key=lambda node: (":GET " not in node.name, node.name))
+
+
+def _last(name: str) -> str:
+    """A name without what it is qualified by."""
+    for mark in _SEPARATORS:
+        name = name.rpartition(mark)[2]
+    return name
