@@ -237,7 +237,7 @@ def test_files_are_found_by_their_content(site: Site) -> None:
     assert site.put("file", "f-1", secret) == "secret"
     assert site.hits("galleon") == []
     site.sync()
-    assert list(site.catalog.uploads.blobs(site.id)) == []
+    assert list(site.catalog.blob_needs.all(site.id)) == []
 
 
 @pytest.mark.parametrize(
