@@ -156,7 +156,7 @@ class Filters(_Model):
     tags: _Names = ()
     metadata: _Metadata = {}
     without_metadata: _WithoutMetadata = {}
-    within: Annotated[tuple[_PageUuid, ...], Field(max_length=1_000)] = ()
+    within: Annotated[tuple[_PageUuid, ...], Field(max_length=MAX_PAGES)] = ()
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
