@@ -277,8 +277,10 @@ def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[boo
 
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     """The statement that withholds all versions of documents and schedules their deletion."""
-    keys = ("indexed_key", "document_key", "config_key", "content_sha256")
-    keys += ("parse_key", "chunk_set_key")
+    keys = (
+        *("indexed_key", "document_key", "config_key"),
+        *("content_sha256", "parse_key", "chunk_set_key"),
+    )
     return (
         update(document_index)
         .where(
