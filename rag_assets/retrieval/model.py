@@ -40,6 +40,8 @@ SearchStrategy: TypeAlias = Literal[
 """How candidates were found."""
 
 MAX_TOP_K = 100
+LARGEST_TOP_K = 1_000_000_000
+"""What may be asked for: of some tenants more than there may be is as many as there may be."""
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
@@ -100,7 +102,7 @@ def _number(value: Any) -> Any:
 
 # As JSON has them, where 5.0 is a whole number, while true and "5" are none.
 NUMBER = BeforeValidator(_number)
-_TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), NUMBER]
+_TopK = Annotated[int, Field(ge=1, le=LARGEST_TOP_K), NUMBER]
 _Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False), NUMBER]
 _TokenBudget = Annotated[int, Field(ge=1, le=MAX_TOKEN_BUDGET), NUMBER]
 
@@ -179,7 +181,8 @@ class Question(_Model):
 
     Attributes:
         query: in words.
-        top_k: hits at most.
+        top_k: hits at most, up to 100; of a workspace there are 20 at most, however many are asked
+            for.
         source_types: kinds of source that a hit may be from; any by default.
         filters: what else a hit must be.
         must_include_paths: as Filters.paths; what lies in them ranks higher.
