@@ -102,7 +102,12 @@ def _number(value: Any) -> Any:
 
 # As JSON has them, where 5.0 is a whole number, while true and "5" are none.
 NUMBER = BeforeValidator(_number)
-_TopK = Annotated[int, Field(ge=1, le=LARGEST_TOP_K), NUMBER]
+_TopK = Annotated[
+    int,
+    Field(ge=1, le=LARGEST_TOP_K),
+    NUMBER,
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_TOP_K}),
+]
 _Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False), NUMBER]
 _TokenBudget = Annotated[int, Field(ge=1, le=MAX_TOKEN_BUDGET), NUMBER]
 
