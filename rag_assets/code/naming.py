@@ -42,6 +42,8 @@ path; or it has none that others know."""
 OWN: Final = ":"
 CALLED: Final = "called:"
 HANDED: Final = "as:"
+NAMELESS: Final = "class@"
+"""What a class without a name is called after the file that it is in: then its line."""
 ALL: Final = "*"
 """All that a module has, as the last part of a name."""
 _ROUTE: Final = "route:"
@@ -124,7 +126,7 @@ def depends_on_place(name: str) -> bool:
     """Whether a name has a root that only the repository's files tell."""
     if name.startswith(CALLED):
         return True
-    if name.startswith((HANDED, CONFIG)):
+    if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
         return False
     plain = not name.startswith((_ROUTE, _TABLE)) and "\\" not in name and "/" not in name[:1]
     return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))

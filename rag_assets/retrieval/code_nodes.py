@@ -110,16 +110,12 @@ def stated_of(edge: FoundEdge) -> str:
 
 def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
     """An edge between nodes that are known, as people call it; None for any other."""
-    source = stated_of(edge)
-    target = known.get((edge.source, edge.target))
-    if target is None or (edge.source, source) not in known or source == edge.target:
-        return None
-    kind = _kind_of(edge, target)
-    if kind in UNNAMED:
+    kind = kind_of(edge, known)
+    if kind is None:
         return None
     return Relation(
         kind,
-        source,
+        stated_of(edge),
         edge.target,
         edge.how,
         edge.confidence,
@@ -130,8 +126,17 @@ def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | No
     )
 
 
-def _kind_of(edge: FoundEdge, target: Node) -> str:
-    """What people call an edge."""
+def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
+    """What people call an edge between nodes that are known; None for any other."""
+    source = stated_of(edge)
+    target = known.get((edge.source, edge.target))
+    if target is None or (edge.source, source) not in known or source == edge.target:
+        return None
+    kind = _called(edge, target)
+    return None if kind in UNNAMED else kind
+
+
+def _called(edge: FoundEdge, target: Node) -> str:
     path = path_of(edge.uri)
     if edge.kind == "documents":
         return _OF_PLACES.get(type_of_place(path), edge.kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from rag_assets.code.naming import CALLED, alike, depends_on_place, ends, meant
 from rag_assets.code.nodes import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.access import AccessPolicy
+from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.code_nodes import (
     PREFIXES,
     Node,
@@ -30,6 +31,7 @@ from rag_assets.storage.catalog.found_relations import (
     FoundEdge,
     FoundEdges,
     FoundSymbol,
+    Permits,
 )
 from rag_assets.storage.catalog.relations import Relations
 
@@ -82,6 +84,11 @@ class View:
         """The documents of these types."""
         return self._permitted(self.relations.documents(source_types))
 
+    def readable_of(self, sources: Sequence[str]) -> list[str]:
+        """Those of some sources of which the caller may read anything."""
+        found = {one.source for one in self._permitted(self.relations.first_of(sources))}
+        return [one for one in sources if one in found]
+
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Some definitions whose names hold one of these parts."""
         return self._permitted(self.relations.like(parts, limit))
@@ -128,12 +135,9 @@ class View:
         shorts = {name: _short_of(name) for name in named if depends_on_place(name)}
         if not shorts:
             return [*edges]
-        called = self._permitted(self.relations.called([*set(shorts.values())]))
-        by_short: dict[tuple[str, str], set[str]] = {}
-        for one in called:
-            by_short.setdefault((one.source, one.short), set()).add(one.name)
+        called = self.relations.names_called(set(shorts.values()), self._permits)
         like = {
-            (source, name): alike(name, by_short.get((source, short), ()))
+            (source, name): alike(name, called.get(short, {}).get(source, ()))
             for source in {edge.source for edge in edges}
             for name, short in shorts.items()
         }
@@ -163,10 +167,17 @@ class View:
         ]
 
     @property
+    def _permits(self) -> Permits | None:
+        """What the policy lets the caller read of what grants open; None for all of it."""
+        return (
+            None if type(self.policy) is FlatScopes else partial(self.policy.permits, self.caller)
+        )
+
+    @property
     def _handed_on(self) -> HandedOn:
         return HandedOn(
             lambda names, way: self._permitted(self.relations.edges(names, way, MOST_EDGES).edges),
-            lambda shorts: self._permitted(self.relations.called(shorts)),
+            lambda shorts: self.relations.names_called(shorts, self._permits),
         )
 
     def edges_at(

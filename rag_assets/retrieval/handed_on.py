@@ -10,7 +10,7 @@ from rag_assets.code.naming import ALL, CALLED, HANDED, depends_on_place, meant
 from rag_assets.code.nodes import short_name
 from rag_assets.code.reexports import Handed, asked_of, behind, beyond, handed_names
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, FoundSymbol
+from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, NamesCalled
 
 _DEEPEST: Final = 6
 """Modules that a name may be handed on through."""
@@ -39,11 +39,11 @@ class HandedOn:
 
     Attributes:
         edges: that begin or end at names, of what the caller may read.
-        called: definitions by what people call them.
+        called: names of definitions by what people call them.
     """
 
     edges: Callable[[Sequence[str], Direction], Sequence[FoundEdge]]
-    called: Callable[[Sequence[str]], Sequence[FoundSymbol]]
+    called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
         """What each name stands for; those are left out that lead to none, or to several.
@@ -61,10 +61,11 @@ class HandedOn:
                 one: {to for way in ways for to in behind(*way, handed.get(one.source, {}))}
                 for one, ways in left.items()
             }
-            alike = self._alike(nexts.values())
+            shorts = {short_name(name) for ways in nexts.values() for name, _ in ways}
+            called = self.called(shorts) if shorts else {}
             left = {}
             for one, ways in nexts.items():
-                defined = {_meant(one, *way, alike) for way in ways} - {None}
+                defined = {_meant(one, *way, called) for way in ways} - {None}
                 if len(defined) == 1:
                     found[one] = str(*defined)
                 elif not defined and (fresh := ways - seen[one]):
@@ -103,20 +104,8 @@ class HandedOn:
             found.setdefault(edge.source, {}).setdefault(alias, []).append(to)
         return dict(found)
 
-    def _alike(
-        self, ways: Iterable[Collection[tuple[str, str]]]
-    ) -> dict[tuple[str, str], set[str]]:
-        """Definitions by repository and by what people call them."""
-        shorts = {short_name(name) for names in ways for name, _ in names}
-        found: dict[tuple[str, str], set[str]] = {}
-        for one in self.called(sorted(shorts)) if shorts else ():
-            found.setdefault((one.source, one.short), set()).add(one.name)
-        return found
 
-
-def _meant(
-    sought: Sought, name: str, path: str, alike: Mapping[tuple[str, str], set[str]]
-) -> str | None:
+def _meant(sought: Sought, name: str, path: str, called: Mapping[str, NamesCalled]) -> str | None:
     if name.endswith(ALL):
         return None
-    return meant(name, path, alike.get((sought.source, short_name(name)), ()))
+    return meant(name, path, called.get(short_name(name), {}).get(sought.source, ()))

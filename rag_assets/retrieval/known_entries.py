@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.storage.catalog.index_rows import ReadableVersion
@@ -73,7 +74,12 @@ class KnownEntries:
         self._builds: OrderedDict[_Build, _Known] = OrderedDict()
 
     async def at(
-        self, index_name: str, owner: Owner, state: RelationState, places: Sequence[Place]
+        self,
+        index_name: str,
+        owner: Owner,
+        state: RelationState,
+        places: Sequence[Place],
+        beside: Iterable[str] = (),
     ) -> list[Candidate] | None:
         """The entries at places, those of the first place first; None where they are too many.
 
@@ -81,11 +87,15 @@ class KnownEntries:
             index_name, owner: the build.
             state: of the tenant's relations.
             places: at most MOST_PLACES.
+            beside: documents that later walks may reach. They are read together with what is not
+                known: a request costs more than the entries that it returns.
         """
         known = self._known((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
         unknown = [one for one in wanted if one not in known.documents]
         if unknown:
+            fresh = (one for one in beside if one not in known.documents and one not in wanted)
+            unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
             request = RankingRequest(
                 Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MOST_AT_ONCE, symbols=True
             )

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.code.nodes import FILE, MEMBER
-from rag_assets.retrieval.code_nodes import Node, NodeKey, relation_of, stated_of
+from rag_assets.retrieval.code_nodes import Node, NodeKey, kind_of, stated_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.shares import WEAK, share_of
 from rag_assets.storage.catalog.found_relations import FoundEdge
@@ -136,8 +136,8 @@ def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[Nod
     return first
 
 
-_Ended: TypeAlias = tuple[FoundEdge, int]
-"""An edge, and at which of its ends a node is: 0 where the edge is stated of it."""
+_Ended: TypeAlias = tuple[FoundEdge, int, NodeKey]
+"""An edge, at which of its ends a node is (0 where the edge is stated of it), and the other end."""
 
 
 def _read(
@@ -153,23 +153,25 @@ def _read(
         half = len(asked) // 2
         return _read(view, asked[:half], nodes) | _read(view, asked[half:], nodes)
     for edge in found.edges:
-        for way, end in enumerate(_ends(edge)):
+        ends = (edge.source, stated_of(edge)), (edge.source, edge.target)
+        if ends[0] == ends[1]:
+            continue
+        for way, end in enumerate(ends):
             is_named = way == 1 or edge.stated_of  # and not what a file states of itself
             key = files.get(end) if is_named and end[1].startswith(FILE) else end
             if key in at:
-                at[key].append((edge, way))
-    ended = {(one.document_id, one.position): one for edges in at.values() for one, _ in edges}
+                at[key].append((edge, way, ends[1 - way]))
+    ended = {(one.document_id, one.position): one for edges in at.values() for one, *_ in edges}
     known = view.ends([*ended.values()], nodes)
     return {one: _around(at[one.key], known, is_cut=found.cut) for one in asked}
 
 
 def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: bool) -> Around:
     ways = []
-    followed = [one for one in edges if _is_step(*one, known)]
-    relations = [_relation_of(edge, known) for edge, _ in followed]
-    crowds = Counter((one, way) for one, (_, way) in zip(relations, followed, strict=True))
-    for (edge, way), (kind, is_named) in zip(followed, relations, strict=True):
-        other = _ends(edge)[1 - way]
+    followed = [one for one in edges if one[2] in known]  # which the repository defines
+    relations = [_relation_of(edge, known) for edge, *_ in followed]
+    crowds = Counter((one, way) for one, (_, way, _) in zip(relations, followed, strict=True))
+    for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
         crowd = crowds[(kind, is_named), way]
         share = share_of(kind, way, crowd) * edge.confidence
         if share >= _LEAST:
@@ -179,19 +181,9 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
     return Around([way for _, _, way in ways], _MOST_EDGES if is_cut else len(edges), is_cut)
 
 
-def _is_step(edge: FoundEdge, way: int, known: Mapping[NodeKey, Node]) -> bool:
-    """Whether an edge leads to another node, which the repository defines."""
-    start, end = _ends(edge)
-    return start != end and (start, end)[1 - way] in known
-
-
 def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> tuple[str, bool]:
     """The kind of an edge, and whether people have a name for it."""
     if edge.kind == MEMBER:
         return MEMBER, True
-    relation = relation_of(edge, known)
-    return (edge.kind, False) if relation is None else (relation.kind, True)
-
-
-def _ends(edge: FoundEdge) -> tuple[NodeKey, NodeKey]:
-    return (edge.source, stated_of(edge)), (edge.source, edge.target)
+    kind = kind_of(edge, known)
+    return (edge.kind, False) if kind is None else (kind, True)

@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.code_tables import (
     symbols,
 )
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.found_relations import FoundEdges, Readable
+from rag_assets.storage.catalog.found_relations import FoundEdges, Permits, Placed, Readable
 from rag_assets.storage.catalog.relation_graph.graph import Graph, GraphKey
 from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
 from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
@@ -150,6 +150,23 @@ def without_evidence(found: FoundEdges) -> FoundEdges:
     return FoundEdges([edge._replace(evidence=None) for edge in found.edges], cut=found.cut)
 
 
+def is_of_app(document: Placed) -> bool:
+    return "/app/" in document.uri
+
+
+def named_alike(
+    relations: Relations, shorts: Sequence[str], permits: Permits | None
+) -> dict[str, dict[str, list[str]]]:
+    found = relations.names_called(shorts, permits)
+    return {
+        short: {repo: sorted(names) for repo, names in of.items()} for short, of in found.items()
+    }
+
+
+def ends_of(found: FoundEdges) -> list[tuple[str, str, str, int]]:
+    return [(one.document_id, one.stated_of, one.target, one.position) for one in found.edges]
+
+
 def assert_same(kept: Kept, principals: Sequence[str]) -> None:
     """The graph answers what the catalog does, for every name, short name and uri."""
     names, shorts, uris = everything(kept)
@@ -165,6 +182,9 @@ def assert_same(kept: Kept, principals: Sequence[str]) -> None:
             assert memory.evidence(found.edges) == expected.edges
         expected, found = (one.edges([name], "both", 1, without=["calls"]) for one in both)
         assert found == without_evidence(expected), "cut"
+        for most in (1, 50):
+            expected, found = (one.edges([name], "both", most, whole=True) for one in both)
+            assert (found.cut, ends_of(found)) == (expected.cut, ends_of(expected)), "whole"
         expected, found = (one.edges([name], "in", 9, only=["calls"]) for one in both)
         assert found == without_evidence(expected), "only"
     for uri in uris:
@@ -174,6 +194,9 @@ def assert_same(kept: Kept, principals: Sequence[str]) -> None:
         assert memory.at([uri]) == rows.at([uri])
     assert memory.named(qualified) == rows.named(qualified)
     assert memory.called(shorts) == rows.called(shorts)
+    for permits in (None, is_of_app):
+        assert named_alike(memory, shorts, permits) == named_alike(rows, shorts, permits)
+    assert named_alike(rows, shorts, None) != named_alike(rows, shorts, is_of_app)
     assert memory.at(uris) == rows.at(uris)
 
 

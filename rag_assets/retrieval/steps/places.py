@@ -67,7 +67,8 @@ async def found_places(
     most, filters = candidate_count(progress.search.depth), entry_filter_of(progress)
     index, owner = progress.serving.index_name, progress.owner
     if filters.by_readers_alone and not (progress.recalls or progress.reads):
-        known = await services.known.at(index, owner, progress.moment.state, places[:most])
+        beside = [place.document_id for place in places[most:]]
+        known = await services.known.at(index, owner, progress.moment.state, places[:most], beside)
         if known is not None:
             return known[:most]
     wanted = RankingRequest(Places(tuple(places)), most, filters, symbols=True)

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 Direction: TypeAlias = Literal["out", "in", "both"]
+
+NamesCalled: TypeAlias = Mapping[str, Collection[str]]
+"""Qualified names of definitions that people call alike, by repository."""
+
+
+class Placed(Protocol):
+    """What lies in a document."""
+
+    @property
+    def access_scope(self) -> str:
+        """The scope that readers of the document need."""
+        ...
+
+    @property
+    def uri(self) -> str:
+        """The document's address."""
+        ...
+
+
+Permits: TypeAlias = Callable[[Placed], bool]
+"""Whether a caller may read a document of a scope that is open to them."""
 
 
 @dataclass(frozen=True, slots=True)

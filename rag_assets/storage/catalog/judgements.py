@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.tables import document_index, documents, source_
 
 _BATCH = 1_000
 _NAMES = 20_000
-"""Names that are looked for at once: uris have no index, so that each look reads all rows."""
+"""Names that are looked for at once: they may be in three columns, so that all rows are read."""
 
 Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
 """What becomes of the questions that are not among those that are stored."""

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from rag_assets.code.naming import (
     HANDED,
+    NAMELESS,
     OWN,
     defined_name,
     named_by,
@@ -20,8 +21,7 @@ from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of, uri_of
 
-_NAMELESS = "class@"
-_RELATIVE = (_NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
+_RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
 """Beginnings of names whose meaning depends on where the file lies."""
 
 
@@ -29,7 +29,7 @@ def qualified(name: str, uri: str) -> str:
     """What a name in a document means in its repository."""
     if not name.startswith(_RELATIVE):
         return name  # Nearly all are: nothing of the uri need be read.
-    if name.startswith(_NAMELESS):
+    if name.startswith(NAMELESS):
         return f"{uri}#{name}"  # A class without a name is called after its line.
     if name.startswith(FILE):
         repository = repository_of(unquote(uri.partition("/")[0]))
@@ -39,7 +39,7 @@ def qualified(name: str, uri: str) -> str:
 
 def defined(name: str, uri: str) -> str:
     """The name in its repository of what a document defines."""
-    if name.startswith(_NAMELESS):
+    if name.startswith(NAMELESS):
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
         return named_by(name, path_of(uri))
@@ -83,7 +83,7 @@ def nameless_apart(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
     named, nameless = [], []
     for name in names:
         uri, _, own = name.rpartition("#")
-        if uri and own.startswith(_NAMELESS):
+        if uri and own.startswith(NAMELESS):
             nameless.append(Nameless(uri, own))
         else:
             named.append(name)

@@ -65,6 +65,10 @@ _EDGE_COLUMNS: _Columns = (
     *(documents.c.document_id, documents.c.uri, documents.c.source),
     *(documents.c.access_scope, edges.c.position),
 )
+_DOCUMENT_COLUMNS: _Columns = (
+    *(documents.c.document_id, documents.c.uri, documents.c.source),
+    *(documents.c.access_scope, documents.c.source_type),
+)
 _APART: ColumnElement[int] = literal_column("0")
 """The offset of a subquery that is run by itself."""
 
@@ -72,6 +76,10 @@ _APART: ColumnElement[int] = literal_column("0")
 def _given(parameter: str) -> ColumnElement[str]:
     given: BindParameter[list[str]] = texts_parameter(parameter)
     return func.unnest(cast(given, ARRAY(Text)))
+
+
+def _asked(parameter: str) -> Subquery:
+    return select(_given(parameter).label("value")).distinct().subquery()
 
 
 def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
@@ -103,7 +111,7 @@ def _named_by(
 ) -> Subquery:
     """The rows of a table with one of some values, each with the versions that have its text."""
     own, others = _by_table(columns, value.table)
-    asked = select(_given(parameter).label("value")).distinct().subquery()
+    asked = _asked(parameter)
     named = value.table.c.tenant == _TENANT, value == asked.c.value
     rows = select(*own, value.table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
@@ -112,16 +120,21 @@ def _named_by(
     return found.join(rows, true()).join(versions, true()).subquery()
 
 
-def _held_by(columns: _Columns, table: FromClause, at: _Condition, *wanted: _Condition) -> Subquery:
-    """The rows of a table that the texts of some documents have."""
+def _held_by(columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition) -> Subquery:
+    """The rows of a table that the texts of documents at some uris have."""
     own, others = _by_table(columns, table)
-    versions = (
-        _versions(*others, document_index.c.chunk_set_key).where(at).offset(_APART).subquery()
-    )
+    asked = _asked(parameter)
+    at = _versions(*others, document_index.c.chunk_set_key).where(*_is_at(asked.c.value))
+    versions = at.offset(_APART).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
     rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
-    held = select(*_found_in(columns, rows, versions)).select_from(versions)
-    return held.join(rows, true()).subquery()
+    held = select(*_found_in(columns, rows, versions)).select_from(asked)
+    return held.join(versions, true()).join(rows, true()).subquery()
+
+
+def _is_at(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
+    """Documents at a uri: uris may be too long for an index, their hashes are not."""
+    return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
 
 def _by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Columns]:
@@ -149,23 +162,41 @@ def _named() -> Select[Any]:
     return rows.order_by(*once, found.c.position)
 
 
+def _names_called() -> Select[Any]:
+    columns = symbols.c.short, symbols.c.symbol, *_DOCUMENT_COLUMNS
+    return select(*_named_by(columns, symbols.c.short, "names").c).distinct()
+
+
 def _like() -> Select[Any]:
     part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
     has_one = exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
     return _symbols(_of_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()).limit(_LIMIT)
 
 
-def _edges(*ways: Subquery) -> Select[Any]:
-    """The edges that are found in one of some ways: no index serves several of them at once."""
-    found = union_all(
-        *(
-            select(literal(number).label("way"), *way.c)
-            .order_by(way.c.uri, way.c.position)
-            .limit(_LIMIT)
-            for number, way in enumerate(ways)
-        )
-    ).subquery()
+def _edges(*ways: Subquery, first: bool = True) -> Select[Any]:
+    """The edges that are found in one of some ways: no index serves several of them at once.
+
+    Args:
+        ways: each limited by itself.
+        first: whether the first ones are found where there are more, for which all are read.
+    """
+    some = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
+    if first:
+        some = [
+            one.order_by(one.selected_columns.uri, one.selected_columns.position) for one in some
+        ]
+    found = union_all(*(one.limit(_LIMIT) for one in some)).subquery()
     return select(found).order_by(found.c.way, found.c.uri, found.c.position)
+
+
+def _edges_at_nodes() -> tuple[Subquery, ...]:
+    return (
+        _named_by(_EDGE_COLUMNS, edges.c.stated_of, "own", _of_kinds()),
+        _edges_in("uris", edges.c.stated_of == ""),
+        _named_by(_EDGE_COLUMNS, edges.c.target, "named", _of_kinds()),
+        _edges_in("inside", _one_of(edges.c.stated_of, "own_inside")),
+        _edges_in("inside", _one_of(edges.c.target, "named_inside")),
+    )
 
 
 def _stated() -> Subquery:
@@ -174,8 +205,7 @@ def _stated() -> Subquery:
 
 
 def _edges_in(parameter: str, wanted: _Condition) -> Subquery:
-    at = _one_of(documents.c.uri, parameter)
-    return _held_by(_EDGE_COLUMNS, edges, at, wanted, _of_kinds())
+    return _held_by(_EDGE_COLUMNS, edges, parameter, wanted, _of_kinds())
 
 
 def _of_kinds() -> _Condition:
@@ -186,17 +216,22 @@ def _of_kinds() -> _Condition:
     )
 
 
-def _documents(wanted: ColumnElement[bool]) -> Select[Any]:
-    return (
-        returnable(
-            _TENANT,
-            _GENERATION,
-            *(documents.c.document_id, documents.c.uri, documents.c.source),
-            *(documents.c.access_scope, documents.c.source_type),
-        )
-        .where(is_readable(documents, _PRINCIPALS), wanted)
-        .order_by(documents.c.uri)
-    )
+def _documents_of_type() -> Select[Any]:
+    wanted = _one_of(documents.c.source_type, "source_types")
+    return _versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
+
+
+def _first_of_sources() -> Select[Any]:
+    asked = _asked("sources")
+    of_source = _versions(*_DOCUMENT_COLUMNS).where(documents.c.source == asked.c.value)
+    first = of_source.limit(1).lateral()
+    return select(*first.c).select_from(asked).join(first, true())
+
+
+def _documents_at() -> Select[Any]:
+    asked = _asked("uris")
+    at = _versions(*_DOCUMENT_COLUMNS).where(*_is_at(asked.c.value)).offset(_APART).lateral()
+    return select(*at.c).select_from(asked).join(at, true()).order_by(at.c.uri)
 
 
 def _evidence() -> Select[Any]:
@@ -221,28 +256,24 @@ NAMED = Statement.of(_named())
 CALLED = Statement.of(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
 """Definitions by `names` that people call them by."""
 
+NAMES_CALLED = Statement.of(_names_called())
+"""The names of definitions by `names` that people call them by, with their documents."""
+
 LIKE = Statement.of(_like())
 """Some definitions whose names hold one of `parts`."""
 
-WITHIN = Statement.of(
-    _symbols(_held_by(_PLACED_SYMBOLS, symbols, _one_of(documents.c.uri, "uris")))
-)
+WITHIN = Statement.of(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
 """The definitions in documents."""
 
-EDGES = Statement.of(
-    _edges(
-        _named_by(_EDGE_COLUMNS, edges.c.stated_of, "own", _of_kinds()),
-        _edges_in("uris", edges.c.stated_of == ""),
-        _named_by(_EDGE_COLUMNS, edges.c.target, "named", _of_kinds()),
-        _edges_in("inside", _one_of(edges.c.stated_of, "own_inside")),
-        _edges_in("inside", _one_of(edges.c.target, "named_inside")),
-    )
-)
+EDGES = Statement.of(_edges(*_edges_at_nodes()))
 """What is stated of `own` names; of files, outside of their definitions; or names `named`.
 
 Some names are told apart by their document: those are looked for `inside` documents alone.
 
 Which of these ways an edge was found in is its first column."""
+
+SOME_EDGES = Statement.of(_edges(*_edges_at_nodes(), first=False))
+"""The same, but any of them where there are more than `limit` in a way."""
 
 EVIDENCE = Statement.of(_evidence())
 """What edges are stated by, by `documents`, their `texts`, and `positions` in those."""
@@ -250,5 +281,8 @@ EVIDENCE = Statement.of(_evidence())
 STATED = Statement.of(_edges(_stated()))
 """The edges of a kind."""
 
-DOCUMENTS_OF_TYPE = Statement.of(_documents(_one_of(documents.c.source_type, "source_types")))
-DOCUMENTS_AT = Statement.of(_documents(_one_of(documents.c.uri, "uris")))
+FIRST_OF_SOURCES = Statement.of(_first_of_sources())
+"""A document of each of `sources` that has one."""
+
+DOCUMENTS_OF_TYPE = Statement.of(_documents_of_type())
+DOCUMENTS_AT = Statement.of(_documents_at())

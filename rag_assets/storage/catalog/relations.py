@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from rag_assets.code.naming import local_names
@@ -18,6 +18,8 @@ from rag_assets.storage.catalog.found_relations import (
     FoundEdge,
     FoundEdges,
     FoundSymbol,
+    NamesCalled,
+    Permits,
     Readable,
 )
 from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
@@ -38,7 +40,7 @@ from rag_assets.storage.catalog.statements import BlockingRunner, Statement
 EvidencePlace: TypeAlias = tuple[str, str, int]
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
-"""Parameters of EDGES that are lists."""
+"""Parameters of EDGES and SOME_EDGES that are lists."""
 
 
 class Relations(Protocol):
@@ -88,6 +90,17 @@ class Relations(Protocol):
         """The definitions that people call by these names; see short_name."""
         ...
 
+    def names_called(
+        self, shorts: Collection[str], permits: Permits | None
+    ) -> Mapping[str, NamesCalled]:
+        """The names of the definitions that people call by these names.
+
+        Args:
+            shorts: see short_name; those that nothing is called by are left out of what is found.
+            permits: narrows what the caller may read.
+        """
+        ...
+
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Some definitions whose names, as people call them, hold one of these parts."""
         ...
@@ -102,6 +115,10 @@ class Relations(Protocol):
 
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
         """The documents with these uris."""
+        ...
+
+    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
+        """Any document of each of these sources that has one."""
         ...
 
 
@@ -157,6 +174,8 @@ class RelationRows:
         """See Relations."""
         named, nameless = nameless_apart(nodes)
         rows = self._edge_rows(
+            # Which ones are read does not matter where nothing is returned.
+            statements.SOME_EDGES if whole else statements.EDGES,
             own=spelled(own_spellings_of, named) if direction != "in" else [],
             uris=[*files],
             named=spelled(spellings_of, named) if direction != "out" else [],
@@ -201,7 +220,10 @@ class RelationRows:
 
     def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
         """See Relations."""
-        rows = self._edge_rows(named=[*spellings], only=[kind], limit=limit) if spellings else []
+        if not spellings:
+            return []
+        given = {"named": [*spellings], "only": [kind], "limit": limit}
+        rows = self._edge_rows(statements.EDGES, **given)
         return [_found_edge(*row) for _, *row in rows]
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -217,6 +239,19 @@ class RelationRows:
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
         return self._symbols(statements.CALLED, names=[*shorts])
+
+    def names_called(
+        self, shorts: Collection[str], permits: Permits | None
+    ) -> Mapping[str, NamesCalled]:
+        """See Relations."""
+        rows = self._rows(statements.NAMES_CALLED, names=[*shorts]) if shorts else []
+        found: dict[str, dict[str, set[str]]] = {}
+        for short, symbol, *of_document in rows:
+            placed = FoundDocument(*of_document)
+            if permits is None or permits(placed):
+                names = found.setdefault(short, {}).setdefault(repository_of(placed.source), set())
+                names.add(defined(symbol, placed.uri))
+        return dict(found)
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """See Relations."""
@@ -236,9 +271,14 @@ class RelationRows:
         rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
         return [FoundDocument(*row) for row in rows]
 
-    def _edge_rows(self, **given: Any) -> list[Any]:
-        """Rows of EDGES; what is not given is looked for in no way."""
-        return self._rows(statements.EDGES, **{**{name: [] for name in _WAYS}, **given})
+    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        rows = self._rows(statements.FIRST_OF_SOURCES, sources=[*sources])
+        return [FoundDocument(*row) for row in rows]
+
+    def _edge_rows(self, statement: Statement, **given: Any) -> list[Any]:
+        """Rows of edges at nodes; what is not given is looked for in no way."""
+        return self._rows(statement, **{**{name: [] for name in _WAYS}, **given})
 
     def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
         return [_found_symbol(*row) for row in self._rows(statement, **values)]

@@ -139,6 +139,8 @@ documents = Table(
     ),
     Index(None, "tenant", "source", "status"),
     Index(None, "tenant", "content_sha256"),
+    # Uris may be too long for an index.
+    Index("ix_documents_tenant_uri", "tenant", text("md5(uri)")),
     Index(
         "ix_documents_tenant_page_uuid",
         "tenant",

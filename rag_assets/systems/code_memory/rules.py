@@ -179,7 +179,9 @@ class RuleBook:
 
     def asked(self, said: str) -> AskedFile:
         """A file by its path, within a repository or, as hits name it, with the repository's."""
-        repositories = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
+        sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
+        # Whether a repository is there is not told by what a guessed name changes.
+        repositories = self.view.readable_of(sources)
         bare = said.lstrip("/")
         first, _, rest = bare.partition("/")
         uris = [bare, *(uri_of(source, bare) for source in repositories)]

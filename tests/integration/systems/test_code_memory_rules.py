@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from rag_assets.retrieval.documents import DocumentReader
@@ -28,7 +31,9 @@ FILES = {
         ".cursor/rules/every.mdc": "---\nglobs: '**/*.php'\n---\n# Api PHP\n\nBe thin.\n",
         "docs/adr/0001.md": "# Short names\n\n`Invoice` is of this repository.\n",
     },
+    "vault": {"src/index.php": INVOICE, "CLAUDE.md": "# Vault rules\n\nBe silent.\n"},
 }
+CLOSED: Mapping[str, Mapping[str, Any]] = {"vault": {"scope": "vault"}}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +50,10 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
         profile="code-memory",
         organization="acme",
         project=TENANT,
-        sources=[{"name": name, "root": str(sources / name), "include": include} for name in FILES],
+        sources=[
+            {"name": name, "root": str(sources / name), "include": include, **CLOSED.get(name, {})}
+            for name in FILES
+        ],
     )
     driver.sync(TENANT)
     session = driver.session
@@ -94,6 +102,14 @@ def test_a_path_that_hits_show_is_one_of_its_repository_though_it_is_new(
     about: CodeAnswers, path: str, expected: list[str]
 ) -> None:
     assert sorted(titles(about.rules_for([path]))) == sorted(expected)
+
+
+@pytest.mark.parametrize("path", ["New.php", "src/index.php"])
+def test_a_guess_does_not_tell_that_there_is_a_repository(about: CodeAnswers, path: str) -> None:
+    guessed, unknown = about.rules_for([f"vault/{path}"]), about.rules_for([f"other/{path}"])
+    assert guessed == unknown.replace("other/", "vault/")
+    assert "Be thin." in guessed
+    assert titles(about.rules_for(["shop/New.php"])) == ["shop/CLAUDE.md"]
 
 
 def test_rules_are_told_where_there_are_more_documents_than_are_read(

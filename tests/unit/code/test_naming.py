@@ -79,6 +79,10 @@ def test_a_name_from_some_root_means_what_lies_below_the_nearest(
     assert meant(name, path, defined) == (None if wanted is None else defined[wanted])
 
 
+def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
+    assert not depends_on_place("repo/database/migrations/2024_a.php#class@4::up")
+
+
 @pytest.mark.parametrize(
     ("spelling", "path"),
     [("...d.E", "a.py"), ("....d.E", "x/y/a.py"), ("../../x#f", "a.ts")],

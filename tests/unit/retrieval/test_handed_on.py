@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from rag_assets.code.relations import relations_of
 from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.retrieval.handed_on import HandedOn, Sought
-from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, FoundSymbol
+from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, NamesCalled
 from rag_assets.storage.catalog.relation_names import (
     defined,
     own_spellings_of,
@@ -41,7 +41,7 @@ class Files:
     """What some files define and state, as the catalog would have it."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
-        self.symbols: list[FoundSymbol] = []
+        self.names: dict[str, set[str]] = {}
         self.rows: list[tuple[str, str, FoundEdge]] = []
         for path, text in files.items():
             self._read(path, text)
@@ -51,16 +51,8 @@ class Files:
         facts = located(read_code(text, media_type).facts, text)
         relations = relations_of(facts, names=style)  # type: ignore[arg-type]
         uri = uri_of(REPOSITORY, path)
-        of_file = ("id", uri, REPOSITORY, "public")
         for one in relations.symbols:
-            name, lines = defined(one.name, uri), (one.line_start, one.line_end)
-            self.symbols.append(
-                FoundSymbol(
-                    *(name, one.role, one.public, *lines, None, *of_file, "code", {}),
-                    local_name=one.name,
-                    short=one.short,
-                )
-            )
+            self.names.setdefault(one.short, set()).add(defined(one.name, uri))
         for edge in relations.edges:
             found = FoundEdge(
                 edge.kind,
@@ -76,9 +68,12 @@ class Files:
         at = 0 if way == "out" else 1
         return [row[2] for row in self.rows if row[at] in wanted]
 
-    def called(self, shorts: Iterable[str]) -> list[FoundSymbol]:
-        wanted = set(shorts)
-        return [one for one in self.symbols if one.short in wanted]
+    @property
+    def defined(self) -> set[str]:
+        return set().union(*self.names.values())
+
+    def called(self, shorts: Collection[str]) -> dict[str, NamesCalled]:
+        return {one: {REPOSITORY: self.names[one]} for one in shorts if one in self.names}
 
     @property
     def handed_on(self) -> HandedOn:
@@ -172,7 +167,7 @@ def test_what_real_packages_hand_on_is_what_python_imports(package: str) -> None
             for path in root.rglob("*.py")
         }
     )
-    known = {one.name for one in files.symbols}
+    known = files.defined
     right, wrong, missing = 0, [], []
     for name in getattr(module, "__all__", ()) or dir(module):
         value = getattr(module, name, None)
@@ -242,14 +237,14 @@ def test_what_a_real_package_gives_by_its_lists_is_what_python_imports() -> None
     files = Files(texts)
     starred = re.findall(r"^from \.(\w+) import \*", texts["httpx/__init__.py"], re.MULTILINE)
     given: dict[bool, int] = {True: 0, False: 0}
-    for one in files.symbols:
-        package, _, own = one.name.partition(".")
+    for one in sorted(files.defined):
+        package, _, own = one.partition(".")
         inner, _, name = own.partition(".")
         if inner not in starred or not name or "." in name:
             continue
         truth = getattr(importlib.import_module(f"httpx.{inner}"), name)
         is_given = getattr(module, name, None) is truth
-        assert (files.means(f"{package}.{name}", "app.py") == one.name) == is_given, one.name
+        assert (files.means(f"{package}.{name}", "app.py") == one) == is_given, one
         given[is_given] += 1
     assert min(given.values()) > 10
 

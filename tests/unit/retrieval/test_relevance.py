@@ -9,7 +9,12 @@ from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.relevance import Relevance, relevance
 from rag_assets.retrieval.surroundings import Surroundings
-from rag_assets.storage.catalog.found_relations import FoundEdge, FoundEdges, FoundSymbol
+from rag_assets.storage.catalog.found_relations import (
+    FoundEdge,
+    FoundEdges,
+    FoundSymbol,
+    NamesCalled,
+)
 
 ROLES = {"M": "model", "J": "job", "P": "policy"}
 
@@ -30,8 +35,8 @@ class Told:
     def at(self, _: Sequence[str]) -> list[Any]:
         return []
 
-    def called(self, _: Sequence[str]) -> list[Any]:
-        return []
+    def names_called(self, *_: Any) -> dict[str, NamesCalled]:
+        return {}
 
     @staticmethod
     def _edge(position: int, source: str, kind: str, target: str) -> FoundEdge:

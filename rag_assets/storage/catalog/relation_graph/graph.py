@@ -7,10 +7,9 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.found_relations import FoundEdge, FoundSymbol
+from rag_assets.storage.catalog.found_relations import FoundEdge, FoundSymbol, NamesCalled
 from rag_assets.storage.catalog.relation_graph.segment import Segment
 from rag_assets.storage.catalog.relation_state import RelationState
 
@@ -24,29 +23,30 @@ _BYTES_OF_DOCUMENT = 420
 """Of a document in memory, with its places in tables, beside its texts."""
 _BYTES_OF_MET = 400
 """Of an edge or a definition as walks read it."""
+_BYTES_OF_NAME_MET = 150
 
 
-CalledSymbol: TypeAlias = tuple[str, int, FoundSymbol]
-"""A definition with its place: uri and position."""
+MOST_NAMES_MET = 100_000
+"""Names that are kept by what people call them."""
 
 
-class CalledMet:
-    """Definitions by what people call them, for the readers of some scopes, as walks met them."""
+class NamesMet:
+    """Names of definitions by what people call them, for the readers of some scopes."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[frozenset[str], str], Sequence[CalledSymbol]] = {}
+        self._found: dict[tuple[frozenset[str], str], NamesCalled] = {}
         self._count = 0
 
-    def get(self, scopes: frozenset[str], short: str) -> Sequence[CalledSymbol] | None:
+    def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
         """Those of one name; None where it was not met."""
         return self._found.get((scopes, short))
 
-    def keep(self, scopes: frozenset[str], short: str, found: Sequence[CalledSymbol]) -> None:
+    def keep(self, scopes: frozenset[str], short: str, found: NamesCalled) -> None:
         """Keep those of one name; all others are let go where they become too many."""
-        count = len(found) + 1
-        if self._count + count > MOST_MET:
+        count = 1 + sum(len(names) for names in found.values())
+        if self._count + count > MOST_NAMES_MET:
             self._found, self._count = {}, 0
-        if count <= MOST_MET:
+        if count <= MOST_NAMES_MET:
             self._found[scopes, short] = found
             self._count += count
 
@@ -100,8 +100,7 @@ class Graph:
         holders, by_uri: they by their text and by their uri.
         bytes: what it takes.
         edges_met, symbols_met: those that walks met, by segment, row and document; see MOST_MET.
-        called_met: definitions by what people call them, for the readers of some scopes, each with
-            its place.
+        names_met: names of definitions by what people call them, as walks met them.
     """
 
     key: GraphKey
@@ -114,7 +113,7 @@ class Graph:
     bytes: int = field(init=False)
     edges_met: dict[tuple[int, int, str], FoundEdge] = field(default_factory=dict)
     symbols_met: dict[tuple[int, int, str], FoundSymbol] = field(default_factory=dict)
-    called_met: CalledMet = field(default_factory=CalledMet)
+    names_met: NamesMet = field(default_factory=NamesMet)
     _firsts: Sequence[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -145,4 +144,5 @@ class Graph:
 
 def _bytes_of(segment: Segment) -> int:
     met = sum(min(MOST_MET, len(rows)) for rows in (segment.edges.text, segment.symbols.text))
-    return segment.bytes + met * _BYTES_OF_MET
+    names = min(MOST_NAMES_MET, len(segment.symbols.text))
+    return segment.bytes + met * _BYTES_OF_MET + names * _BYTES_OF_NAME_MET

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -16,6 +16,8 @@ from rag_assets.storage.catalog.found_relations import (
     FoundEdge,
     FoundEdges,
     FoundSymbol,
+    NamesCalled,
+    Permits,
 )
 from rag_assets.storage.catalog.relation_graph.columns import NONE, Lookup
 from rag_assets.storage.catalog.relation_graph.graph import MOST_MET, Graph, GraphDocument
@@ -131,8 +133,22 @@ class GraphRelations:
 
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
-        found = [row for short in dict.fromkeys(shorts) for row in self._called(short)]
-        return [one for _, _, one in sorted(found, key=_BY_PLACE)]
+        rows = self._symbol_rows(dict.fromkeys(shorts), "short")
+        return [
+            self._symbol(segment, row, document)
+            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
+        ]
+
+    def names_called(
+        self, shorts: Collection[str], permits: Permits | None
+    ) -> Mapping[str, NamesCalled]:
+        """See Relations."""
+        if permits is None:
+            found = {short: self._names_called(short) for short in shorts}
+        else:
+            rows = {short: self._symbol_rows([short], "short") for short in shorts}
+            found = {short: _names(of_short, permits) for short, of_short in rows.items()}
+        return {short: names for short, names in found.items() if names}
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""
@@ -169,6 +185,10 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.documents(source_types)
 
+    def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        return self._catalog.first_of(sources)
+
     def _may_mean_one(self, name: str) -> bool:
         """Whether edges that name it may lead anywhere.
 
@@ -177,18 +197,15 @@ class GraphRelations:
         """
         if not name.startswith(CALLED):
             return True
-        names: dict[str, set[str]] = {}
-        for one in self.called([name.removeprefix(CALLED)]):
-            names.setdefault(one.source, set()).add(one.name)
-        return any(len(found) == 1 for found in names.values())
+        return any(
+            len(names) == 1 for names in self._names_called(name.removeprefix(CALLED)).values()
+        )
 
-    def _called(self, short: str) -> Sequence[tuple[str, int, FoundSymbol]]:
-        """The definitions that people call by a name, each with its place."""
-        met = self._graph.called_met
+    def _names_called(self, short: str) -> NamesCalled:
+        met = self._graph.names_met
         found = met.get(self._scopes, short)
         if found is None:
-            rows = self._symbol_rows([short], "short")
-            found = [(uri, at, self._symbol(held, row, one)) for uri, at, held, row, one in rows]
+            found = _names(self._symbol_rows([short], "short"), None)
             met.keep(self._scopes, short, found)
         return found
 
@@ -257,6 +274,16 @@ def _read(
         if len(met) < MOST_MET:
             met[key] = found
     return found
+
+
+def _names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
+    """The names of the definitions of rows, by repository."""
+    found: dict[str, set[str]] = {}
+    for uri, _, segment, row, document in rows:
+        if permits is None or permits(document):
+            name = defined(segment.names[segment.symbols.symbol[row]], uri)
+            found.setdefault(document.repository, set()).add(name)
+    return {repository: tuple(names) for repository, names in found.items()}
 
 
 def _rows(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:

@@ -1,0 +1,24 @@
+"""An index of documents by the hash of their uri: uris may be too long for one."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from alembic import op
+
+revision: str = "0042"
+down_revision: str | None = "0041"
+branch_labels: str | Sequence[str] | None = None
+depends_on: str | Sequence[str] | None = None
+
+SCHEMA = "rag_catalog"
+INDEX = "ix_documents_tenant_uri"
+
+
+def upgrade() -> None:
+    op.create_index(INDEX, "documents", ["tenant", sa.text("md5(uri)")], schema=SCHEMA)
+    # Hashes of uris tell whether a document of some name was there.
+    op.execute(f"ALTER INDEX {SCHEMA}.{INDEX} ALTER COLUMN 2 SET STATISTICS 0")
+
+
+def downgrade() -> None:
+    op.drop_index(INDEX, "documents", schema=SCHEMA)
