@@ -2,6 +2,7 @@
 
     python -m benchmarks.pushing page --seconds 300       a page that is saved every second
     python -m benchmarks.pushing file --seconds 300       a file whose content is put every second
+    python -m benchmarks.pushing file --kills             the same while processes are killed
     python -m benchmarks.pushing bulk --records 50000     lines, with 50 edits meanwhile and kills
 
 The embedder is the deterministic one: its vectors mean nothing, and nothing here asks by them. It
@@ -33,11 +34,14 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.client import Client
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import LocalStack
+from rag_assets.storage.blobs.store import open_blobs
 
 WORK = PROJECT / ".local" / "benchmark-pushing"
 TENANT = "wiki"
 _CLI = (sys.executable, "-m", "rag_assets.cli")
 _KILLS = {8: "run", 16: "service", 24: "daemon", 32: "run", 40: "watcher"}
+_VICTIMS = ("run", "service", "daemon", "service", "run", "watcher", "service", "run", "service")
+_KILLS_WHILE_CHANGING = {20 + 30 * at: victim for at, victim in enumerate(_VICTIMS)}
 
 
 def main() -> None:
@@ -48,7 +52,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--edits", type=int, default=50)
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two edits")
-    parser.add_argument("--no-kills", action="store_true")
+    parser.add_argument("--kills", action="store_true", help="of page and file")
+    parser.add_argument("--no-kills", action="store_true", help="of bulk")
     parser.add_argument("--name", help="of the file of results")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
     arguments = parser.parse_args()
@@ -56,7 +61,8 @@ def main() -> None:
     with workspace(arguments.work) as (made, meter):
         cpu = cpu_of(meter)
         if arguments.trial != "bulk":
-            trial = changing_page.tried(made, arguments.seconds, kind=arguments.trial)
+            kills = _KILLS_WHILE_CHANGING if arguments.kills else {}
+            trial = changing_page.tried(made, arguments.seconds, kind=arguments.trial, kills=kills)
             results = changing_page.result_of(trial)
         else:
             kills = {} if arguments.no_kills else _KILLS
@@ -117,6 +123,8 @@ def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
                             session.instance,
                             session.store,
                             {"daemon": stack.dagster.daemon, "watcher": stack.watcher.process},
+                            token,
+                            open_blobs(Settings.from_environment()),
                         ),
                         {**servers.pids, **pids},
                     )

@@ -6,10 +6,13 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
+from benchmarks.pushing.long_put import LongPuts, mark_of
 from benchmarks.pushing.site import Workspace, page
 
 PROMISED_SECONDS = 60.0
@@ -24,6 +27,7 @@ _PUSHED = {
 }
 """The content of what was pushed, by type."""
 _PAUSE = 0.1
+_NEVER = float("inf")
 
 
 @dataclass
@@ -34,6 +38,9 @@ class Trial:
         listed, found: the states in the order in which they were seen.
         ages: of what is found, at each question: for how long a newer state had been pushed.
         written: entries by run.
+        killed: what was killed meanwhile, in order.
+        stored: whether what is stored in the end is what was pushed last.
+        others: what else is not as it must be.
     """
 
     pushed: dict[int, float] = field(default_factory=dict)
@@ -42,60 +49,94 @@ class Trial:
     returned: list[int] = field(default_factory=list)
     ages: list[float] = field(default_factory=list)
     written: Mapping[str, int] = field(default_factory=dict)
+    killed: list[str] = field(default_factory=list)
+    stored: bool = False
+    others: list[str] = field(default_factory=list)
 
     @property
     def latencies(self) -> list[float]:
         """From a state's listing to its being found, of those that were listed."""
-        never = float("inf")
-        return [self.found.get(state, never) - at for state, at in self.listed.items()]
+        return [self.found.get(state, _NEVER) - at for state, at in self.listed.items()]
 
 
 def faults(trial: Trial) -> list[str]:
     """All that is not as it must be."""
     last = max(trial.pushed)
     order, runs = [*trial.found], [n for n in trial.written.values() if n]
-    conditions = {
-        "a state was found that was not listed": trial.found.keys() <= trial.listed.keys(),
+    # A run that was killed may have listed a state, or written it without saying so; and nobody
+    # looks while the service is away.
+    undisturbed = {
         "a listed state was not found within 60 s": max(trial.latencies) <= PROMISED_SECONDS,
+        "a listed state was not written once": len(runs) == len(trial.listed),
+        "a state was found that was not listed": trial.found.keys() <= trial.listed.keys(),
+    }
+    conditions = {
         "what was found was over 60 s old": max(trial.ages) <= PROMISED_SECONDS,
         "an earlier state came back": all(a < b for a, b in pairwise(order)),
         "no state was found at a moment": 0 not in trial.returned,
         "two versions were found at once": max(trial.returned) <= 1,
         "the last state was not found": order[-1:] == [last],
-        "a run wrote the page twice": max(runs, default=0) == 1,
-        "a listed state was not written once": len(runs) == len(trial.listed),
+        "a run wrote the page twice": max(runs, default=1) == 1,
+        "what is stored is not what was pushed last": trial.stored,
+        **({} if trial.killed else undisturbed),
     }
-    return [what for what, holds in conditions.items() if not holds]
+    return [*(what for what, holds in conditions.items() if not holds), *trial.others]
 
 
-def tried(workspace: Workspace, seconds: float, *, kind: str = "page") -> Trial:
+def tried(
+    workspace: Workspace,
+    seconds: float,
+    *,
+    kind: str = "page",
+    kills: Mapping[int, str] = MappingProxyType({}),
+) -> Trial:
     """Save the page every second for so long, and follow it until its last state is found.
 
     Args:
         workspace: that has it.
         seconds: for which it is saved.
         kind: page, or file: its content is put.
+        kills: what is killed, by the second; see Workspace.kill. The service is killed in the midst
+            of a put of another file.
     """
     trial, ended = Trial(), threading.Event()
     began, shas = time.time(), dict[str, int]()
     workspace.put_page(PAGE)
     if kind == "file":
         workspace.put("file", PAGE, {"page_uuid": PAGE, "name": "counter.md"})
+    long = LongPuts(workspace)
+    if kills:
+        long.prepare()
     _push(workspace, trial, shas, 0, kind)
     _wait_until_found(workspace, "state0x")
     watcher = threading.Thread(target=_watch, args=(workspace, trial, shas, ended, kind))
     watcher.start()
     try:
-        for number in range(1, round(seconds) + 1):
-            time.sleep(max(0.0, trial.pushed[0] + number - time.monotonic()))
-            _push(workspace, trial, shas, number, kind)
+        with ThreadPoolExecutor() as pool:
+            for number in range(1, round(seconds) + 1):
+                time.sleep(max(0.0, trial.pushed[0] + number - time.monotonic()))
+                if victim := kills.get(number):
+                    _kill(workspace, victim, long, pool)
+                    trial.killed.append(victim)
+                _push(workspace, trial, shas, number, kind)
         _wait_until_found(workspace, f"state{max(trial.pushed)}x")
         time.sleep(1.0)
     finally:
         ended.set()
         watcher.join()
-    trial.written = workspace.written_entries(began)
+    trial.written = {} if kills else workspace.written_entries(began)
+    trial.stored = shas.get(workspace.record_sha256(kind, PAGE) or "") == max(trial.pushed)
+    if kills:
+        _wait_until_found(workspace, mark_of(len(long.stored)))
+        trial.others = [*long.faults(), *workspace.blob_faults()]
     return trial
+
+
+def _kill(workspace: Workspace, victim: str, long: LongPuts, pool: ThreadPoolExecutor) -> None:
+    if victim == "service":
+        long.cut_off()
+    else:
+        workspace.kill(victim, pool)
 
 
 def _push(workspace: Workspace, trial: Trial, shas: dict[str, int], number: int, kind: str) -> None:
@@ -119,7 +160,8 @@ def _watch(
             state = shas.get(row.content_sha256)
             if state is not None:
                 trial.listed.setdefault(state, time.monotonic())
-        _look(trial, workspace.texts("counter shows"), time.monotonic())
+        if (texts := workspace.texts("counter shows")) is not None:
+            _look(trial, texts, time.monotonic())
         ended.wait(_PAUSE)
 
 
@@ -148,10 +190,11 @@ def result_of(trial: Trial) -> dict[str, Any]:
         "listed": len(trial.listed),
         "found": len(trial.found),
         "runs": len(trial.written),
+        "killed": trial.killed,
         "questions": len(trial.returned),
         "listed_to_found": {
             "p50": round(latencies[len(latencies) // 2], 2),
-            "max": round(latencies[-1], 2),
+            "max": round(max(one for one in latencies if one != _NEVER), 2),
         },
         "oldest_found": round(max(trial.ages), 2),
         "faults": faults(trial),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,14 +19,16 @@ import dagster as dg
 import psutil
 from sqlalchemy import text
 
-from rag_assets.api.responses import RecordLine, Status
+from rag_assets.api.responses import RecordLine, RecordWhereabouts, Status
 from rag_assets.client import Client, Question
 from rag_assets.client.errors import ClientError
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.local_stack.liveness import birth_of
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.processes import BackgroundProcess
 from rag_assets.pipeline.context import owner_of
+from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
 from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, WORKER_TAG, process_of
@@ -97,6 +100,8 @@ class Workspace:
         client: of an admin, who is a member.
         catalog, instance, store: of its installation.
         background: processes that `rag-assets up` starts, by name.
+        token: of that admin.
+        blobs: where contents of files lie.
     """
 
     id: str
@@ -106,6 +111,8 @@ class Workspace:
     instance: dg.DagsterInstance
     store: VectorStore
     background: Mapping[str, BackgroundProcess] = field(default_factory=dict)
+    token: str = field(default="", repr=False)
+    blobs: BlobStore | None = None
 
     def put(self, source_type: str, source_id: str, body: Mapping[str, Any]) -> str:
         """Push a record, however often that takes; returns the outcome."""
@@ -138,16 +145,35 @@ class Workspace:
         found: Status = self._sent(self.client.status)
         return found
 
-    def texts(self, words: str) -> list[str]:
-        """Texts that a search by words finds now; none while the service is away."""
+    def record_sha256(self, source_type: str, source_id: str) -> str | None:
+        """The hash of what is stored of a record, as the service tells it."""
+        found: RecordWhereabouts = self._sent(lambda: self.client.record(source_type, source_id))
+        return found.sha256
+
+    def blob_faults(self) -> list[str]:
+        """What is not as it must be with contents of files."""
+        if self.blobs is None:
+            raise RuntimeError("the workspace was opened without its blobs")
+        ref = self.catalog.tenants.get(self.id).ref
+        own = self.blobs.tenant(ref.id, ref.incarnation)
+        found = []
+        for needed in self.catalog.blob_needs.all(ref.id):
+            try:
+                deque(own.stream(needed.sha256), maxlen=0)
+            except RagAssetsError as error:
+                found.append(error.message)
+        return found
+
+    def texts(self, words: str) -> list[str] | None:
+        """Texts that a search by words finds now; None while the service is away."""
         with suppress(ClientError):
             asked = Question(query=words, mode="text", top_k=20)
             return [hit.text for hit in self.client.query(asked).hits]
-        return []
+        return None
 
     def finds(self, word: str) -> bool:
         """Whether a search for a word finds it now."""
-        return any(word in found for found in self.texts(word))
+        return any(word in found for found in self.texts(word) or ())
 
     def document_id(self, source_type: str, source_id: str) -> str:
         """The id of a record's document."""

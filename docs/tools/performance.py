@@ -362,6 +362,7 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "saved-to-searchable-import": _saved,
     "saved-to-searchable-burst": _burst,
     "pushing-page": changing_page_table,
+    "pushing-file-kills": changing_page_table,
     "pushing-bulk": bulk_table,
     "workspace-moves": moves_table,
     "workspace-scopes": scopes_table,

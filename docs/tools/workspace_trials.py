@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docs.tools.tables import as_table, in_seconds, origin
 
 
 def changing_page_table(result: Mapping[str, Any]) -> str:
-    """A page that is saved every second."""
+    """A page that is saved, or a file that is put, every second."""
     latency = result["listed_to_found"]
     row = [
         *(str(result[name]) for name in ("pushed", "listed", "found")),
@@ -20,7 +20,9 @@ def changing_page_table(result: Mapping[str, Any]) -> str:
         *("saved", "listed by a run", "of these found"),
         *("listed → found, p50", "longest", "what was found was behind by at most"),
     ]
-    return f"{as_table(columns, [row])}\n{_verdict(result)}\n{origin(result)}"
+    killed = result.get("killed")
+    told = f"{_killed(killed)}.\n\n" if killed else ""
+    return f"{as_table(columns, [row])}\n{told}{_verdict(result)}\n{origin(result)}"
 
 
 def bulk_table(result: Mapping[str, Any]) -> str:
@@ -37,10 +39,9 @@ def bulk_table(result: Mapping[str, Any]) -> str:
         *("lines", "pushed in", "all indexed after", "edits"),
         *("edit → found, p50", "p95", "longest", "lines that an edit overtook, p50"),
     ]
-    killed = ", ".join(result["killed"]) or "nothing"
     counted = (
-        f"Killed with `kill -9` meanwhile, in this order: {killed}. `queue_depth` was recounted at"
-        f" {result['moments']} moments, and was {result['deepest']:,} at most.\n"
+        f"{_killed(result['killed'])}. `queue_depth` was recounted at {result['moments']} moments,"
+        f" and was {result['deepest']:,} at most.\n"
     )
     return f"{as_table(columns, [row])}\n{counted}\n{_verdict(result)}\n{origin(result)}"
 
@@ -91,6 +92,10 @@ def scopes_table(result: Mapping[str, Any]) -> str:
     ]
     columns = ["p50 / p95 of a question", *names.values(), "p95, very many to 10"]
     return f"{as_table(columns, rows)}\n{origin(result)}"
+
+
+def _killed(killed: Sequence[str]) -> str:
+    return f"Killed with `kill -9` meanwhile, in this order: {', '.join(killed) or 'nothing'}"
 
 
 def _verdict(result: Mapping[str, Any]) -> str:

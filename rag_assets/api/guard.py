@@ -36,8 +36,8 @@ _T = TypeVar("_T")
 MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
 
-MAX_VALUES = 10_000
-"""Values in a body, all levels together: of a record there are at most 50 tags, and 50 lists."""
+MAX_VALUES = 20_000
+"""Values in a body, all levels together: a search may name 10,000 pages."""
 
 _BODY_SECONDS = 10.0
 _KNOWN_SECONDS = 600.0

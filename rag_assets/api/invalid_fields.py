@@ -12,6 +12,8 @@ from rag_assets.api.responses import InvalidField
 
 _MAX_FIELDS = 50
 """Fields that are reported: a body can have very many invalid ones."""
+_DEEPEST = 12
+"""Parts of the place of one."""
 
 
 def invalid(field: str, problem: str) -> RequestValidationError:
@@ -38,7 +40,7 @@ def _field(error: Mapping[str, Any], names: Collection[str]) -> str:
     where = [*error["loc"][1:]]
     if error["type"] == "union_tag_invalid":
         where.append(error["ctx"]["discriminator"].strip("'"))
-    parts = [str(part) if isinstance(part, int) or part in names else "*" for part in where]
+    parts = [str(p) if isinstance(p, int) or p in names else "*" for p in where[:_DEEPEST]]
     return re.sub(r"\*(\.\*)+", "*", ".".join(parts)) or "body"
 
 
@@ -47,5 +49,7 @@ def _problem(error: Mapping[str, Any]) -> str:
         return "there is no such field"
     if error["type"] == "union_tag_invalid":
         return f"it must be one of: {error['ctx']['expected_tags']}"
+    if error["type"] == "recursion_loop":
+        return "it is nested too deeply"
     problem: str = error["msg"]
     return problem

@@ -161,12 +161,14 @@ def _lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestL
 
 
 def _line(line: bytes, number: int) -> ManifestLine:
+    values = _values(line)
+    if not isinstance(values, dict):
+        raise invalid("body", f"line {number}: it must be a JSON object of at most 64 KiB")
     try:
-        found = _Line.model_validate(_values(line))
+        found = _Line.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        field = str(first["loc"][0]) if first["loc"] else "body"
-        raise invalid(field, f"line {number}: {first['msg']}") from None
+        raise invalid(str(first["loc"][0]), f"line {number}: {first['msg']}") from None
     at: datetime | None = found.updated_at
     return ManifestLine(found.type, found.id, at, found.sha256)
 

@@ -115,7 +115,7 @@ class Drafting:
             return self._put_text(source_type, source_id, values)
         body = _validated(_body_of(source_type), values)
         if isinstance(body, PageBody):
-            _require_place(source_id)
+            _require_place("source_id", source_id)
         self._require_plain(source_type, source_id, body)
         if isinstance(body, BlockBody):
             if body.block.block_id != source_id:
@@ -128,8 +128,12 @@ class Drafting:
         secret = body.secret_blocks if isinstance(body, PageBody) else frozenset[str]()
         return Put(record, None if record.page_uuid else self._scope, secret)
 
-    def delete(self, source_type: str, source_id: str, page_uuid: str | None = None) -> Draft:
+    def delete(self, source_type: str, source_id: str, page_uuid: Any = None) -> Draft:
         """What a deletion asks for.
+
+        Args:
+            source_type, source_id: of the record.
+            page_uuid: of a block, as it was parsed.
 
         Raises:
             RequestValidationError: a block without its page, or a type that there is none of.
@@ -137,6 +141,7 @@ class Drafting:
         if self._typed and _body_of(source_type) is BlockBody:
             if page_uuid is None:
                 raise invalid("page_uuid", "it is needed to delete a block")
+            _require_place("page_uuid", page_uuid)
             page = record_document_id(self._source, PageBody.TYPE, page_uuid)
             return BlockChange(page, source_id, None)
         is_page = self._typed and source_type == PageBody.TYPE
@@ -249,11 +254,12 @@ def _validated(model: Any, values: Any) -> Any:
         ) from None
 
 
-def _require_place(uuid: str) -> None:
+def _require_place(field: str, uuid: Any) -> None:
     """Refuse a page that the tree cannot have: nobody could ever read it."""
-    if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
+    is_text = isinstance(uuid, str) and len(uuid) <= MOST_UUID
+    if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(
-            "source_id",
+            field,
             f"the id of a page has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins"
             " with a letter or a digit",
         )

@@ -31,7 +31,6 @@ from rag_assets.storage.catalog.record_writes import RecordsWritten
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.page_blocks import PageBlocks
-from rag_assets.workspace.tree import ROOT
 
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
@@ -128,7 +127,7 @@ class _Plan:
         if isinstance(draft, Removal):
             self.puts.pop(id_, None)
             self.removed.add(id_)
-            if draft.page_uuid is not None:
+            if draft.page_uuid is not None and draft.page_uuid not in present.standing:
                 self._delete_page(draft.page_uuid, present.below.get(draft.page_uuid, ()))
         else:
             secret = draft.secret_blocks
@@ -199,12 +198,15 @@ def write_drafts(
     ]
 
 
-def _deleted_pages(drafts: Sequence[Draft]) -> frozenset[str]:
-    """Pages that are deleted among drafts of which some are stored; none where none are."""
-    if all(isinstance(draft, Removal) for draft in drafts):
-        return frozenset()
-    removed = (draft.page_uuid for draft in drafts if isinstance(draft, Removal))
-    return frozenset(uuid for uuid in removed if uuid is not None and uuid != ROOT)
+def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
+    """Pages that are deleted among drafts of which some are stored, each with its document.
+
+    None where none are stored.
+    """
+    removed = [draft for draft in drafts if isinstance(draft, Removal)]
+    if len(removed) == len(drafts):
+        return {}
+    return {one.page_uuid: one.document_id for one in removed if one.page_uuid is not None}
 
 
 def drafting_of(

@@ -57,8 +57,8 @@ _SOURCE_ID, _MOST_ID = r"[^\x00-\x1f\x7f\uFFFD]", 512
 SourceType = Annotated[str, Path(pattern=f"^{_SOURCE_TYPE}$", max_length=_MOST_TYPE)]
 SourceId = Annotated[str, Path(pattern=f"^{_SOURCE_ID}+$", max_length=_MOST_ID)]
 SOURCE_TYPE = re.compile(rf"(?=.{{1,{_MOST_TYPE}}}\Z){_SOURCE_TYPE}", re.DOTALL)
-SOURCE_ID = re.compile(rf"{_SOURCE_ID}{{1,{_MOST_ID}}}")
-"""The same for texts that are in no address."""
+SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){_SOURCE_ID}){{1,{_MOST_ID}}}")
+"""The same for texts that are in no address, where JSON has halves of characters as well."""
 DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
 

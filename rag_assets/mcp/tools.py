@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from rag_assets.mcp.knowledge import Knowledge
-from rag_assets.retrieval.model import MAX_QUERY, MAX_TOP_K, Role
+from rag_assets.retrieval.model import LARGEST_TOP_K, MAX_QUERY, Role
 
 ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
 
@@ -50,7 +50,7 @@ def _search(knowledge: Knowledge) -> ToolFunction:
     async def rag_search(
         query: Annotated[str, Field(max_length=MAX_QUERY, description="What to look for.")],
         top_k: Annotated[
-            int | None, Field(ge=1, le=MAX_TOP_K, description="Passages at most.")
+            int | None, Field(ge=1, le=LARGEST_TOP_K, description="Passages at most.")
         ] = None,
         within: Annotated[
             list[str] | None,

@@ -64,7 +64,7 @@ def compare_blobs(
     present = {blob.sha256: blob for blob in of_tenant.all()}
     pace = _Pace(bytes_a_second)
     # All at once: reading files takes longer than a transaction may.
-    for needed in list(catalog.uploads.blobs(ref.id)):
+    for needed in list(catalog.blob_needs.all(ref.id)):
         blob = present.pop(needed.sha256, None)
         fault = _fault(of_tenant, needed, pace, lost=blob is None, is_read=is_read)
         if fault is not None and _still_needed(catalog, ref, needed):
@@ -91,7 +91,7 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, now: datetim
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     before = now - GRACE
     of_tenant.discard_staged(before)
-    needed = {blob.sha256 for blob in catalog.uploads.blobs(ref.id)}
+    needed = {blob.sha256 for blob in catalog.blob_needs.all(ref.id)}
     old = (
         blob.sha256
         for blob in of_tenant.all()
@@ -105,7 +105,7 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     deleted = 0
     for batch in batched(hashes, _BATCH):
-        with catalog.uploads.unneeded(ref, batch) as unneeded:
+        with catalog.blob_needs.unneeded(ref, batch) as unneeded:
             deleted += sum(of_tenant.delete(sha256) for sha256 in unneeded)
     return deleted
 
@@ -113,7 +113,7 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
 def nobodys_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[str]:
     """Hashes of the blobs of a tenant that nothing needs, whatever their age."""
     present = [blob.sha256 for blob in blobs.tenant(ref.id, ref.incarnation).all()]
-    needed = {blob.sha256 for blob in catalog.uploads.blobs(ref.id)}
+    needed = {blob.sha256 for blob in catalog.blob_needs.all(ref.id)}
     return [sha256 for sha256 in present if sha256 not in needed]
 
 
@@ -141,7 +141,7 @@ def _fault(
 
 
 def _still_needed(catalog: Catalog, ref: TenantRef, needed: NeededBlob) -> bool:
-    with catalog.uploads.unneeded(ref, [needed.sha256]) as unneeded:
+    with catalog.blob_needs.unneeded(ref, [needed.sha256]) as unneeded:
         return not unneeded
 
 

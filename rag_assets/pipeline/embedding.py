@@ -267,8 +267,9 @@ def _fail_incomplete(
     for item in waiting:
         lacking = [text for text in item.texts if text in without]
         refused = next((rejected[text] for text in lacking if text in rejected), None)
-        if refused is not None and item.parsed.former_key is not None:
-            give_up(ctx, work, item.document.document_id, item.parsed.former_key)
+        former = item.parsed.former
+        if refused is not None and former is not None:
+            give_up(ctx, work, item.document.document_id, former.document_key)
         elif refused is not None:
             failures.append(_failure(item.document, refused, "text-rejected", None))
         elif lacking and outage is not None:

@@ -41,8 +41,6 @@ def _former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
         document = by_id[version.document_id]
         key = ctx.chunk_set_key(document, head.digest, head.media_type)
         found.append(
-            ParsedDocument(
-                document, head.title, head.media_type, version.parse_key, key, version.document_key
-            )
+            ParsedDocument(document, head.title, head.media_type, version.parse_key, key, version)
         )
     return found

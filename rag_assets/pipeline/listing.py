@@ -10,10 +10,10 @@ from dataclasses import replace
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
-from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.derived_marks import derived_configs
+from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
 from rag_assets.pipeline.masked_rows import change_of, settings_changed
 from rag_assets.pipeline.source_listing import (
@@ -69,10 +69,8 @@ def list_documents(
         total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
-    if any(ctx.tenant.source_kind(config).of_records for config in ctx.tenant.sources):
-        # Now it is recorded what this run reads, and no other one is under way.
-        forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
-        drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)
+    # Now it is recorded what this run reads.
+    forget_former_contents(ctx)
     return total.plus(ListingReport(seconds=time.monotonic() - started))
 
 

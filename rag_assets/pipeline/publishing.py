@@ -22,6 +22,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
 from rag_assets.pipeline.catalog_mark import keep_mark, may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
+from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
 from rag_assets.pipeline.labelling import label_documents, relations_of_versions
@@ -105,6 +106,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         gone, former = remove_deleted(ctx)
         removed, deleted = removed + gone, deleted + former
     follow_moved_pages(ctx)
+    forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_code else _MANY_DOCUMENTS):
         ctx.catalog.index.refresh_statistics()
     # A run for the build beside it may be the first after one that died before it published.

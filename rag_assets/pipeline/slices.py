@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
 from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.catalog.former_versions import FormerVersion
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Slice
 from rag_assets.workspace.tree import EXCLUDED
@@ -42,8 +43,7 @@ class ParsedDocument:
         title: found in its content.
         media_type: what its content is.
         parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
-        former_key: the document_key that this text was read from, where it is that of a former
-            version; see former_documents.
+        former: the former version whose text it is; None: the text is the document's own.
     """
 
     document: Document
@@ -51,7 +51,7 @@ class ParsedDocument:
     media_type: str
     parse_key: str
     chunk_set_key: str
-    former_key: str | None = None
+    former: FormerVersion | None = None
 
 
 def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> Work:

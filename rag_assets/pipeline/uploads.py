@@ -1,7 +1,7 @@
 """Uploaded files on their way into a tenant's sources, and out of the store of blobs.
 
 Nothing here needs the tenant's lock: what uploads need of the store of blobs is decided in short
-transactions of the catalog (see UploadTable).
+transactions of the catalog (see BlobNeeds).
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Uploads:
             TenantGone: the tenant was removed.
             ServiceUnavailable: it cannot be stored now.
         """
-        changed, forgotten = self._catalog.uploads.store_content(
+        changed, forgotten = self._catalog.file_contents.store(
             ref, new, received.keep, document_id=document_id, path=path
         )
         if forgotten:

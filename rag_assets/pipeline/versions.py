@@ -27,7 +27,8 @@ class Version:
     """A version of a document of which every chunk has a vector; holds no text.
 
     Attributes:
-        document_key: that it was read from: the document's own, or that of a former version.
+        document_key, content_sha256: that it was read from: the document's own, or those of a
+            former version.
         title: found in its content, else its file's name.
         language: of its content; None where that is not sure.
         key: hash of all that its entries hold.
@@ -38,6 +39,7 @@ class Version:
 
     document: Document
     document_key: str
+    content_sha256: str | None
     parse_key: str
     chunk_set_key: str
     media_type: str
@@ -55,6 +57,7 @@ class Version:
             document_id=self.document.document_id,
             indexed_key=self.key,
             document_key=self.document_key,
+            content_sha256=self.content_sha256,
             config_key=config_key,
             parse_key=self.parse_key,
             chunk_set_key=self.chunk_set_key,
@@ -136,6 +139,7 @@ def _version(
     document = item.document
     title = document.said_title or item.title or _file_name(document)
     passage_source = _passage_source(ctx.tenant, document)
+    read = document if item.former is None else item.former
     key = indexed_key(
         head.digest,
         ctx.embedder.embedder_id,
@@ -155,7 +159,8 @@ def _version(
     )
     return Version(
         document=document,
-        document_key=item.former_key or document.document_key,
+        document_key=read.document_key,
+        content_sha256=read.content_sha256,
         parse_key=item.parse_key,
         chunk_set_key=item.chunk_set_key,
         media_type=item.media_type,

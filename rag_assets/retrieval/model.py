@@ -40,6 +40,8 @@ SearchStrategy: TypeAlias = Literal[
 """How candidates were found."""
 
 MAX_TOP_K = 100
+LARGEST_TOP_K = 1_000_000_000
+"""What may be asked for: of some tenants more than there may be is as many as there may be."""
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
@@ -100,7 +102,12 @@ def _number(value: Any) -> Any:
 
 # As JSON has them, where 5.0 is a whole number, while true and "5" are none.
 NUMBER = BeforeValidator(_number)
-_TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), NUMBER]
+_TopK = Annotated[
+    int,
+    Field(ge=1, le=LARGEST_TOP_K),
+    NUMBER,
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_TOP_K}),
+]
 _Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False), NUMBER]
 _TokenBudget = Annotated[int, Field(ge=1, le=MAX_TOKEN_BUDGET), NUMBER]
 
@@ -156,7 +163,7 @@ class Filters(_Model):
     tags: _Names = ()
     metadata: _Metadata = {}
     without_metadata: _WithoutMetadata = {}
-    within: Annotated[tuple[_PageUuid, ...], Field(max_length=1_000)] = ()
+    within: Annotated[tuple[_PageUuid, ...], Field(max_length=MAX_PAGES)] = ()
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
@@ -179,7 +186,8 @@ class Question(_Model):
 
     Attributes:
         query: in words.
-        top_k: hits at most.
+        top_k: hits at most, up to 100; of a workspace there are 20 at most, however many are asked
+            for.
         source_types: kinds of source that a hit may be from; any by default.
         filters: what else a hit must be.
         must_include_paths: as Filters.paths; what lies in them ranks higher.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rag_assets.common.errors import NoReranker
+from rag_assets.common.errors import InvalidRequest, NoReranker
 from rag_assets.models.chat.context_windows import UNKNOWN_WINDOW, context_window
 from rag_assets.models.reranking.config import RerankConfig
-from rag_assets.retrieval.model import SearchRequest
+from rag_assets.retrieval.model import MAX_TOP_K, SearchRequest
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import is_within
 from rag_assets.tenants.model import Tenant
@@ -50,6 +50,7 @@ class ResolvedSearch:
             serving: the generation that answers.
 
         Raises:
+            InvalidRequest: it wants more hits than there may be.
             NoReranker: the request wants reranking, and the tenant has no reranker.
         """
         default = tenant.retrieval
@@ -91,7 +92,11 @@ def within(path: str, paths: Sequence[str]) -> bool:
 
 def _limit(tenant: Tenant, wanted: int) -> int:
     most = profile_of(tenant.profile).most_hits
-    return wanted if most is None else min(wanted, most)
+    if most is not None:
+        return min(wanted, most)
+    if wanted > MAX_TOP_K:
+        raise InvalidRequest(f"top_k: at most {MAX_TOP_K} hits", hint="ask for fewer")
+    return wanted
 
 
 def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | None) -> float | None:

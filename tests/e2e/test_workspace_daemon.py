@@ -22,6 +22,7 @@ from benchmarks.pushing.recount import counted
 from benchmarks.pushing.site import SOURCE, Service, Workspace, page
 from rag_assets.client import Client, Question
 from rag_assets.client.errors import NotFound
+from rag_assets.storage.blobs.store import open_blobs
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
 
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture(scope="module")
 def daemon(shared_installation: Installation) -> Iterator[Daemon]:
-    for tenant in (TENANT, "changing", "changing-file", "imported"):
+    for tenant in (TENANT, "changing", "changing-file", "killed-file", "imported"):
         shared_installation.add_tenant(tenant, **FAST, profile="workspace", sources=SOURCES)
     with running_daemon(shared_installation, watched=True) as running:
         yield running
@@ -49,16 +50,25 @@ class Doors:
 
     def client(self, tenant: str, name: str, role: str) -> Client:
         """A client in somebody's name."""
-        created = ("tokens", "create", tenant, "--role", role, "--principal", name, "--json")
-        token = self.daemon.installation.command(*created).json["token"]
+        token = self.token(tenant, name, role)
         return self._opened.enter_context(Client(self.service.url, token))
+
+    def token(self, tenant: str, name: str, role: str) -> str:
+        """A new token in somebody's name."""
+        created = ("tokens", "create", tenant, "--role", role, "--principal", name, "--json")
+        return str(self.daemon.installation.command(*created).json["token"])
 
     def workspace(self, tenant: str) -> Workspace:
         """A workspace, in the name of an admin."""
-        admin = self.client(tenant, "chief", "admin")
-        store = self.daemon.installation.session().store
-        of = self.daemon
-        return Workspace(tenant, admin, self.service, of.catalog, of.instance, store)
+        token = self.token(tenant, "chief", "admin")
+        admin = self._opened.enter_context(Client(self.service.url, token))
+        session, of = self.daemon.installation.session(), self.daemon
+        blobs = open_blobs(session.settings)
+        return Workspace(
+            *(tenant, admin, self.service, of.catalog, of.instance, session.store),
+            token=token,
+            blobs=blobs,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -277,6 +287,16 @@ def test_a_file_that_is_put_every_second_is_indexed_as_it_was_listed(doors: Door
     trial = changing_page.tried(doors.workspace("changing-file"), 9, kind="file")
     assert changing_page.faults(trial) == []
     assert len(trial.listed) >= 2
+
+
+def test_a_file_that_is_put_while_processes_are_killed_is_whole_at_every_moment(
+    doors: Doors,
+) -> None:
+    trial = changing_page.tried(
+        doors.workspace("killed-file"), 9, kind="file", kills={2: "service", 5: "run", 7: "service"}
+    )
+    assert changing_page.faults(trial) == []
+    assert trial.killed == ["service", "run", "service"]
 
 
 def test_many_records_are_neither_lost_nor_doubled_by_kills_and_yield_to_edits(

@@ -103,7 +103,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "code_run_events": ("tenant", "kind", "document_id"),
     "document_index": (
         *("tenant", "document_id", "indexed_key", "document_key", "config_key"),
-        *("parse_key", "chunk_set_key"),
+        *("parse_key", "chunk_set_key", "content_sha256"),
         *("failed_document_key", "failed_config_key"),
     ),
     "documents": (

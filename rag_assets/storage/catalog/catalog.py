@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_assets.storage.catalog.access import AccessTable
 from rag_assets.storage.catalog.batches import BatchTable
+from rag_assets.storage.catalog.blob_needs import BlobNeeds
 from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
@@ -13,6 +14,7 @@ from rag_assets.storage.catalog.document_kinds import KindTable
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
+from rag_assets.storage.catalog.file_contents import FileContents
 from rag_assets.storage.catalog.former_versions import FormerVersionTable
 from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
@@ -84,6 +86,7 @@ class Catalog:
         self.records, self.record_states = RecordTable(database), RecordStateQuery(database)
         self.record_manifests = ManifestTable(database)
         self.uploads, self.upload_states = UploadTable(database), UploadStates(database)
+        self.file_contents, self.blob_needs = FileContents(database), BlobNeeds(database)
         self.record_drift = RecordDriftQuery(database)
         self.removals = RemovalTable(database)
         self.retention = RetentionQuery(database)
@@ -108,8 +111,7 @@ class Catalog:
         self.question_vectors = QuestionVectorTable(database)
         self.check_results = CheckResultTable(database)
         self.events = EventTable(database)
-        self.organizations = OrganizationTable(database)
-        self.projects = ProjectTable(database)
+        self.organizations, self.projects = OrganizationTable(database), ProjectTable(database)
         self.provider_keys = ProviderKeyTable(database)
         self.service_tokens = ServiceTokenTable(database)
         self.panel_sessions = PanelSessionTable(database)

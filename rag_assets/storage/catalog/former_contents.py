@@ -22,6 +22,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    or_,
     select,
     union,
 )
@@ -30,7 +31,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.lock import is_locked
 from rag_assets.storage.catalog.page_rows import as_rows
-from rag_assets.storage.catalog.tables import documents, record_texts, source_records
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    record_texts,
+    source_records,
+)
 from rag_assets.storage.catalog.upload_rows import is_of_record
 from rag_assets.storage.catalog.upload_tables import record_files, uploads
 from rag_assets.workspace.bodies import mark_of_block
@@ -161,14 +167,19 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
 def _is_needed(table: Table) -> ColumnElement[bool]:
     """The condition that a document was listed with a content, and waits to be indexed so.
 
-    A text is needed for as long as its document is found as it was listed: it tells which blocks of
-    a page are found (see pages_with_blocks).
+    A text is also needed for as long as a version of it may be found, in whichever build: it tells
+    which blocks of a page are found (see pages_with_blocks).
     """
-    of_files = (documents.c.status == "PROCESSING",)
-    return exists().where(
-        documents.c.tenant == table.c.tenant,
-        documents.c.document_id == table.c.document_id,
-        documents.c.content_sha256 == table.c.content_sha256,
+    listed = exists().where(
+        *_of(documents, table),
         documents.c.status != "DELETED",
-        *(of_files if table is record_files else ()),
+        *((documents.c.status == "PROCESSING",) if table is record_files else ()),
     )
+    if table is record_files:
+        return listed
+    return or_(listed, exists().where(*_of(document_index, table)))
+
+
+def _of(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
+    names = ("tenant", "document_id", "content_sha256")
+    return tuple(states.c[name] == contents.c[name] for name in names)

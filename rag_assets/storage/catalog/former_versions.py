@@ -23,11 +23,13 @@ class FormerVersion:
     Attributes:
         document_key: the inputs that it was read from.
         parse_key: of its text in the lake.
+        content_sha256: of the content among these inputs; None if it was not recorded.
     """
 
     document_id: str
     document_key: str
     parse_key: str
+    content_sha256: str | None
 
 
 class FormerVersionTable:
@@ -49,7 +51,8 @@ class FormerVersionTable:
         """
         # A text that is tried again may be rejected again.
         failed = or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
-        columns = (_FORMER.c.document_id, _document_key(), _FORMER.c.parse_key)
+        row = _FORMER.c
+        columns = (row.document_id, _document_key(), row.parse_key, row.content_sha256)
         query = _lacking(tenant_id, answering, lacking, *columns)
         with self._database.begin() as connection:
             rows = connection.execute(

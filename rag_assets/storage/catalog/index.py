@@ -237,7 +237,7 @@ class IndexTable:
             | {
                 name: new.excluded[name]
                 for name in (
-                    *("indexed_key", "document_key", "config_key"),
+                    *("indexed_key", "document_key", "config_key", "content_sha256"),
                     *("parse_key", "chunk_set_key", "chunk_count", "indexed_at"),
                     *_WAITING,
                 )
@@ -259,6 +259,7 @@ class IndexTable:
                         "indexed_key": version.indexed_key,
                         "document_key": version.document_key,
                         "config_key": version.config_key,
+                        "content_sha256": version.content_sha256,
                         "parse_key": version.parse_key,
                         "chunk_set_key": version.chunk_set_key,
                         "chunk_count": version.chunk_count,

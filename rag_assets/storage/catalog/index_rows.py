@@ -41,6 +41,7 @@ class IndexedVersion:
         document_key, config_key: the inputs from which it was built.
         parse_key, chunk_set_key: of its text and its chunks in the lake.
         token_count: of its chunks; None: as it was recorded when its entries were written.
+        content_sha256: of the content that it was read from.
     """
 
     document_id: str
@@ -53,6 +54,7 @@ class IndexedVersion:
     dropped_count: int = 0
     title: str | None = None
     token_count: int | None = None
+    content_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,10 @@ def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[boo
 
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     """The statement that withholds all versions of documents and schedules their deletion."""
-    keys = ("indexed_key", "document_key", "config_key", "parse_key", "chunk_set_key")
+    keys = (
+        *("indexed_key", "document_key", "config_key"),
+        *("content_sha256", "parse_key", "chunk_set_key"),
+    )
     return (
         update(document_index)
         .where(

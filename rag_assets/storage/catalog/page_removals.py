@@ -27,6 +27,29 @@ def pages_of_records(
     return {*connection.scalars(query)}
 
 
+def standing_pages(
+    connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
+) -> set[str]:
+    """Those of some pages that have a record which does not go.
+
+    Args:
+        connection: of the transaction that removes the others.
+        ref: the tenant.
+        uuids: the pages.
+        removals: documents whose records go.
+    """
+    if not uuids:
+        return set()
+    record = source_records.c
+    query = select(record.page_uuid).where(
+        record.tenant == ref.id,
+        among(record.page_uuid, [*uuids]),
+        record.source_type == PageBody.TYPE,
+        ~among(record.document_id, [*removals]),
+    )
+    return {*connection.scalars(query)}
+
+
 def going_with_pages(
     connection: Connection,
     ref: TenantRef,
@@ -50,12 +73,12 @@ def going_with_pages(
     """
     if not uuids:
         return set()
-    gone = {*uuids} - _standing(connection, ref, uuids, removals)
+    gone = {*uuids} - standing_pages(connection, ref, uuids, removals)
     # A record may be called as the root is: all else in the workspace stays.
     below = _below(connection, ref, gone - {ROOT}) - gone
     kept = below & {*spared}
     if keep_stored:
-        kept |= _standing(connection, ref, below, removals)
+        kept |= standing_pages(connection, ref, below, removals)
     below -= kept | _below(connection, ref, kept)
     return {*hanging_documents(connection, ref, [*gone, *below])} - {*removals}
 
@@ -66,17 +89,3 @@ def _below(connection: Connection, ref: TenantRef, uuids: Collection[str]) -> se
         return set()
     tree = below_query(ref.id, [*uuids])
     return {*connection.scalars(select(tree.c.uuid))}
-
-
-def _standing(
-    connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
-) -> set[str]:
-    """Those of some pages that have a record which does not go."""
-    record = source_records.c
-    query = select(record.page_uuid).where(
-        record.tenant == ref.id,
-        among(record.page_uuid, [*uuids]),
-        record.source_type == PageBody.TYPE,
-        ~among(record.document_id, [*removals]),
-    )
-    return {*connection.scalars(query)}

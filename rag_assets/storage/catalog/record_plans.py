@@ -49,10 +49,12 @@ class Present:
     Attributes:
         records: by document id.
         below: pages below those of a workspace that the plan may delete.
+        standing: those of these pages that another record stands for: they take nothing along.
     """
 
     records: Mapping[str, PushedRecord]
     below: Mapping[str, Collection[str]]
+    standing: Collection[str] = ()
 
 
 RecordPlan: TypeAlias = Callable[[Present], RecordChanges]

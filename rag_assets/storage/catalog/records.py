@@ -6,9 +6,10 @@ sync can tell whether a record that it listed is still current.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -25,6 +26,7 @@ from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.former_contents import forget_unneeded
+from rag_assets.storage.catalog.page_removals import standing_pages
 from rag_assets.storage.catalog.page_rows import pages_below
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
@@ -37,6 +39,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.storage.catalog.upload_tables import uploads
+from rag_assets.workspace.tree import ROOT
 
 _BATCH = 2_000
 
@@ -99,7 +102,7 @@ class RecordTable:
         *,
         by: str,
         read: Collection[str] = (),
-        above: Collection[str] = (),
+        above: Mapping[str, str] = MappingProxyType({}),
     ) -> RecordsWritten:
         """Store and remove records, in one transaction.
 
@@ -108,7 +111,8 @@ class RecordTable:
             plan: what to store and to remove.
             by: the caller's name, for events.
             read: ids of documents whose records the plan depends on.
-            above: pages of which it has to know those below.
+            above: pages of which it has to know those below, each with the document of the record
+                that may go.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -118,7 +122,9 @@ class RecordTable:
             query = _whole_records(ref.id).where(among(source_records.c.document_id, read))
             rows = connection.execute(query) if read else ()
             records = {row.document_id: _pushed(row) for row in rows}
-            done = plan(Present(records, pages_below(connection, ref, above)))
+            standing = standing_pages(connection, ref, above.keys(), above.values())
+            below = pages_below(connection, ref, above.keys() - standing - {ROOT})
+            done = plan(Present(records, below, standing))
             written = write_records(connection, ref, done.puts, done.removals, by, pages=done.pages)
             if written.changed or done.removals or written.expired:
                 notify(connection, ref.id)

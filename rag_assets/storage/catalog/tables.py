@@ -201,6 +201,8 @@ document_index = Table(
     Column("indexed_key", Text),
     Column("document_key", Text),
     Column("config_key", Text),
+    # Of that version's content; null as well if it was indexed before that was recorded.
+    Column("content_sha256", Text),
     # Of that version in the lake; null if it was indexed before they were recorded.
     Column("parse_key", Text),
     Column("chunk_set_key", Text),

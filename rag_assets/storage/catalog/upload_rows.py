@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, exists, or_
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_texts
 from rag_assets.storage.catalog.holds import is_held
-from rag_assets.storage.catalog.tables import documents, source_records
+from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
+from rag_assets.storage.catalog.upload_model import NewUpload
 from rag_assets.storage.catalog.upload_tables import record_files, uploads
 
 
@@ -26,6 +27,19 @@ def file_fields(row: Row[Any]) -> dict[str, Any]:
         "enabled": row.enabled,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
+    }
+
+
+def upload_values(new: NewUpload) -> dict[str, Any]:
+    """The columns of a file that was received; it has a new revision."""
+    return {
+        "source": new.source,
+        "revision": record_revisions.next_value(),
+        "file_name": new.file_name,
+        "media_type": new.media_type,
+        "size": new.size,
+        "content_sha256": new.content_sha256,
+        "uploaded_by": new.uploaded_by,
     }
 
 

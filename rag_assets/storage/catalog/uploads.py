@@ -1,20 +1,17 @@
 """Uploaded files: what is known of them; their contents are blobs.
 
-A file gets a new revision with every change, as a record does. What another upload needs of the
-store of blobs is decided here, in transactions that exclude each other: a blob is put in its place,
-or deleted, while no other transaction of the tenant is under way.
+A file gets a new revision with every change, as a record does. Its blob is put in its place while
+no other transaction of the tenant is under way (see blob_needs).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import (
     ColumnElement,
-    CompoundSelect,
     Connection,
     Row,
     Select,
@@ -26,29 +23,25 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.ingest.sources.model import document_id
 from rag_assets.ingest.sources.safe_files import readable_size
 from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.erasure_tables import held_texts
-from rag_assets.storage.catalog.former_contents import keep_file
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.removals import delete_record, withdraw_document
-from rag_assets.storage.catalog.tables import (
-    documents,
-    record_revisions,
-    source_records,
-)
+from rag_assets.storage.catalog.tables import documents, record_revisions
 from rag_assets.storage.catalog.tenant_uploads import TenantUploads
-from rag_assets.storage.catalog.upload_model import NeededBlob, NewUpload, Stored, Upload
-from rag_assets.storage.catalog.upload_rows import delete_uploads, file_fields, is_of_record
-from rag_assets.storage.catalog.upload_tables import held_uploads, record_files, uploads
-from rag_assets.storage.catalog.waits import hasten, waiting_since
-
-_BATCH = 2_000
+from rag_assets.storage.catalog.upload_model import NewUpload, Stored, Upload
+from rag_assets.storage.catalog.upload_rows import (
+    delete_uploads,
+    file_fields,
+    is_of_record,
+    upload_values,
+)
+from rag_assets.storage.catalog.upload_tables import uploads
 
 
 class UploadTable:
@@ -93,7 +86,7 @@ class UploadTable:
             if present is None:
                 path = uuid4().hex[:16]
                 values = {"document_id": document_id(new.source, path), "path": path}
-                values |= {"tenant": ref.id, **_values(new)}
+                values |= {"tenant": ref.id, **upload_values(new)}
                 id_ = connection.scalar(insert(uploads).values(values).returning(table.document_id))
                 notify(connection, ref.id)
                 return Stored(_one(connection, ref.id, str(id_)), duplicate=False)
@@ -103,80 +96,12 @@ class UploadTable:
             changed = (
                 update(uploads)
                 .where(table.tenant == ref.id, table.document_id == present.document_id)
-                .values(**_values(new), updated_at=func.clock_timestamp())
+                .values(**upload_values(new), updated_at=func.clock_timestamp())
             )
             connection.execute(changed)
             notify(connection, ref.id)
             stored = _one(connection, ref.id, present.document_id)
             return Stored(stored, duplicate=False, former=None if same else present.content_sha256)
-
-    def store_content(
-        self,
-        ref: TenantRef,
-        new: NewUpload,
-        keep: Callable[[], None],
-        *,
-        document_id: str,
-        path: str,
-    ) -> tuple[bool, list[str]]:
-        """Store the content of a pushed record that is a file: an upload of the same document.
-
-        The one that it replaces is kept for runs that have listed it.
-
-        Args:
-            ref: the tenant.
-            new: the content.
-            keep: puts its blob in its place.
-            document_id, path: of the record, in its source.
-
-        Returns:
-            whether it is another content than before, and hashes of former ones that no run needs.
-
-        Raises:
-            UnknownDocument: there is no such record.
-            TenantGone: the tenant was removed.
-        """
-        record, table = source_records.c, uploads.c
-        the_record = (record.tenant == ref.id, record.document_id == document_id)
-        former = select(table.content_sha256, table.media_type).where(
-            table.tenant == ref.id, table.document_id == document_id
-        )
-        with self._database.begin_exclusive(ref) as connection:
-            if connection.scalar(select(record.document_id).where(*the_record)) is None:
-                raise UnknownDocument(
-                    f"tenant {ref.id!r} has no such file", hint="push the file before its content"
-                )
-            before = connection.execute(former).first()
-            keep()
-            now = (new.content_sha256, new.media_type)
-            if before is not None and tuple(before) == now:
-                pushed = update(source_records).where(*the_record)
-                connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
-                hasten(connection, ref, [document_id])
-                return False, []
-            since = waiting_since(connection, ref, [document_id])
-            values = {"tenant": ref.id, "document_id": document_id, "path": path, **_values(new)}
-            forgotten = keep_file(connection, ref, document_id)
-            written = upsert(uploads).values(values)
-            changed = {**_values(new), "updated_at": func.clock_timestamp()}
-            connection.execute(
-                written.on_conflict_do_update(
-                    index_elements=["tenant", "document_id"], set_=changed
-                )
-            )
-            # The record is what is listed: it is another one now.
-            connection.execute(
-                update(source_records)
-                .where(*the_record)
-                .values(
-                    revision=record_revisions.next_value(),
-                    changed_at=func.clock_timestamp(),
-                    waiting_since=since.get(document_id, func.clock_timestamp()),
-                    lane=0,
-                )
-            )
-            notify(connection, ref.id)
-        return True, forgotten
 
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> list[str]:
         """Delete an upload; searches no longer return its document.
@@ -252,38 +177,6 @@ class UploadTable:
         """The uploads of one tenant, for its sources."""
         return TenantUploads(self._database, tenant_id)
 
-    def blobs(self, tenant_id: str) -> Iterator[NeededBlob]:
-        """Stream the blobs that a tenant's uploads need, by hash, with those that holds keep."""
-        needed = _needed(tenant_id).subquery()
-        query = (
-            select(
-                needed.c.content_sha256,
-                func.max(needed.c.size),
-                func.array_agg(needed.c.document_id.distinct()),
-            )
-            .group_by(needed.c.content_sha256)
-            .order_by(needed.c.content_sha256)
-        )
-        with self._database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for sha256, size, document_ids in rows:
-                yield NeededBlob(sha256, size, tuple(sorted(document_ids)))
-
-    @contextmanager
-    def unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
-        """Those of some blobs that nothing needs: to be deleted before the context ends.
-
-        Nothing can begin to need one meanwhile.
-
-        Args:
-            ref: the tenant.
-            hashes: of the blobs.
-        """
-        with self._database.begin_exclusive(ref) as connection:
-            needed = _needed(ref.id, hashes).subquery()
-            kept = set(connection.scalars(select(needed.c.content_sha256)))
-            yield sorted(set(hashes) - kept)
-
     def forget_texts(self, ref: TenantRef) -> None:
         """Forget what was kept of disabled uploads that are enabled and indexed again."""
         again = exists().where(
@@ -345,30 +238,6 @@ def _require_room(
 
 def _full(why: str) -> UploadsFull:
     return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
-
-
-def _values(new: NewUpload) -> dict[str, Any]:
-    return {
-        "source": new.source,
-        "revision": record_revisions.next_value(),
-        "file_name": new.file_name,
-        "media_type": new.media_type,
-        "size": new.size,
-        "content_sha256": new.content_sha256,
-        "uploaded_by": new.uploaded_by,
-    }
-
-
-def _needed(tenant_id: str, hashes: Collection[str] | None = None) -> CompoundSelect[Any]:
-    """The blobs of uploads, and those that holds or runs need, with their documents."""
-    queries = []
-    for table in (uploads, held_uploads, record_files):
-        columns = (table.c.content_sha256, table.c.size, table.c.document_id)
-        query = select(*columns).where(table.c.tenant == tenant_id)
-        if hashes is not None:
-            query = query.where(among(table.c.content_sha256, hashes))
-        queries.append(query)
-    return queries[0].union_all(*queries[1:])
 
 
 def _uploads(tenant_id: str) -> Select[Any]:

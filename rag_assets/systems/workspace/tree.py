@@ -10,6 +10,7 @@ from rag_assets.api.workspace_responses import PageAccess, TreeChange
 from rag_assets.common.errors import InvalidRequest, NoWorkspace
 from rag_assets.common.principals import GUESTS
 from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -26,9 +27,13 @@ from rag_assets.workspace.tree import (
 )
 
 MOST_READERS = 1_000
+MOST_READER_BYTES = 2_000
+"""Of a name: more may not fit into an index of Postgres beside its page."""
 
 
 def _reader(name: str) -> str:
+    if len(name.encode()) > MOST_READER_BYTES:
+        raise ValueError(f"the name of a reader has {MOST_READER_BYTES:,} bytes at most")
     if name == GUESTS:
         raise ValueError("guests are no reader of their own: name them, or a group of theirs")
     return name
@@ -110,8 +115,9 @@ class TreeService:
         """
         record = self._workspace(tenant_id)
         page = draft.page(uuid)
-        for field, names in (("uuid", (uuid,)), ("read", page.readers)):
-            if any(self._masker.holds_credential(name) for name in names):
+        named = (("uuid", (uuid,)), ("parent", (page.parent or ROOT,)), ("read", page.readers))
+        for field, names in named:
+            if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
                 raise InvalidRequest(
                     f"{field}: it must hold no credential", hint="it is stored and shown as it is"
                 )

@@ -126,6 +126,36 @@ def test_a_page_that_another_source_has_as_well_takes_nothing_along(site: Site) 
     assert found(site) == set()
 
 
+@pytest.mark.parametrize("uuid", ["top", "root"])
+def test_lines_on_a_page_that_another_source_has_as_well_are_kept(site: Site, uuid: str) -> None:
+    others = [{"name": name, "type": "records"} for name in ("pushed", "former")]
+    site.installation.configure(site.id, sources=others)
+    reconcile_tenants(site.catalog, site.driver.session.settings)
+    site.send("PUT", "/rag/tree/top", {})
+    for source in ("pushed", "former"):
+        path = f"/rag/records/page/{uuid}?source={source}"
+        assert site.send("PUT", path, {"title": "Numbat"}).status_code == 202
+    text = {"block_id": "b", "type": "paragraph", "text": "A numbat block."}
+    comment = {"op": "put", "type": "comment", "page_uuid": uuid}
+    lines = [
+        {**comment, "id": "before", "text": "A numbat before."},
+        {"op": "put", "type": "block", "id": "b", "page_uuid": uuid, "block": text},
+        {"op": "delete", "type": "page", "id": uuid},
+        {"op": "put", "type": "block", "id": "b", "page_uuid": uuid, "block": text},
+        {**comment, "id": "after", "text": "A numbat after."},
+    ]
+    sent = site.client.post(
+        "/rag/records",
+        params={"source": "former"},
+        content="\n".join(map(json.dumps, lines)),
+        headers=site.headers(),
+    )
+    outcomes = [one["outcome"] for one in sent.json()["lines"]]
+    assert outcomes == ["queued", "unchanged", "removed", "unknown-page", "queued"]
+    site.sync()
+    assert found(site) == {("page", uuid), ("comment", "before"), ("comment", "after")}
+
+
 def test_lines_after_a_deletion_are_kept_and_those_before_it_are_not(site: Site) -> None:
     hang(site)
     comment = {"op": "put", "type": "comment", "page_uuid": "top", "text": "A numbat."}

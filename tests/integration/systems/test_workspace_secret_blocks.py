@@ -129,6 +129,59 @@ def test_a_run_that_has_read_it_does_not_publish_it(
     assert len(site.hits(BESIDE)) == 1
 
 
+@pytest.mark.parametrize("stage", ["list_documents", "parse_documents", "embed_chunks"])
+def test_what_a_run_is_about_to_replace_is_found_no_more(
+    site: Site, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """The block was taken out, and a run has listed the page without it: it is found until then."""
+    site.put("page", "p", page(block(secret=False)))
+    site.sync()
+    assert site.put("page", "p", page(title="Without")) == "queued"
+    own = getattr(driving, stage)
+    seen = []
+
+    def with_a_push(*arguments: Any, **options: Any) -> Any:
+        done = own(*arguments, **options)
+        seen.append(is_found(site))
+        put_page(site)
+        seen.append(is_found(site))
+        return done
+
+    monkeypatch.setattr(driving, stage, with_a_push)
+    site.driver.run_once(site.id)
+    monkeypatch.undo()
+    assert seen == [True, False]
+    assert WORD not in kept(site)
+    site.sync()
+    assert not is_found(site)
+    assert len(site.hits(BESIDE)) == 1
+    assert WORD not in kept(site)
+
+
+def test_what_answers_because_its_successor_failed_is_found_no_more(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page was listed without the block long ago, and cannot be indexed so."""
+    site.put("page", "p", page(block(secret=False)))
+    site.sync()
+
+    def dies(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("it was killed")
+
+    monkeypatch.setattr(driving, "embed_chunks", dies)
+    for title in ("Without", "Without it"):
+        assert site.put("page", "p", page(title=title)) == "queued"
+        with pytest.raises(RuntimeError, match="it was killed"):
+            site.driver.run_once(site.id)
+    monkeypatch.undo()
+    assert is_found(site), "its former version answers"
+    put_page(site)
+    assert not is_found(site)
+    site.sync()
+    assert len(site.hits(BESIDE)) == 1
+    assert WORD not in kept(site)
+
+
 def test_what_was_never_found_takes_no_page_out(site: Site) -> None:
     site.put("page", "p", page(block(secret=True)))
     site.sync()

@@ -33,13 +33,15 @@ _FEW = 4_000
 that few of its nodes pass."""
 _WIDER = 2
 """Candidates for each that is returned: they are ordered again by vectors of full precision."""
+# Ordered by what no graph is ordered by: else Postgres might walk one here as well, which passes
+# over entries that were found.
 _FOUND = sql.SQL(
     "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key, c.ordinal,"
     " c.within, 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
     " CASE WHEN %(symbols)s THEN coalesce(c.metadata -> %(symbol)s ->> 0, '') ELSE '' END"
     " FROM found"
     " JOIN {chunks} AS c USING (rag_chunk_id) JOIN {vectors} AS v USING (rag_chunk_id)"
-    " ORDER BY v.embedding <=> %(asked)s::vector, c.entry_id LIMIT %(returned)s"
+    " ORDER BY cosine DESC, c.entry_id LIMIT %(returned)s"
 )
 _COUNT = sql.SQL(
     "SELECT count(*) FROM (SELECT FROM {chunks} AS c WHERE {conditions} LIMIT %(most)s) AS few"

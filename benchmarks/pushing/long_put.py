@@ -1,0 +1,88 @@
+"""Contents of a large file, each of which is cut off by a kill of the service, and put again."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import time
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from benchmarks.pushing.site import Workspace
+
+FILE, PAGE = "long", "with-a-long-file"
+_LINES = 10_000
+_ARRIVES_SECONDS = 0.5
+
+
+@dataclass
+class LongPuts:
+    """A file that is put while the service is killed.
+
+    Attributes:
+        workspace: that has it.
+        stored: hashes that were told after each kill, each with what was put as a whole before.
+    """
+
+    workspace: Workspace
+    stored: list[tuple[str | None, str]] = field(default_factory=list)
+
+    def prepare(self) -> None:
+        """Put the file, whose content is put as a whole."""
+        self.workspace.put_page(PAGE)
+        self.workspace.put("file", FILE, {"page_uuid": PAGE, "name": "long.md"})
+        self.workspace.put_content(FILE, content_of(0))
+
+    def cut_off(self) -> None:
+        """Send one half of another content, kill the service, look, and put it as a whole."""
+        number = len(self.stored)
+        content = content_of(number + 1)
+        connection = self._sent(content[: len(content) // 2], of=len(content))
+        try:
+            time.sleep(_ARRIVES_SECONDS)
+            self.workspace.service.kill()
+        finally:
+            connection.close()
+        self.workspace.service.start()
+        told = self.workspace.record_sha256("file", FILE)
+        self.stored.append((told, hash_of(content_of(number))))
+        self.workspace.put_content(FILE, content)
+
+    def faults(self) -> list[str]:
+        """What is not as it must be once everything is indexed."""
+        last = len(self.stored)
+        conditions = {
+            "half of a file was taken for its content": all(a == b for a, b in self.stored),
+            "a file that was put again is not found": self.workspace.finds(mark_of(last)),
+            "an earlier content of a file is found": not any(
+                self.workspace.finds(mark_of(number)) for number in range(last)
+            ),
+        }
+        return [what for what, holds in conditions.items() if not holds]
+
+    def _sent(self, part: bytes, *, of: int) -> http.client.HTTPConnection:
+        """A connection that has sent the first part of a content."""
+        place = urlsplit(self.workspace.service.url)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port)
+        connection.putrequest("PUT", f"/rag/records/file/{FILE}/content")
+        connection.putheader("Authorization", f"Bearer {self.workspace.token}")
+        connection.putheader("Content-Length", str(of))
+        connection.endheaders()
+        connection.send(part)
+        return connection
+
+
+def content_of(number: int) -> bytes:
+    """Some 600 KB of Markdown; its last line has a mark."""
+    lines = (f"Line {line} of content {number} has a few more words." for line in range(_LINES))
+    return "\n".join([*lines, "", f"The end of it is {mark_of(number)}.", ""]).encode()
+
+
+def mark_of(number: int) -> str:
+    """The word that one content alone has."""
+    return f"long{number}x"
+
+
+def hash_of(content: bytes) -> str:
+    """The hash by which a content is told."""
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,13 @@
+"""Former contents of pushed records, which are kept for runs and for versions that are found."""
+
+from __future__ import annotations
+
+from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.pipeline.context import TenantContext
+
+
+def forget_former_contents(ctx: TenantContext) -> None:
+    """Forget those that neither the present run nor a build needs; no other run is under way."""
+    if any(ctx.tenant.source_kind(config).of_records for config in ctx.tenant.sources):
+        forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
+        drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)
