@@ -1,0 +1,161 @@
+"""Searches of one build: begun with what the catalog says, and repeated where it was discarded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rag_assets.common.errors import IndexInconsistent, InvalidRequest
+from rag_assets.retrieval.access import MANY_SCOPES, FlatScopes, moved_pages
+from rag_assets.retrieval.model import MAX_PAGES, SearchRequest
+from rag_assets.retrieval.resolved_search import ResolvedSearch
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.plan import SearchPlan, StepLists
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.timings import Timings
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.relation_state import RelationMoment
+from rag_assets.storage.catalog.search_state import SearchState
+from rag_assets.storage.index.model import NONE_MOVED, Owner
+
+
+class BuildSearches:
+    """Runs the steps of searches on builds of tenants.
+
+    Args:
+        services: what the steps work with.
+        steps: by profile.
+    """
+
+    def __init__(self, services: SearchServices, steps: StepLists) -> None:
+        self._services, self._steps = services, steps
+        self._plans: dict[str, SearchPlan] = {}
+
+    async def state(
+        self, tenant_id: str, principals: tuple[str, ...], generation: int | None
+    ) -> SearchState:
+        """What the catalog says of a tenant at the beginning of a search.
+
+        Args:
+            tenant_id: the tenant.
+            principals: of the caller.
+            generation: the build that answers; None: the serving one.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            UnknownGeneration: the tenant has no such build.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        reader = self._services.reader
+        if generation is None:
+            # A policy of its own narrows the scopes, of which it then has to know all.
+            most = MANY_SCOPES if type(self._services.policy) is FlatScopes else None
+            return await reader.search_state(tenant_id, principals, most=most)
+        return await reader.state_of_build(tenant_id, principals, generation)
+
+    async def pages(
+        self, ref: TenantRef, request: SearchRequest, principals: tuple[str, ...]
+    ) -> tuple[str, ...] | None:
+        """The pages that a request is narrowed to; None: any.
+
+        Raises:
+            InvalidRequest: they are too many.
+        """
+        named = request.filters.within
+        if not named:
+            return None
+        reader = self._services.reader
+        found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
+        if len(found) > MAX_PAGES:
+            raise InvalidRequest(
+                f"filters.within: more than {MAX_PAGES:,} pages", hint="name pages further below"
+            )
+        return tuple(found)
+
+    def begun(
+        self,
+        tenant: SearchState,
+        serving: Generation,
+        search: ResolvedSearch,
+        principals: tuple[str, ...],
+        timings: Timings,
+    ) -> SearchProgress:
+        """The progress of a search that has not taken a step.
+
+        Args:
+            tenant: as the catalog has it.
+            serving: the build that is searched.
+            search: what is searched for.
+            principals: of the caller.
+            timings: of the search's parts.
+        """
+        ref, caller = tenant.ref, search.request.caller
+        scopes = None if tenant.are_some else self._services.policy.scopes(caller, tenant.scopes)
+        return SearchProgress(
+            search=search,
+            ref=ref,
+            serving=serving,
+            owner=Owner(
+                *(ref.id, ref.incarnation, serving.number, serving.digest_key),
+                vectors_beside=serving.vectors_beside == "answering",
+            ),
+            caller=caller,
+            principals=principals,
+            scopes=scopes,
+            moved=NONE_MOVED if scopes is None else moved_pages(tenant.moved, scopes),
+            moment=RelationMoment(tenant.relations, tenant.scopes),
+            timings=timings,
+        )
+
+    async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
+        """Search a build; if it was discarded meanwhile, search the one that answers by now.
+
+        Args:
+            progress: that has begun.
+            named: whether the build was asked for by its number.
+
+        Raises:
+            IndexInconsistent: the index was lost, and no other build answers.
+        """
+        lost: IndexInconsistent | None = None
+        try:
+            found = await self._with_vectors_settled(await self._searched(progress), named=named)
+        except IndexInconsistent as error:
+            found, lost = progress, error
+        if named or found.hits:
+            return found
+        tenant = await self.state(progress.ref.id, progress.principals, None)
+        serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
+        if is_same and serving is not None and serving.number != progress.serving.number:
+            search = progress.search.in_build(serving)
+            begun = self.begun(tenant, serving, search, progress.principals, progress.timings)
+            begun = replace(begun, patience=progress.patience, pages=progress.pages)
+            return await self.run(begun, named=False)
+        if lost is not None:
+            raise lost
+        return found
+
+    async def _with_vectors_settled(self, found: SearchProgress, *, named: bool) -> SearchProgress:
+        """Tell of vectors that were away only while the build still has them searched beside it.
+
+        They may have been taken back to the index, which answered, after the search had begun.
+        """
+        if not found.vectors_away:
+            return found
+        number = found.serving.number
+        tenant = await self.state(found.ref.id, found.principals, number if named else None)
+        build = tenant.serving
+        if build is None or build.number != number or build.vectors_beside == "answering":
+            return found
+        return replace(found, vectors_away=False)
+
+    async def _searched(self, progress: SearchProgress) -> SearchProgress:
+        plan = self._plan(progress.search.tenant.profile)
+        # What an added step does with candidates is not known: it has all of them.
+        return await plan.run(replace(progress, whole=not plan.is_built_in))
+
+    def _plan(self, profile: str) -> SearchPlan:
+        plan = self._plans.get(profile)
+        if plan is None:
+            plan = self._plans[profile] = self._steps.plan(profile, self._services)
+        return plan

@@ -1,0 +1,55 @@
+"""The answer of a search, from its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rag_assets.common.errors import RerankFault
+from rag_assets.retrieval.hits import scores_of
+from rag_assets.retrieval.model import Debug, SearchAnswer, SearchStrategy, SkippableStep
+from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.tenants.modes import SearchMode
+
+_SHOWN_PATHS = 50
+_WALKED: Mapping[SearchMode, SearchStrategy] = {
+    "knn": "walk+knn",
+    "text": "walk+text",
+    "hybrid": "walk+hybrid",
+}
+
+
+def answer_of(progress: SearchProgress) -> SearchAnswer:
+    """The answer with its hits, and how they were found."""
+    hits, mode = tuple(progress.hits or ()), progress.search.mode
+    fault = progress.reranking.fault if progress.reranking else None
+    degraded: dict[SkippableStep, RerankFault] = {"rerank": fault} if fault else {}
+    if progress.vectors_away:
+        degraded["pgvector"] = "unavailable"
+    cosines = [progress.cosines[id_] for id_ in progress.confirmed.by_id if id_ in progress.cosines]
+    return SearchAnswer(
+        hits=hits,
+        needs_clarification=not progress.passages,
+        omitted=len(progress.answered) - len(hits),
+        generation=progress.serving.number,
+        embedder=progress.serving.embedder_id,
+        mode=mode,
+        degraded=tuple(degraded),
+        debug=Debug(
+            _strategy(progress),
+            progress.timings.milliseconds,
+            # Not those recalled: their number would disclose passages that may not be read.
+            len(progress.confirmed.by_id),
+            scores_of(progress),
+            threshold=progress.search.min_cosine,
+            nearest=round(max(cosines), 6) if cosines else None,
+            degraded=degraded,
+            paths=progress.walked.paths[:_SHOWN_PATHS] if progress.walked else (),
+        ),
+    )
+
+
+def _strategy(progress: SearchProgress) -> SearchStrategy:
+    mode, walked = progress.search.mode, progress.walked
+    if walked is None:
+        return mode
+    return "walk" if walked.alone else _WALKED[mode]
