@@ -16,7 +16,8 @@ _MOST_WORDS: Final = 12
 _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
 _LONGEST_NAME: Final = 100
-_PLAIN: Final = re.compile(r"[^\w/{}]+")
+_PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
+"""What is left out of names that are compared: nobody misspells numbers."""
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (
