@@ -109,11 +109,15 @@ def test_a_page_that_is_called_as_the_root_is_takes_no_other_page_along(site: Si
     assert ("comment", "on-root") not in found(site)
 
 
-def test_a_page_that_another_source_has_as_well_takes_nothing_along(site: Site) -> None:
+def have_pages_of_two_sources(site: Site) -> None:
     others = [{"name": name, "type": "records"} for name in ("pushed", "former")]
     site.installation.configure(site.id, sources=others)
     reconcile_tenants(site.catalog, site.driver.session.settings)
     site.send("PUT", "/rag/tree/top", {})
+
+
+def test_a_page_that_another_source_has_as_well_takes_nothing_along(site: Site) -> None:
+    have_pages_of_two_sources(site)
     for source in ("pushed", "former"):
         path = f"/rag/records/page/top?source={source}"
         assert site.send("PUT", path, {"title": f"Numbat {source}"}).status_code == 202
@@ -128,10 +132,7 @@ def test_a_page_that_another_source_has_as_well_takes_nothing_along(site: Site) 
 
 @pytest.mark.parametrize("uuid", ["top", "root"])
 def test_lines_on_a_page_that_another_source_has_as_well_are_kept(site: Site, uuid: str) -> None:
-    others = [{"name": name, "type": "records"} for name in ("pushed", "former")]
-    site.installation.configure(site.id, sources=others)
-    reconcile_tenants(site.catalog, site.driver.session.settings)
-    site.send("PUT", "/rag/tree/top", {})
+    have_pages_of_two_sources(site)
     for source in ("pushed", "former"):
         path = f"/rag/records/page/{uuid}?source={source}"
         assert site.send("PUT", path, {"title": "Numbat"}).status_code == 202
