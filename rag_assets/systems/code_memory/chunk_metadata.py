@@ -26,6 +26,7 @@ from rag_assets.retrieval.code_nodes import (
 )
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.model import Hit
+from rag_assets.storage.catalog.found_relations import FoundEdge
 
 MOST_RELATED: Final = 20
 """Names of each kind that a chunk is told with."""
@@ -106,7 +107,7 @@ def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
         defined[one.uri or "", one.symbol].append(one)
     own = [[*_nodes(hit, defined)] for hit in hits]
     nodes = {(one.repository, one.name): one for some in own for one in some}
-    edges = view.edges_at([*nodes], nodes, "both").edges
+    edges = _edges(view, [*nodes], nodes)
     known = view.ends(edges, nodes)
     beside: dict[NodeKey, dict[NodeKey, None]] = defaultdict(dict)
     for edge in edges:
@@ -115,6 +116,15 @@ def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
             beside[source][target] = beside[target][source] = None
     return [_by_kind(some, beside, known) for some in own]
+
+
+def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
+    """The edges at nodes: of each by itself, where one of them leaves no room for the others."""
+    found = view.edges_at(keys, nodes, "both")
+    if not found.cut or len(keys) == 1:
+        return [*found.edges]
+    half = len(keys) // 2
+    return [*_edges(view, keys[:half], nodes), *_edges(view, keys[half:], nodes)]
 
 
 def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -> Iterator[Node]:

@@ -163,6 +163,22 @@ def test_a_chunk_is_told_with_what_is_related_to_it(door: Door) -> None:
     assert told[route]["related_symbols"] == [show]
 
 
+def test_what_much_is_related_to_leaves_the_other_chunks_theirs(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door.run("crowded")
+
+    def told() -> dict[str, Any]:
+        types = ["model", "controller_method", "route"]
+        chunks = door.retrieve("show an invoice", "crowded", source_types=types).json()["chunks"]
+        return {one["symbol"]: one["metadata_json"] for one in chunks}
+
+    whole = told()
+    assert len(whole) > 2
+    monkeypatch.setattr("rag_assets.retrieval.code_view.MOST_EDGES", 3)
+    assert told() == whole
+
+
 BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
     "a text for whether": ({"metadata_json": {"rag_enabled": "yes"}}, "metadata_json.rag_enabled"),
     "an unknown field": ({"metadata_json": {"path": 1}}, "metadata_json.path"),
