@@ -712,7 +712,11 @@ def test_another_kind_of_database_is_read_as_well(make: Make, tmp_path: Path) ->
     assert (report.stored, report.removed) == (1, 1)
 
 
-def test_the_sensor_and_the_schedule_pull_what_is_due(make: Make) -> None:
+def test_the_sensor_and_the_schedule_pull_what_is_due(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for most in ("_AT_ONCE", "_SLOW_RUNS"):  # tenants of other tests are due as well
+        monkeypatch.setattr(f"rag_assets.systems.workspace.definitions.{most}", 1_000)
     app, other = make(every_seconds=3_600), make()
     del os.environ[other.variable]
     app.do("INSERT INTO deals VALUES (1, 'Deal', 'open', 1), (2, 'Deal', 'open', 1)")
@@ -738,7 +742,7 @@ def test_the_sensor_and_the_schedule_pull_what_is_due(make: Make) -> None:
         configs = [one.run_config["ops"]["pull_tenants"]["config"] for one in requests]
         return {id_ for config in configs for id_ in config["tenants"]}
 
-    assert asked_for(tick("sql_sources")) & {app.site.id, other.site.id}
+    assert asked_for(tick("sql_sources")) >= {app.site.id, other.site.id}
     config = {"tenants": [other.site.id, app.site.id]}
     assert not run({"ops": {"pull_tenants": {"config": config}}}), "one of them fails"
     assert set(app.stored()) == {"db_row/1", "db_row/2"}, "and holds up no other"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rag_assets.common.errors import ConfigurationError, TenantLocked, UnknownSource
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -17,7 +17,7 @@ _SLOW_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DueTenants:
-    """Tenants with a source that is due.
+    """Tenants with a source that is due, those first that wait longest.
 
     Attributes:
         quick: those whose last pulls took seconds, and did not fail: one run pulls all of them.
@@ -59,20 +59,22 @@ def due_tenants(
         now: the time.
         pulled: sources that are being pulled: a run for them would be in vain.
     """
-    quick: list[str] = []
-    slow: list[str] = []
+    quick: dict[str, datetime] = {}
+    slow: dict[str, datetime] = {}
     for record in records:
         names = _names(record)
         if any((record.id, name) in pulled for name in names):
             continue
         found = [states.get((record.id, name)) for name in names]
-        if any(is_due(one, now) for one in found):
+        since = [_due_since(one) for one in found if is_due(one, now)]
+        if since:
             takes_long = any(
                 one is None or one.seconds is None or one.failures or one.seconds > _SLOW_SECONDS
                 for one in found
             )
-            (slow if takes_long else quick).append(record.id)
-    return DueTenants(tuple(quick), tuple(slow))
+            (slow if takes_long else quick)[record.id] = min(since)
+    # Otherwise the first of those that are always due would be pulled for ever, and no other.
+    return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
 
 
 def worst(failures: Sequence[Exception]) -> Exception:
@@ -83,6 +85,10 @@ def worst(failures: Sequence[Exception]) -> Exception:
 def is_due(state: SourceState | None, now: datetime) -> bool:
     """Whether a source is to be pulled now."""
     return state is None or state.next_at <= now
+
+
+def _due_since(state: SourceState | None) -> datetime:
+    return datetime.min.replace(tzinfo=UTC) if state is None else state.next_at
 
 
 def _names(record: TenantRecord) -> list[str]:

@@ -121,6 +121,19 @@ def test_tenants_are_due_by_their_sources_and_slow_ones_have_runs_of_their_own()
     assert due.slow == ("new", "slow", "failed", "failing")
 
 
+@pytest.mark.parametrize("seconds", [0.5, 200.0])
+def test_those_come_first_that_wait_longest(seconds: float) -> None:
+    source = {"type": "sql", **config().model_dump(mode="json")}
+    records = [record(id_, source) for id_ in ("a", "b", "c")]
+    waits = {"a": 1, "b": 60, "c": 30}
+    states = {
+        (id_, "app"): state(seconds=seconds, next_at=NOW - timedelta(seconds=wait))
+        for id_, wait in waits.items()
+    }
+    due = due_tenants(records, states, NOW)
+    assert (due.quick or due.slow) == ("b", "c", "a")
+
+
 def test_a_tenant_is_not_due_while_a_source_of_it_is_pulled() -> None:
     records = [record("a", {"type": "sql", **config().model_dump(mode="json")})]
     assert due_tenants(records, {}, NOW, {("a", "app")}).slow == ()
