@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ import dagster as dg
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from rag_assets.common.errors import ListingFailed, TenantLocked
 from rag_assets.definitions import build_defs
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.record_states import RecordFilter
 from rag_assets.systems.workspace.pulling import database, locks, pull, writing
 from rag_assets.systems.workspace.pulling.locks import SourceLocks
@@ -165,8 +166,6 @@ def make(
     shared_installation: Installation, postgres_url: str, request: pytest.FixtureRequest
 ) -> Iterator[Make]:
     """Makes the application of a test."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
 
         def made(**source: Any) -> App:
@@ -710,6 +709,23 @@ def test_another_kind_of_database_is_read_as_well(make: Make, tmp_path: Path) ->
         connection.execute("DELETE FROM pages WHERE id = 1")
     report = app.pull(scan=True)
     assert (report.stored, report.removed) == (1, 1)
+
+
+def test_a_source_is_free_before_postgres_notices_that_its_connection_is_gone(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make()
+    session = Database.session
+    with ExitStack() as until_noticed:
+
+        @contextmanager
+        def noticed_later(database: Database) -> Iterator[Connection]:
+            yield until_noticed.enter_context(session(database))
+
+        monkeypatch.setattr(Database, "session", noticed_later)
+        with app.locks.held(app.site.id, "app"):
+            assert app.locks.being_pulled([(app.site.id, "app")])
+        assert not app.locks.being_pulled([(app.site.id, "app")])
 
 
 def test_the_sensor_and_the_schedule_pull_what_is_due(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from rag_assets.common.errors import TenantLocked
 from rag_assets.storage.catalog.database import Database
@@ -67,7 +68,12 @@ class SourceLocks:
                         hint="wait until that is done",
                     )
                 time.sleep(_POLL_SECONDS)
-            yield SourceLock(connection, key, source)
+            try:
+                yield SourceLock(connection, key, source)
+            finally:
+                # Postgres may notice only after the next pull has begun that a connection is gone.
+                with suppress(SQLAlchemyError):
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def being_pulled(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
         """Which of some sources, by tenant and name, a process pulls now."""
