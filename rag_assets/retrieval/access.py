@@ -6,21 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from rag_assets.retrieval.model import Caller
+from rag_assets.storage.catalog.found_relations import ScopedDocument
 from rag_assets.storage.index.model import NONE_MOVED, MovedPages
-
-
-class ScopedDocument(Protocol):
-    """A document as the catalog has it now."""
-
-    @property
-    def access_scope(self) -> str:
-        """The scope that its readers need."""
-        ...
-
-    @property
-    def uri(self) -> str:
-        """Its address."""
-        ...
 
 
 class AccessPolicy(Protocol):

@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.code_tables import (
     symbols,
 )
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.found_relations import FoundEdges, Permits, Placed, Readable
+from rag_assets.storage.catalog.found_relations import FoundEdges, Permits, Readable, ScopedDocument
 from rag_assets.storage.catalog.relation_graph.graph import Graph, GraphKey
 from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
 from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
@@ -150,7 +150,7 @@ def without_evidence(found: FoundEdges) -> FoundEdges:
     return FoundEdges([edge._replace(evidence=None) for edge in found.edges], cut=found.cut)
 
 
-def is_of_app(document: Placed) -> bool:
+def is_of_app(document: ScopedDocument) -> bool:
     return "/app/" in document.uri
 
 

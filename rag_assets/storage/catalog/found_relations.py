@@ -12,21 +12,21 @@ NamesCalled: TypeAlias = Mapping[str, Collection[str]]
 """Qualified names of definitions that people call alike, by repository."""
 
 
-class Placed(Protocol):
-    """What lies in a document."""
+class ScopedDocument(Protocol):
+    """A document, or what lies in one, as the catalog has it now."""
 
     @property
     def access_scope(self) -> str:
-        """The scope that readers of the document need."""
+        """The scope that its readers need."""
         ...
 
     @property
     def uri(self) -> str:
-        """The document's address."""
+        """Its address."""
         ...
 
 
-Permits: TypeAlias = Callable[[Placed], bool]
+Permits: TypeAlias = Callable[[ScopedDocument], bool]
 """Whether a caller may read a document of a scope that is open to them."""
 
 
