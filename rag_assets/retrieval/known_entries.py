@@ -105,8 +105,10 @@ class KnownEntries:
                 met = dict.fromkeys(one.document_id for one in found)
                 met.popitem()
                 self._keep(known, [*met], [one for one in found if one.document_id in met])
-                return None
-            self._keep(known, unknown, found)
+                if any(one not in known.documents for one in wanted):
+                    return None
+            else:
+                self._keep(known, unknown, found)
         return _in_order(places, known)
 
     def forget_former(

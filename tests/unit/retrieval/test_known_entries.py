@@ -107,6 +107,22 @@ def test_documents_with_too_many_entries_are_not_kept() -> None:
     assert told(known, Place(D)) is None
 
 
+def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() -> None:
+    large = (entry(D, number) for number in range(2_000))
+    index = Index(entry(E, 0), entry("small", 0), *large)
+    known = KnownEntries(index)  # type: ignore[arg-type]
+
+    def told_beside(*beside: str) -> list[str] | None:
+        found = asyncio.run(known.at("index", OWNER, STATE, [Place(E)], beside))
+        return None if found is None else [one.id for one in found]
+
+    assert told_beside("small", D, E) == [f"{E}/k/0"]
+    assert index.asked == [[E, "small", D]]
+    assert told(known, Place("small")) == ["small/k/0"]
+    assert told_beside(D) == [f"{E}/k/0"], "nothing is read for what is beside alone"
+    assert index.asked == [[E, "small", D]]
+
+
 def test_what_is_kept_is_bounded() -> None:
     index = Index(*(entry(f"document-{n}", o) for n in range(9) for o in range(3)))
     known = KnownEntries(index, most=12)  # type: ignore[arg-type]
