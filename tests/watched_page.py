@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 ROOT = Path(__file__).parents[1]
 AXE = (ROOT / "tests" / "vendor" / "axe.min.js").read_text()
@@ -14,6 +14,16 @@ SHOTS = Path(
     os.environ.get("RAG_ASSETS_TEST_SCREENSHOTS") or ROOT / ".local" / "screenshots" / "panel"
 )
 WAIT_MS = 60_000
+
+
+def follow(link: Locator) -> None:
+    """Clicks what loads another page, and waits until all of that is there.
+
+    A click alone does not, and neither do counts and lists of what a page shows: they are read
+    of whatever has arrived by then.
+    """
+    with link.page.expect_navigation():
+        link.click()
 
 
 class Watched:

@@ -15,7 +15,7 @@ from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.repositories import MadeRepository
 from tests.security.service_process import started
-from tests.watched_page import Watched
+from tests.watched_page import Watched, follow
 
 TENANT = "code-panel"
 HOSTILE = "<script>alert(1)</script>"
@@ -86,7 +86,7 @@ def enter(page: Page, origin: str) -> None:
     claims = {"sub": "dana", "exp": int(time.time()) + 600, "role": "admin", "tenants": [TENANT]}
     page.goto(f"{origin}/panel")
     page.get_by_label("Token", exact=True).fill(jwt.encode(claims, SECRET))
-    page.get_by_role("button", name="Sign in").click()
+    follow(page.get_by_role("button", name="Sign in"))
     page.wait_for_url("**/panel/code")
 
 
@@ -99,7 +99,7 @@ def test_an_admin_searches_opens_a_chunk_and_follows_a_relation(
         enter(page, origin)
         question = "Which controller serves bills.index and which model does it use?"
         page.get_by_label("Question or name").fill(question)
-        page.get_by_role("button", name="Search").click()
+        follow(page.get_by_role("button", name="Search"))
         chunks = page.locator(".chunks details")
         chunks.first.wait_for()
         assert page.locator(".figures dd").first.inner_text() == "walk"
@@ -121,9 +121,9 @@ def test_an_admin_searches_opens_a_chunk_and_follows_a_relation(
         assert "uses model" in told
         watched.shot("code-name")
 
-        graph.locator("a", has_text="BillController::index").first.click()
+        follow(graph.locator("a", has_text="BillController::index").first)
         page.get_by_role("heading", level=1, name="BillController::index").wait_for()
-        page.get_by_role("link", name="repo/app/Http/Controllers/BillController.php").first.click()
+        follow(page.get_by_role("link", name="repo/app/Http/Controllers/BillController.php").first)
         page.get_by_role("heading", level=1, name="BillController.php").wait_for()
         assert "6–6" in page.get_by_role("region", name="Definitions").inner_text()
         watched.shot("code-file")

@@ -19,7 +19,7 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.security.service_process import started
-from tests.watched_page import Watched
+from tests.watched_page import Watched, follow
 
 TENANT = "lessons"
 PROJECTS = {UUID(int=1): "Harbor", UUID(int=2): "Meadow"}
@@ -72,7 +72,7 @@ def enter(page: Page, origin: str) -> None:
     claims = {"sub": "dana", "exp": int(time.time()) + 600, "role": "admin", "tenants": [TENANT]}
     page.goto(f"{origin}/panel")
     page.get_by_label("Token", exact=True).fill(jwt.encode(claims, SECRET))
-    page.get_by_role("button", name="Sign in").click()
+    follow(page.get_by_role("button", name="Sign in"))
     page.wait_for_url("**/panel/experience")
 
 
@@ -86,27 +86,27 @@ def test_an_admin_sees_a_pattern_and_takes_it_apart(origin: str, browser: Browse
         assert "The build fails" in rows.first.inner_text()
         watched.shot("experience")
 
-        page.get_by_role("link", name="The build fails").click()
+        follow(page.get_by_role("link", name="The build fails"))
         page.get_by_role("heading", name="Less Common: 2 successes, 0 failures").wait_for()
         assert "<script>alert(1)</script>" in page.locator("pre").nth(1).inner_text()
         assert page.get_by_text("Harbor").count() >= 1
         watched.shot("pattern")
 
-        page.get_by_role("button", name="Split off the entry of Meadow, number 2").click()
+        follow(page.get_by_role("button", name="Split off the entry of Meadow, number 2"))
         page.get_by_role("heading", name="Less Common: 1 success, 0 failures").wait_for()
         split = page.url.rpartition("/")[2]
-        page.get_by_role("link", name="Patterns").first.click()
+        follow(page.get_by_role("link", name="Patterns").first)
         assert rows.count() == 2
 
         other = page.locator("tbody a").first
         if split in (other.get_attribute("href") or ""):
             other = page.locator("tbody a").nth(1)
-        other.click()
+        follow(other)
         page.get_by_label("Id of the other pattern").fill(split)
-        page.get_by_role("button", name="Merge").click()
+        follow(page.get_by_role("button", name="Merge"))
         page.get_by_role("heading", name="Less Common: 2 successes, 0 failures").wait_for()
 
-        page.get_by_role("link", name="Checkpoints").click()
+        follow(page.get_by_role("link", name="Checkpoints"))
         page.get_by_role("heading", name="Checkpoints").wait_for()
         assert page.get_by_text("1 entry waits for a checkpoint.").is_visible()
         assert [cell.inner_text() for cell in page.locator("tbody tr td:nth-child(4)").all()] == [
@@ -116,7 +116,7 @@ def test_an_admin_sees_a_pattern_and_takes_it_apart(origin: str, browser: Browse
         watched.shot("checkpoints")
 
         page.go_back()
-        page.get_by_role("button", name="Take back the entry of Harbor, number 1").click()
+        follow(page.get_by_role("button", name="Take back the entry of Harbor, number 1"))
         page.wait_for_url("**/panel/experience")
         assert rows.count() == 1
         assert watched.errors == []
@@ -130,5 +130,5 @@ def test_pages_are_usable_on_a_narrow_screen(origin: str, browser: Browser) -> N
         for _ in range(2):
             wider = page.evaluate("document.documentElement.scrollWidth")
             assert wider <= 320
-            page.get_by_role("link", name="Checkpoints").click()
+            follow(page.get_by_role("link", name="Checkpoints"))
         watched.shot("checkpoints-narrow")

@@ -20,7 +20,7 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.security.service_process import started
-from tests.watched_page import Watched
+from tests.watched_page import Watched, follow
 
 TENANT = "wiki-panel"
 HOSTILE = "<script>alert(1)</script>"
@@ -61,7 +61,7 @@ class Wiki:
         """Sign in with a token of an admin."""
         page.goto(f"{self.origin}/panel")
         page.get_by_label("Token", exact=True).fill(self.token())
-        page.get_by_role("button", name="Sign in").click()
+        follow(page.get_by_role("button", name="Sign in"))
         page.wait_for_url("**/panel/workspace")
 
 
@@ -144,7 +144,7 @@ def test_an_admin_sees_the_status_and_has_things_indexed_again(
         warnings = page.get_by_role("region", name="Warnings").inner_text()
         assert "template standup" in warnings
         link = page.get_by_role("region", name="Warnings").get_by_role("link", name="standup")
-        link.first.click()
+        follow(link.first)
         assert "source=pushed" in page.url
         assert page.locator("h1").inner_text() == "Standup"
         page.go_back()
@@ -152,7 +152,7 @@ def test_an_admin_sees_the_status_and_has_things_indexed_again(
         watched.shot("workspace")
 
         page.get_by_label("Its id").fill("rollbacks")
-        page.get_by_role("button", name="Index it again").click()
+        follow(page.get_by_role("button", name="Index it again"))
         page.get_by_text("2 documents will be indexed again.").wait_for()
         assert int(figures(page)["Queue"]) == 2
         watched.shot("workspace-waits")
@@ -161,7 +161,7 @@ def test_an_admin_sees_the_status_and_has_things_indexed_again(
         page.locator(".figures dd").nth(1).get_by_text("0", exact=True).wait_for()
 
         page.get_by_label("Its id").fill("no-such-page")
-        page.get_by_role("button", name="Index it again").click()
+        follow(page.get_by_role("button", name="Index it again"))
         assert "no such page" in page.get_by_role("alert").inner_text()
         assert [one for one in watched.errors if "404" not in one] == []
 
@@ -173,17 +173,17 @@ def test_switching_off_is_asked_first_and_on_again_indexes_all(
         watched = Watched(context.new_page())
         page = watched.page
         wiki.enter(page)
-        page.get_by_role("button", name="Switch it off").click()
+        follow(page.get_by_role("button", name="Switch it off"))
         page.get_by_role("heading", name="Switch the knowledge base off?").wait_for()
         watched.shot("workspace-switch")
         assert wiki.send("GET", "/rag/settings").json()["enabled"]
-        page.get_by_role("button", name="Switch it off").click()
+        follow(page.get_by_role("button", name="Switch it off"))
         page.get_by_text("What is pushed is kept, and is indexed when it is on again.").wait_for()
         watched.shot("workspace-off")
         found = wiki.send("POST", "/rag/query", {"query": "rollback", "mode": "text"}).json()
         assert (found["disabled"], found["hits"]) == (True, [])
         wiki.put("page", "handbook", {"title": "Handbook", "blocks": [block("Read it twice.")]})
-        page.get_by_role("button", name="Switch it on").click()
+        follow(page.get_by_role("button", name="Switch it on"))
         page.get_by_text("The whole workspace is indexed again.").wait_for()
         assert int(figures(page)["Queue"]) > 3
         wiki.sync()
@@ -199,7 +199,7 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         watched = Watched(context.new_page())
         page = watched.page
         wiki.enter(page)
-        page.get_by_role("link", name="Records", exact=True).click()
+        follow(page.get_by_role("link", name="Records", exact=True))
         page.get_by_role("heading", level=1, name="Records").wait_for()
         rows = page.locator(".documents > li")
         text = rows.all_inner_texts()
@@ -212,9 +212,9 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         watched.shot("workspace-records")
 
         page.get_by_label("State").select_option("failed")
-        page.get_by_role("button", name="Filter").click()
+        follow(page.get_by_role("button", name="Filter"))
         assert rows.count() == 1
-        page.get_by_role("link", name="f1").click()
+        follow(page.get_by_role("link", name="f1"))
         page.get_by_role("heading", level=1).wait_for()
         assert "damaged" in page.locator(".callout.bad").inner_text()
         watched.shot("workspace-failed")
@@ -224,7 +224,7 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         assert chunks.count() > 6, "blocks of a long page are chunks as well"
         assert "b0" in page.locator(".chunks .head").first.inner_text()
         watched.shot("workspace-record")
-        page.get_by_role("button", name="Index it again").click()
+        follow(page.get_by_role("button", name="Index it again"))
         page.get_by_text("1 document will be indexed again.").wait_for()
         wiki.sync()
         assert watched.errors == []
@@ -254,7 +254,7 @@ def test_lists_come_page_by_page(wiki: Wiki, browser: Browser) -> None:
         wiki.enter(page)
         page.goto(f"{wiki.origin}/panel/workspace/records?type=comment&page=many&status=queued")
         seen = page.locator(".documents .name").all_inner_texts()
-        page.get_by_role("link", name="Next page").click()
+        follow(page.get_by_role("link", name="Next page"))
         page.wait_for_url("**after_id=**")
         seen += page.locator(".documents .name").all_inner_texts()
         assert seen == [f"k{n:03}" for n in range(PAGES)]
@@ -264,7 +264,7 @@ def test_lists_come_page_by_page(wiki: Wiki, browser: Browser) -> None:
         page.goto(f"{wiki.origin}/panel/workspace/tree?page=many")
         pages = page.locator("tbody").last.locator("a")
         listed = pages.all_inner_texts()
-        page.get_by_role("link", name="Next page").click()
+        follow(page.get_by_role("link", name="Next page"))
         page.wait_for_url("**after=**")
         listed += pages.all_inner_texts()
         assert listed == [f"many-{n:03}" for n in range(PAGES)]
@@ -277,13 +277,13 @@ def test_the_tree_tells_who_reads_and_by_what(wiki: Wiki, browser: Browser) -> N
         watched = Watched(context.new_page())
         page = watched.page
         wiki.enter(page)
-        page.get_by_role("link", name="Tree").click()
+        follow(page.get_by_role("link", name="Tree"))
         page.get_by_role("heading", level=1, name="All pages").wait_for()
         assert "members" in page.get_by_role("region", name="Readers").inner_text()
         assert "archived" in page.get_by_role("region", name="Pages", exact=True).inner_text()
         watched.shot("workspace-tree")
 
-        page.get_by_role("link", name="Handbook").click()
+        follow(page.get_by_role("link", name="Handbook"))
         page.get_by_role("heading", level=1, name="Handbook").wait_for()
         readers = page.get_by_role("region", name="Readers").locator("tbody tr").all_inner_texts()
         assert [" ".join(one.split()) for one in readers] == [
@@ -297,13 +297,13 @@ def test_the_tree_tells_who_reads_and_by_what(wiki: Wiki, browser: Browser) -> N
         assert "bob" in below.inner_text()
         assert HIDDEN not in page.content()
         page.get_by_label("Names that they ask by").fill("eve, group:ops")
-        page.get_by_role("button", name="Ask").click()
+        follow(page.get_by_role("button", name="Ask"))
         page.get_by_text("page handbook is granted to group:ops").wait_for()
         watched.shot("workspace-page")
 
-        page.get_by_role("link", name="board").click()
+        follow(page.get_by_role("link", name="board"))
         page.get_by_label("Names that they ask by").fill("members")
-        page.get_by_role("button", name="Ask").click()
+        follow(page.get_by_role("button", name="Ask"))
         page.get_by_text("none of the pages that decide is granted").wait_for()
         assert HIDDEN not in page.content()
         for uuid, said in (
@@ -314,7 +314,7 @@ def test_the_tree_tells_who_reads_and_by_what(wiki: Wiki, browser: Browser) -> N
             page.goto(f"{wiki.origin}/panel/workspace/tree?page={uuid}")
             assert page.get_by_text(said).is_visible()
         page.goto(f"{wiki.origin}/panel/workspace/tree")
-        page.get_by_role("link", name="Pages below one that is not known").click()
+        follow(page.get_by_role("link", name="Pages below one that is not known"))
         assert "lost" in page.get_by_role("region", name="Pages", exact=True).inner_text()
         assert watched.errors == []
 
@@ -324,10 +324,10 @@ def test_settings_are_saved_and_another_model_waits(wiki: Wiki, browser: Browser
         watched = Watched(context.new_page())
         page = watched.page
         wiki.enter(page)
-        page.get_by_role("link", name="Settings").click()
+        follow(page.get_by_role("link", name="Settings"))
         page.get_by_label("Server").fill("http://10.9.8.7:1/v1")
         page.get_by_label("Provider").select_option("ollama")
-        page.get_by_role("button", name="Save").click()
+        follow(page.get_by_role("button", name="Save"))
         assert (
             "Server: the operator does not allow this server"
             in page.get_by_role("alert").inner_text()
@@ -340,21 +340,21 @@ def test_settings_are_saved_and_another_model_waits(wiki: Wiki, browser: Browser
         page.get_by_label("Provider").select_option("local")
         page.get_by_label("Days for which").fill("14")
         page.get_by_label("Vectors are searched in").select_option("pgvector")
-        page.get_by_role("button", name="Save").click()
+        follow(page.get_by_role("button", name="Save"))
         page.get_by_text("The settings are saved.").wait_for()
         watched.shot("workspace-settings")
         settings = wiki.send("GET", "/rag/settings").json()
         assert (settings["vector_backend"], settings["resolved_comment_days"]) == ("pgvector", 14)
         assert settings["pending_model"]["provider"] == "local"
 
-        page.get_by_role("link", name="Index it on the first page").click()
+        follow(page.get_by_role("link", name="Index it on the first page"))
         page.get_by_text("Vectors are copied to pgvector.").wait_for()
         watched.shot("workspace-pending")
-        page.get_by_role("button", name="The whole workspace").click()
+        follow(page.get_by_role("button", name="The whole workspace"))
         page.get_by_role("heading", name="Index with").wait_for()
         watched.shot("workspace-new-model")
         assert wiki.send("GET", "/rag/status").json()["pending_model"]
-        page.get_by_role("button", name="Index the whole workspace").click()
+        follow(page.get_by_role("button", name="Index the whole workspace"))
         page.get_by_text("documents will be indexed again.").wait_for()
         wiki.sync()
         status = wiki.send("GET", "/rag/status").json()
@@ -416,7 +416,7 @@ def test_an_application_opens_it_for_its_user(wiki: Wiki, browser: Browser) -> N
         page = context.new_page()
         page.goto(url)
         assert TENANT in page.content()
-        page.get_by_role("button", name="Continue").click()
+        follow(page.get_by_role("button", name="Continue"))
         page.wait_for_url("**/panel/workspace")
 
 
@@ -441,5 +441,5 @@ def test_forms_need_the_token_of_their_session_and_members_get_no_panel(
         assert wiki.send("GET", "/rag/settings").json() == before
         page.goto(f"{wiki.origin}/panel/sign-in")
         page.get_by_label("Token", exact=True).fill(wiki.token(role="member"))
-        page.get_by_role("button", name="Sign in").click()
+        follow(page.get_by_role("button", name="Sign in"))
         page.get_by_role("alert").wait_for()
