@@ -6,33 +6,54 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from rag_assets.indexing.passages import DocChunk, SearchResult
-from rag_assets.retrieval.fusion import fuse
+from rag_assets.retrieval.fusion import by_cosine, by_words, fuse, telling
 from rag_assets.retrieval.terms import content_words
 from rag_assets.storage.index.identifiers import lexical_terms
 
 _K1: Final = 1.2
 _B: Final = 0.75
+_FUSED: Final = 50
+"""Passages of each ranking that are fused, besides those that are wanted."""
 
 
 def fused(
-    ranked: Sequence[str], nearest: Sequence[SearchResult], top_k: int, *, first: int
+    query: str, words: WordIndex, nearest: Sequence[SearchResult], top_k: int
 ) -> list[SearchResult]:
     """The best of two rankings; scores stay cosines.
 
     Args:
-        ranked: ids of passages, by words.
+        query: the question.
+        words: of the passages.
         nearest: all passages of an index, by their vectors.
         top_k: how many are wanted.
-        first: how many of each ranking are fused.
     """
     by_id = {one.chunk.id: one for one in nearest}
-    order = fuse([[one.chunk.id for one in nearest[:first]], ranked[:first]])
+    terms = searched_words(query)
+    found = words.scores(terms)
+    first = top_k + _FUSED
+    share = telling(max(found.values(), default=0.0), len(terms), fields=1)
+    order = fuse(
+        [
+            by_cosine({one.chunk.id: one.score for one in nearest[:first]}),
+            by_words(dict(islice(found.items(), first)), weight=share),
+        ]
+    )
     # An index that was replaced between the two rankings may lack some.
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
+
+
+def searched_words(query: str) -> frozenset[str]:
+    """The terms that passages are ranked by.
+
+    Of a question of common words alone, such as `git add -A`, they are what there is.
+    """
+    return content_words(query) or frozenset(lexical_terms(query).split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +89,19 @@ class WordIndex:
                 counts[term].append(count)
         return cls(ids, lengths, places, counts)
 
-    def ranked(self, query: str) -> list[str]:
-        """Ids of passages that have a word of a question, best first (BM25), ties by id.
+    def scores(self, terms: AbstractSet[str]) -> dict[str, float]:
+        """BM25 of the passages that have a term, by id, best first, ties by id.
 
         Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
         """
-        # Of a question of common words alone, such as `git add -A`, they are what there is.
-        wanted = content_words(query) or frozenset(lexical_terms(query).split())
         number = len(self.ids)
         mean = sum(self.lengths) / max(1, number) or 1.0
         scores: dict[int, float] = {}
-        for term in sorted(wanted & self.places.keys()):
+        for term in sorted(terms & self.places.keys()):
             having = self.places[term]
             weight = math.log(1 + (number - len(having) + 0.5) / (len(having) + 0.5))
             for at, count in zip(having, self.counts[term], strict=True):
                 damped = _K1 * (1 - _B + _B * self.lengths[at] / mean)
                 scores[at] = scores.get(at, 0.0) + weight * count * (_K1 + 1) / (count + damped)
         order = sorted((-round(score, 9), self.ids[at]) for at, score in scores.items())
-        return [id_ for _, id_ in order]
+        return {id_: -score for score, id_ in order}

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -27,9 +26,6 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import DamagedIndex, InputRejected
 from rag_assets.indexing.passages import IndexState, PassageStore, SearchResult, Vectors
 from rag_assets.models.embedding.protocol import Embedder, Purpose
-
-_FIRST: Final = 4
-"""Times top_k that each ranking of a hybrid search has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +159,7 @@ class RagIndexManager:
             words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
             self._words[agent_id] = words
         nearest = self._store.search(vector, agent_id, len(state.text_hashes))
-        return fused(words[1].ranked(query), nearest, top_k, first=_FIRST * top_k)
+        return fused(query, words[1], nearest, top_k)
 
     def _is_current(self, state: IndexState, matches: Matches) -> bool:
         """Whether an index is of these files, unless one of them may have changed unnoticed."""

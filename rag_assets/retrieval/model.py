@@ -337,7 +337,7 @@ class Scores:
     Attributes:
         number: of the hit.
         cosine: of question and passage; None where the question was not embedded.
-        fused: sum of 1 / (10 + rank) over the rankings that hold it.
+        fused: the sum of its normalised scores (see fusion.py).
         by_vector, by_words: its rank in either, from 1; None where it is not among the candidates.
         rerank: its score by the reranker, in the scale of the model; None where it was not
             reranked.

@@ -16,7 +16,7 @@ from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.models.reranking.protocol import Reranker
 from rag_assets.retrieval.duplicates import Passage
-from rag_assets.retrieval.fusion import fuse
+from rag_assets.retrieval.fusion import by_rank, fuse
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.index.model import Candidate
 
@@ -53,7 +53,7 @@ class Reranking:
         others = [passage for passage in order if passage.id not in scores]
         scored.sort(key=lambda passage: -scores[passage.id])
         if preferred := [passage.id for passage in scored if prefers(passage.candidate)]:
-            fused = fuse([[passage.id for passage in scored], preferred])
+            fused = fuse([by_rank([passage.id for passage in scored]), by_rank(preferred)])
             scored.sort(key=lambda passage: -fused[passage.id])
         return scored + others
 

@@ -33,12 +33,16 @@ class Ranking:
         kind: what ordered them; the scores of "vector" are cosines.
         is_cut: whether the index may have more.
         weight: what it counts among others.
+        terms: of one by words, how many were searched for; 0: unknown.
+        preferred: whether it has nothing but what the request wants to rank higher.
     """
 
     kind: RankingKind
     candidates: Sequence[Candidate]
     is_cut: bool = False
     weight: float = 1.0
+    terms: int = 0
+    preferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

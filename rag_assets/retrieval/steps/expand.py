@@ -19,13 +19,13 @@ from rag_assets.retrieval.arranging import Rated, arranged
 from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
 from rag_assets.retrieval.code_view import View
-from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.relevance import Relevance, relevance
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, place_of
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.views import Views
 from rag_assets.retrieval.surroundings import Surroundings
+from rag_assets.retrieval.weighing import fused
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 
 _BEGUN_AT: Final = 30
@@ -56,9 +56,9 @@ class Expand:
             return progress
         with progress.timings.part("walk"):
             by_id = {c.id: c for one in progress.rankings for c in one.candidates}
-            fused = fuse([[c.id for c in one.candidates] for one in progress.rankings])
-            found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(fused)}
-            best = [by_id[id_] for id_ in [*fused][:_BEGUN_AT]]
+            order = [*fused(progress.rankings)]
+            found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
+            best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
             view, surroundings = self._views.of(progress)
             walk = await run_sync(partial(_walked, view, surroundings, best, found))
             if not walk.relevance.gained:
@@ -66,12 +66,12 @@ class Expand:
             places = await found_places(self._services, progress, [*walk.gains])
             rated = _rated(progress, {**by_id, **{c.id: c for c in places}}, found, walk)
             depth = progress.search.depth
-            order = arranged(rated, asked_kinds(progress.search.request.query), depth)
+            arrangement = arranged(rated, asked_kinds(progress.search.request.query), depth)
         paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
         walked = Walked(frozenset(), paths, walk.relevance.complete)
         # Their ranks are in the new order: they do not count once more.
         counted = [replace(one, weight=0.0) for one in progress.rankings]
-        return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", order)])
+        return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
 
 
 @dataclass(frozen=True, slots=True)

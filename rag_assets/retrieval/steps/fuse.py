@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from rag_assets.retrieval.duplicates import Distinct, collapse
 from rag_assets.retrieval.enclosing import Enclosed, enclosed
-from rag_assets.retrieval.fusion import fuse
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.weighing import fused
 from rag_assets.tenants.profiles import profile_of
 
 
 class Fuse:
-    """Fuses rankings by reciprocal rank, and takes equal texts together."""
+    """Fuses rankings by their scores, and takes equal texts together."""
 
     def __init__(self, _: SearchServices) -> None: ...
 
@@ -22,22 +22,18 @@ class Fuse:
         """Order the verified candidates; the search is repeated where too few were fetched."""
         verified = progress.confirmed
         by_id, rankings = verified.by_id, verified.rankings
-        weights = [ranking.weight for ranking in rankings]
-        fused = fuse([[c.id for c in one.candidates] for one in rankings], weights)
-        within = enclosed([by_id[id_] for id_ in fused])
+        scores = fused(rankings)
+        within = enclosed([by_id[id_] for id_ in scores])
         if within.blocks:
-            places = [
-                [*dict.fromkeys(within.shown[c.id].id for c in one.candidates)] for one in rankings
-            ]
-            fused = fuse(places, weights)
-        found = [by_id[id_] for id_ in fused]
+            scores = fused(rankings, {id_: one.id for id_, one in within.shown.items()})
+        found = [by_id[id_] for id_ in scores]
         repeats = profile_of(progress.search.tenant.profile).repeats_texts
         order = [Distinct(one) for one in found] if repeats else collapse(found)
         if _lacks_candidates(progress, order, len(found)):
             return replace(progress, whole=True, repeat=True)
         return replace(
             progress,
-            fused=fused,
+            fused=scores,
             order=[replace(one, block=within.blocks.get(one.id)) for one in order],
             cosines=_cosines(rankings, within),
         )

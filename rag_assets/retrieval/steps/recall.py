@@ -18,6 +18,7 @@ from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
+from rag_assets.storage.index.query_limits import searched_terms
 
 _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30
@@ -99,17 +100,22 @@ class Recall:
         with progress.timings.part("search"):
             limit, first = recall_limit(progress), first_count(progress)
             symbols = progress.search.tenant.reads_code
+            filters = _entry_filters(progress)
             searches = [
                 (kind, RankingRequest(query, limit, entry_filter, first, symbols=symbols))
-                for entry_filter, (kind, query) in product(
-                    _entry_filters(progress), _queries(progress)
-                )
+                for entry_filter, (kind, query) in product(filters, _queries(progress))
             ]
             wanted = [request for _, request in searches]
             progress, found = await self._rankings(progress, wanted)
         recalled = [
-            Ranking(kind, candidates, first is not None and len(candidates) >= first)
-            for (kind, _), candidates in zip(searches, found, strict=True)
+            Ranking(
+                kind,
+                candidates,
+                first is not None and len(candidates) >= first,
+                terms=len({*searched_terms(request.by)}) if isinstance(request.by, str) else 0,
+                preferred=request.entry_filter is not filters[0],
+            )
+            for (kind, request), candidates in zip(searches, found, strict=True)
         ]
         return replace(progress, rankings=[*progress.rankings, *recalled])
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from rag_assets.common.times import stamp
 from rag_assets.storage.index.common_words import significant_words
 from rag_assets.storage.index.elasticsearch import mapping
-from rag_assets.storage.index.elasticsearch.query_limits import leading_terms, leading_words
-from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.model import (
     SYMBOL,
     EntryFilter,
@@ -24,6 +22,7 @@ from rag_assets.storage.index.model import (
     Places,
     RankingRequest,
 )
+from rag_assets.storage.index.query_limits import leading_words, searched_terms
 
 ENTRY_OPTIONS: Mapping[str, Any] = {
     "_source": {"excludes": ["terms"]},
@@ -245,10 +244,9 @@ def _by_words(
     owner: Owner, query: str, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """A search for the words as written, and for their terms as this client splits them."""
-    words = significant_words(query)
     prose = {
         "multi_match": {
-            "query": leading_words(words),
+            "query": leading_words(significant_words(query)),
             # All passages of a document share its title: it must not outweigh a passage's text.
             "fields": ["text", "title", "heading_path"],
             "type": "best_fields",
@@ -257,7 +255,7 @@ def _by_words(
     }
     found = entries(owner, clauses)
     found["bool"] |= {
-        "should": [prose, {"match": {"terms": {"query": leading_terms(lexical_terms(words))}}}],
+        "should": [prose, {"match": {"terms": {"query": " ".join(searched_terms(query))}}}],
         "minimum_should_match": 1,
     }
     return {"query": found, "size": limit}

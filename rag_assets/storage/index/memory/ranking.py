@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from rag_assets.common.times import stamp
 from rag_assets.storage.index.common_words import significant_words
-from rag_assets.storage.index.identifiers import lexical_terms
 from rag_assets.storage.index.memory.state import Row
 from rag_assets.storage.index.model import (
     SYMBOL,
@@ -27,6 +26,7 @@ from rag_assets.storage.index.model import (
     entry_id,
     is_within,
 )
+from rag_assets.storage.index.query_limits import searched_terms
 
 _WORD = re.compile(r"\w+")
 _SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
@@ -122,7 +122,7 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, float]:
         _bm25([_words(_text_of(row, name)) for row in rows], _words(words))
         for name in ("text", "title", "heading_path")
     ]
-    terms = _bm25([row.fields["terms"].split() for row in rows], lexical_terms(words).split())
+    terms = _bm25([row.fields["terms"].split() for row in rows], searched_terms(query))
     found = {}
     for number, row in enumerate(rows):
         scores = [of_field[number] for of_field in prose]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rag_assets.storage.index.elasticsearch.queries import filter_clauses, ranking
-from rag_assets.storage.index.elasticsearch.query_limits import MOST_TERMS, MOST_WORDS
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
+from rag_assets.storage.index.query_limits import MOST_TERMS, MOST_WORDS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 0, 0, 5_000, UTC)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from rag_assets.storage.index.common_words import significant_words
+from rag_assets.storage.index.identifiers import lexical_terms
+
 MOST_WORDS = 140
 """The limit of a query's words as written; each is searched in three fields."""
 MOST_TERMS = 250
@@ -26,6 +29,6 @@ def leading_words(text: str) -> str:
     return text if following is None else text[: following.start()]
 
 
-def leading_terms(terms: str) -> str:
-    """The first MOST_TERMS of space-separated terms."""
-    return " ".join(terms.split()[:MOST_TERMS])
+def searched_terms(query: str) -> list[str]:
+    """The terms of a query's significant words, up to MOST_TERMS."""
+    return lexical_terms(significant_words(query)).split()[:MOST_TERMS]
