@@ -88,11 +88,11 @@ def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
     """Fuse rankings into one: each id scores the weighted sum of what it counts in each.
 
     Returns:
-        the score of every id, best first, ties broken by id.
+        the score of every id, best first, equal ones as in the first ranking that has them.
     """
     ids = dict.fromkeys(id_ for ranking in rankings for id_ in ranking.of)
     scores = {id_: sum(one.weight * one.of.get(id_, one.absent) for one in rankings) for id_ in ids}
-    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+    return dict(sorted(scores.items(), key=lambda item: -item[1]))
 
 
 def _normalised(found: Mapping[str, float], least: float, weight: float) -> Votes:
