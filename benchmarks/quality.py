@@ -184,7 +184,8 @@ def write_tenants(path: Path, reranker: Path) -> None:
         for name, root in (("handbook", HANDBOOK), ("annex", ANNEX))
     ]
     rerank = {"folder": str(reranker), "seconds": PATIENCE, "by_default": False}
-    settings: dict[str, Any] = {"workspace": {"parser": SETTINGS["parser"]}, "documents": SETTINGS}
+    workspace = {"parser": SETTINGS["parser"], "embedder": {"provider": "local"}}
+    settings: dict[str, Any] = {"workspace": workspace, "documents": SETTINGS}
     tenants = [
         {
             **settings[profile],

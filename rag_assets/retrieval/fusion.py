@@ -88,11 +88,17 @@ def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
     """Fuse rankings into one: each id scores the weighted sum of what it counts in each.
 
     Returns:
-        the score of every id, best first, equal ones as in the first ranking that has them.
+        the score of every id, best first; of equal ones that with the best rank anywhere is first,
+        then by id.
     """
-    ids = dict.fromkeys(id_ for ranking in rankings for id_ in ranking.of)
-    scores = {id_: sum(one.weight * one.of.get(id_, one.absent) for one in rankings) for id_ in ids}
-    return dict(sorted(scores.items(), key=lambda item: -item[1]))
+    ranks: dict[str, int] = {}
+    for ranking in rankings:
+        for rank, id_ in enumerate(ranking.of):
+            ranks[id_] = min(rank, ranks.get(id_, rank))
+    scores = {
+        id_: sum(one.weight * one.of.get(id_, one.absent) for one in rankings) for id_ in ranks
+    }
+    return dict(sorted(scores.items(), key=lambda one: (-one[1], ranks[one[0]], one[0])))
 
 
 def _normalised(found: Mapping[str, float], least: float, weight: float) -> Votes:

@@ -16,7 +16,7 @@ _FIELDS: Final = 2
 def fused(
     rankings: Sequence[Ranking], shown: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, float]:
-    """The score of every candidate, best first, equal ones as the first ranking has them.
+    """The score of every candidate, best first.
 
     Args:
         rankings: verified or not: only what they hold has any part in it.

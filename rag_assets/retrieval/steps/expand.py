@@ -19,13 +19,13 @@ from rag_assets.retrieval.arranging import Rated, arranged
 from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
 from rag_assets.retrieval.code_view import View
+from rag_assets.retrieval.fusion import by_rank, fuse
 from rag_assets.retrieval.relevance import Relevance, relevance
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, place_of
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.views import Views
 from rag_assets.retrieval.surroundings import Surroundings
-from rag_assets.retrieval.weighing import fused
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 
 _BEGUN_AT: Final = 30
@@ -56,7 +56,9 @@ class Expand:
             return progress
         with progress.timings.part("walk"):
             by_id = {c.id: c for one in progress.rankings for c in one.candidates}
-            order = [*fused(progress.rankings)]
+            # By ranks: what a walk passes on is a share by rank, not by score.
+            ranks = [by_rank([c.id for c in one.candidates]) for one in progress.rankings]
+            order = [*fuse(ranks)]
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
             view, surroundings = self._views.of(progress)

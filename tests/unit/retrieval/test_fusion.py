@@ -34,9 +34,10 @@ def test_what_two_rankings_agree_on_comes_first() -> None:
     assert next(iter(fused)) == "b"
 
 
-def test_equal_scores_stay_as_the_first_ranking_has_them() -> None:
-    assert [*fuse([by_rank(["b"]), by_rank(["a"])])] == ["b", "a"]
+def test_of_equal_scores_the_better_rank_decides_and_then_the_id() -> None:
     assert [*fuse([by_cosine({"b": 0.5, "a": 0.5})])] == ["b", "a"]
+    assert [*fuse([by_rank(["b"]), by_rank(["a"])])] == ["a", "b"]
+    assert [*fuse([by_rank(["b", "a"]), by_rank(["a", "b"])])] == ["a", "b"]
 
 
 def test_a_clear_first_place_counts_more_than_one_of_many_alike() -> None:
