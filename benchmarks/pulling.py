@@ -77,7 +77,8 @@ def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any
     application = servers.database("application")
     _do(application, _PAGES.format(rows=rows))
     source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}
-    tenant = {"id": "wiki", "profile": "workspace", "sources": [source]}
+    local = {"provider": "local"}
+    tenant = {"id": "wiki", "profile": "workspace", "embedder": local, "sources": [source]}
     with (home / "tenants.yaml").open("w") as stream:
         YAML().dump({"tenants": [tenant]}, stream)
     os.environ |= {
