@@ -34,6 +34,9 @@ ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
 VARIABLE: Final = "variable"
 """What of a fact is the name of a variable until its class is known."""
 
+SUBJECT: Final = "subject"
+"""And the expression that is the variable, or begins with one."""
+
 _OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
 """Abilities that a gate defines for a resource."""
 
@@ -57,7 +60,7 @@ def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     for ability in told if isinstance(told, list) else [told]:
         if isinstance(ability, str):
             values = {"ability": ability, "model": model}
-            held = {VARIABLE: variable} if variable.startswith("$") else {}
+            held = {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
             yield "authorizes", {**values, **held}
 
 

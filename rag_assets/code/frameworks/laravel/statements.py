@@ -9,6 +9,7 @@
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
 | binds | abstract, concrete: class names, the second "" where it is computed |
 | authorizes | ability, model: "" where it is no class name; method: that asks, if not around it |
+| authorizes_of | ability, of: the origins of an object whose class other files tell |
 | defines_ability | ability, answers: the method that does, "" for a closure |
 | queries_table | table |
 | configured_by | key: of the configuration |
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.code.frameworks.laravel.authorizing import (
     ASK_GATES,
     ASKS,
+    SUBJECT,
     VARIABLE,
     asked,
     asked_of_resource,
@@ -33,6 +35,7 @@ from rag_assets.code.frameworks.laravel.authorizing import (
 )
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
 from rag_assets.code.languages.php.classes import ClassLike, Method, Property
+from rag_assets.code.languages.php.flows import Bodies
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import class_of_creation, types_of
 from rag_assets.code.model import Fact
@@ -54,8 +57,13 @@ _CALLS = CALLS - {"object_creation_expression"}
 _Values = Mapping[str, Any]
 
 
-def facts_of(source: PhpSource) -> Iterator[Fact]:
-    """The facts of a file, in no particular order."""
+def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
+    """The facts of a file, in no particular order.
+
+    Args:
+        source: of the file.
+        bodies: of its functions and methods.
+    """
     for one in source.classes:
         for held in one.properties:
             for kind, values in _of_property(source, held):
@@ -65,9 +73,16 @@ def facts_of(source: PhpSource) -> Iterator[Fact]:
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                is_held = VARIABLE in values
-                for told in settled(values, types.of(symbol)) if is_held else (values,):
+                if VARIABLE not in values:
+                    yield _fact(source, kind, call.node, symbol, values)
+                    continue
+                known = types.of(symbol)
+                for told in settled(values, known):
                     yield _fact(source, kind, call.node, symbol, told)
+                body = None if values[VARIABLE] in known else bodies.of(symbol)
+                if body is not None and (origins := body.of(values[SUBJECT])):
+                    told = {"ability": values["ability"], "of": list(origins)}
+                    yield _fact(source, "authorizes_of", call.node, symbol, told)
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
