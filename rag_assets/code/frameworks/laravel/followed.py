@@ -93,14 +93,15 @@ class Followed:
             if fact.kind == "authorizes_of":
                 found = self._asked(fact)
             else:
-                found = self._called(self._receivers.calls(fact.values["of"]), method, stated)
+                own = method.rpartition("::")[0]
+                calls = self._receivers.calls(fact.values["of"], own)
+                found = self._called(calls, own, stated)
             for kind, target in found:
                 yield Inferred(kind, method, target, path, fact)
 
     def _called(
-        self, calls: Iterable[Called], method: str, stated: set[str]
+        self, calls: Iterable[Called], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
-        own = method.rpartition("::")[0]
         for one in calls:
             if one.method and one.method not in stated:
                 yield "calls", one.method

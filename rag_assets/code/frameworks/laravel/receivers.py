@@ -16,7 +16,7 @@ from rag_assets.code.frameworks.laravel.record_methods import Form, form_after
 from rag_assets.code.languages.php.classes import OR
 from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
-from rag_assets.code.model import FileFacts
+from rag_assets.code.model import Fact, FileFacts
 
 _ROUNDS: Final = 6
 """Functions that return what another one returns, one after the other."""
@@ -35,8 +35,9 @@ class Kind:
     Attributes:
         owner: the class.
         form: an object of it, a query for some, or several.
-        aside: whether it is whoever is signed in, comes from them, or was read as a property:
-            such a model is none that a method is about.
+        aside: whether it is whoever is signed in or comes from them, was read as a property, or is
+            what a function or another class that is no model gave: such a model is none that a
+            method is about.
     """
 
     owner: str
@@ -87,58 +88,62 @@ class Receivers:
         self._user = self._signed_in()
         self._given: Mapping[str, frozenset[Kind]] = {}
         for _ in range(_ROUNDS):
-            found = {name: self._all_of(origins) for name, origins in gives.items()}
+            found = {name: self._all_of(origins, name.rpartition("::")[0]) for name, origins in gives.items()}
             if found == self._given:
                 break
             self._given = found
 
     def classes(self, origins: Iterable[str]) -> list[str]:
         """The classes of the objects that origins lead to, but not of whoever is signed in."""
-        kinds = [kind for one in origins if one != SIGNED_IN for kind in self._kinds(one)]
+        others = (one for one in origins if one != SIGNED_IN)
+        kinds = [kind for one in others for kind in self._followed(one, "")[0]]
         return sorted({one.owner for one in kinds if one.form == "one"})
 
-    def calls(self, origins: Iterable[str]) -> Iterator[Called]:
-        """The methods on the way of chains of calls, in order."""
-        for origin in origins:
-            yield from self._followed(origin)[1]
+    def calls(self, origins: Iterable[str], own: str) -> Iterator[Called]:
+        """The methods on the way of chains of calls, in order.
 
-    def _all_of(self, origins: Sequence[str]) -> frozenset[Kind]:
+        Args:
+            origins: of the chains.
+            own: the class that they stand in.
+        """
+        for origin in origins:
+            yield from self._followed(origin, own)[1]
+
+    def _all_of(self, origins: Sequence[str], own: str) -> frozenset[Kind]:
         """What origins lead to, if each of them leads somewhere."""
-        found = [self._kinds(one) for one in origins]
+        found = [self._followed(one, own)[0] for one in origins]
         return _few(frozenset().union(*found)) if all(found) else frozenset()
 
-    def _kinds(self, origin: str) -> frozenset[Kind]:
-        return self._followed(origin)[0]
-
-    def _followed(self, origin: str) -> tuple[frozenset[Kind], list[Called]]:
+    def _followed(self, origin: str, own: str) -> tuple[frozenset[Kind], list[Called]]:
         begun, *steps = origin.split(THEN)
         called: list[Called] = []
-        kinds = self._begun(begun, called)
+        kinds = self._begun(begun, own, called)
         for step in steps:
             kinds = _few(
                 frozenset(
                     given
                     for one in sorted(kinds, key=lambda kind: (kind.owner, kind.form))
-                    for given in self._after(one, step, called)
+                    for given in self._after(one, step, own, called)
                 )
             )
         return kinds, called
 
-    def _begun(self, begun: str, called: list[Called]) -> frozenset[Kind]:
+    def _begun(self, begun: str, own: str, called: list[Called]) -> frozenset[Kind]:
         if begun == SIGNED_IN:
             return frozenset({Kind(self._user, aside=True)} if self._user else ())
         owner, separator, method = begun.partition("::")
         if separator:
-            return self._after(Kind(owner), method, called)
+            return self._after(Kind(owner), method, own, called)
         if begun.endswith(CALLED):
             name = begun.removesuffix(CALLED)
             returns = self._functions.get(name)
             if returns is None:
                 return frozenset()
-            return self._given.get(name) or _kinds_of(returns, Kind(""))
+            given = self._given.get(name) or _kinds_of(returns, Kind(""))
+            return frozenset(replace(one, aside=True) for one in given)
         return frozenset({Kind(begun)})
 
-    def _after(self, on: Kind, step: str, called: list[Called]) -> frozenset[Kind]:
+    def _after(self, on: Kind, step: str, own: str, called: list[Called]) -> frozenset[Kind]:
         """What a step from something leads to; methods on the way are added to those called."""
         if step == ELEMENT:
             return frozenset({replace(on, form="one")} if on.form != "one" else ())
@@ -149,7 +154,9 @@ class Receivers:
             method = self._inheritance.method(on.owner, name) if on.form == "one" else None
             if method is not None:
                 called.append(Called(on, method.symbol))
-                return self._of_method(on, name, method.symbol, str(method.values["returns"]))
+                given = self._of_method(on, name, method)
+                is_other = on.owner not in self._models and on.owner != own
+                return frozenset(replace(one, aside=True) for one in given) if is_other else given
             if on.owner not in self._models:
                 return frozenset()
             scope = self._inheritance.method(on.owner, _SCOPE + name)
@@ -166,13 +173,14 @@ class Receivers:
         form: Form = "one" if relation.kind in _TO_ONE else "many"
         return frozenset({Kind(relation.related, form, aside=True)})
 
-    def _of_method(self, on: Kind, name: str, symbol: str, returns: str) -> frozenset[Kind]:
+    def _of_method(self, on: Kind, name: str, method: Fact) -> frozenset[Kind]:
         """What an own method gives: a relation's query, what it declares, or what it returns."""
         relation = self._relation(on, name)
         if relation is not None:
             return frozenset({Kind(relation.related, "query")})
-        owner = symbol.rpartition("::")[0]
-        given = _kinds_of(returns, on) or self._given.get(symbol, ())
+        owner = method.symbol.rpartition("::")[0]
+        declared = _kinds_of(str(method.values["returns"]), on)
+        given = declared or self._given.get(method.symbol, ())
         # What is of the class or trait that has the method is of the class that has it from there.
         return frozenset(
             Kind(
