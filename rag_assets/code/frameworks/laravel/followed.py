@@ -13,12 +13,13 @@ from rag_assets.code.frameworks.laravel.inheritance import Inheritance
 from rag_assets.code.frameworks.laravel.policies import Policies
 from rag_assets.code.frameworks.laravel.receivers import Called, Receivers
 from rag_assets.code.model import Fact, FileFacts
-from rag_assets.code.policy_names import method_of
+from rag_assets.code.nodes import ABILITY
+from rag_assets.code.policy_names import method_of, method_of_ability
 
 _MOST_METHODS: Final = 60
 """Methods of its own that an action is followed through."""
 
-_KINDS: Final = frozenset({"goes_through", "authorizes_of"})
+_KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,13 @@ class Followed:
         self._receivers = receivers
         self._policies = Policies.of(files)
         self._facts: dict[str, list[tuple[str, Fact]]] = {}
+        self._constants: dict[str, str] = {}
         for one in files:
             for fact in one.facts:
-                if fact.kind in _KINDS:
+                if fact.kind == "constant":
+                    name = f"{fact.symbol}::{fact.values['name']}"
+                    self._constants.setdefault(name, str(fact.values["value"]))
+                elif fact.kind in _KINDS:
                     self._facts.setdefault(fact.symbol, []).append((one.path, fact))
         self._known: dict[str, tuple[Inferred, ...]] = {}
 
@@ -92,6 +97,8 @@ class Followed:
         for path, fact in self._facts.get(method, ()):
             if fact.kind == "authorizes_of":
                 found = self._asked(fact)
+            elif fact.kind == "dispatches_of":
+                found = self._dispatched(fact)
             else:
                 own = method.rpartition("::")[0]
                 calls = self._receivers.calls(fact.values["of"], own)
@@ -108,11 +115,24 @@ class Followed:
             if one.on.owner != own and not one.on.aside:
                 yield "touches", one.on.owner
 
+    def _dispatched(self, fact: Fact) -> Iterator[tuple[str, str]]:
+        """The jobs and events that are dispatched: classes of the repository that are no models."""
+        for name in self._receivers.classes(fact.values["of"]):
+            if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
+                yield "dispatches", name
+
     def _asked(self, fact: Fact) -> Iterator[tuple[str, str]]:
-        """The models that are asked about, and the methods of their policies."""
+        """The models that are asked about with the methods of their policies, or the ability."""
+        constant = str(fact.values.get("constant", ""))
+        ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])
+        if constant and not ability:
+            return
+        if constant and not fact.values["of"]:
+            yield "authorizes", ABILITY + ability
         for model in self._receivers.classes(fact.values["of"]):
             yield "authorizes", model
-            policy, name = self._policies.of_model(model), method_of(fact)
+            policy = self._policies.of_model(model)
+            name = method_of_ability(ability) if ability else method_of(fact)
             found = self._inheritance.method(policy, name) if policy and name else None
             if found is not None:
                 yield "authorizes", found.symbol

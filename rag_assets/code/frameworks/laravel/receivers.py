@@ -93,6 +93,10 @@ class Receivers:
                 break
             self._given = found
 
+    def is_model(self, name: str) -> bool:
+        """Whether a class is a model."""
+        return name in self._models
+
     def classes(self, origins: Iterable[str]) -> list[str]:
         """The classes of the objects that origins lead to, but not of whoever is signed in."""
         others = (one for one in origins if one != SIGNED_IN)

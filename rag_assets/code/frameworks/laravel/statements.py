@@ -9,7 +9,8 @@
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
 | binds | abstract, concrete: class names, the second "" where it is computed |
 | authorizes | ability, model: "" where it is no class name; method: that asks, if not around it |
-| authorizes_of | ability, of: the origins of an object whose class other files tell |
+| authorizes_of | ability, or constant: that holds it; of: origins of what other files tell the class of |
+| dispatches_of | of: likewise, of a job or an event |
 | defines_ability | ability, answers: the method that does, "" for a closure |
 | queries_table | table |
 | configured_by | key: of the configuration |
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.code.frameworks.laravel.authorizing import (
     ASK_GATES,
     ASKS,
+    CONSTANT,
     SUBJECT,
     VARIABLE,
     asked,
@@ -33,9 +35,10 @@ from rag_assets.code.frameworks.laravel.authorizing import (
     defined,
     settled,
 )
-from rag_assets.code.languages.php.calls import CALLS, Call, Chain
+from rag_assets.code.languages.php.calls import CALLS, CLOSURES, Call, Chain
 from rag_assets.code.languages.php.classes import ClassLike, Method, Property
 from rag_assets.code.languages.php.flows import Bodies
+from rag_assets.code.languages.php.origins import Body
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.types import class_of_creation, types_of
 from rag_assets.code.model import Fact
@@ -47,6 +50,7 @@ _FACADES = "Illuminate\\Support\\Facades\\"
 _DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
 _OF_CLASS = _DISPATCHES | {"dispatchif", "dispatchunless"}
 _BINDS = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
+_PAIR = 2
 _SQL = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
 _TABLES = re.compile(r"\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})", re.IGNORECASE)
 _KERNEL = {
@@ -54,6 +58,13 @@ _KERNEL = {
 }  # fmt: skip
 _BINDINGS = frozenset({"bindings", "singletons"})
 _CALLS = CALLS - {"object_creation_expression"}
+_DEFERRED = frozenset({"authorizes_of", "dispatches_of"})
+_OBJECTS = _CALLS | {"variable_name"}
+_RAW = frozenset(
+    {"selectraw", "whereraw", "orwhereraw", "havingraw", "orderbyraw", "groupbyraw", "fromraw"}
+)
+_JOINS = frozenset({"join", "leftjoin", "rightjoin", "crossjoin", "joinwhere", "leftjoinwhere"})
+_JOINED = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 _Values = Mapping[str, Any]
 
 
@@ -73,16 +84,26 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                if VARIABLE not in values:
+                if SUBJECT not in values:
                     yield _fact(source, kind, call.node, symbol, values)
                     continue
                 known = types.of(symbol)
-                for told in settled(values, known):
-                    yield _fact(source, kind, call.node, symbol, told)
-                body = None if values[VARIABLE] in known else bodies.of(symbol)
-                if body is not None and (origins := body.of(values[SUBJECT])):
-                    told = {"ability": values["ability"], "of": list(origins)}
-                    yield _fact(source, "authorizes_of", call.node, symbol, told)
+                if VARIABLE in values:
+                    for told in settled(values, known):
+                        yield _fact(source, kind, call.node, symbol, told)
+                if values.get(VARIABLE) not in known:
+                    deferred = kind if kind in _DEFERRED else "authorizes_of"
+                    for told in _followed(values, bodies.of(symbol)):
+                        yield _fact(source, deferred, call.node, symbol, told)
+
+
+def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
+    """What is said of an object, with its origins in place of the expression."""
+    model = values.get("model")
+    origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
+    told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
+    if origins or CONSTANT in values:
+        yield {**told, "of": list(origins or ())}
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
@@ -127,6 +148,7 @@ def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
 def _of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[tuple[str, _Values]]:
+    yield from _of_query(source, call)
     if chain.static and first:
         yield from _of_static(source, chain, call)
     elif chain.static:
@@ -221,6 +243,25 @@ def _of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]
             yield "queries_table", {"table": table}
 
 
+def _of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """The tables that a query joins, and those that parts of it in SQL name."""
+    name = call.name.lower()
+    if name not in _RAW | _JOINS:
+        return
+    stated = source.value(call.argument(0))
+    if not isinstance(stated, str):
+        return
+    if name in _RAW:
+        for table in dict.fromkeys(_TABLES.findall(stated)):
+            yield "queries_table", {"table": table}
+        return
+    on = call.argument(1)
+    # Texts are joined, too, by one or two others.
+    is_query = name != "join" or len(call.arguments) > _PAIR or (on and on.type in CLOSURES)
+    if is_query and (found := _JOINED.match(stated)):
+        yield "queries_table", {"table": found.group()}
+
+
 def _of_application(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() in _BINDS:
         yield from _bound(source, call)
@@ -244,6 +285,8 @@ _BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values
 
 def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     todo = [argument.value for argument in call.arguments[:1]]
+    if todo and todo[0].type in _OBJECTS:
+        yield "dispatches_of", {SUBJECT: todo[0]}
     while todo:
         node = todo.pop()
         if node.type != "object_creation_expression":
