@@ -85,9 +85,7 @@ def _parameters(route: Route) -> Iterator[str]:
         yield f"{one.name} ({', '.join(more)})" if more else one.name
 
 
-def _of_action(
-    route: Route, inheritance: Inheritance, followed: Followed
-) -> Iterator[Statement]:
+def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> Iterator[Statement]:
     """The method that the route runs; of what the controller inherits, the controller, too."""
     if route.kind != "controller" or not route.action or not route.evidence:
         return

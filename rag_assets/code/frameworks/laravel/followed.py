@@ -1,6 +1,6 @@
 """What actions of routes call and ask of objects whose classes several files tell together.
 
-It is inferred: of the action, and of the methods of its own class, parents and traits that it calls.
+It is inferred, of the action and of the methods of its class, parents and traits that it calls.
 """
 
 from __future__ import annotations

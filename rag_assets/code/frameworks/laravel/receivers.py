@@ -88,7 +88,7 @@ class Receivers:
         self._user = self._signed_in()
         self._given: Mapping[str, frozenset[Kind]] = {}
         for _ in range(_ROUNDS):
-            found = {name: self._all_of(origins, name.rpartition("::")[0]) for name, origins in gives.items()}
+            found = {name: self._all_of(name, origins) for name, origins in gives.items()}
             if found == self._given:
                 break
             self._given = found
@@ -113,8 +113,9 @@ class Receivers:
         for origin in origins:
             yield from self._followed(origin, own)[1]
 
-    def _all_of(self, origins: Sequence[str], own: str) -> frozenset[Kind]:
-        """What origins lead to, if each of them leads somewhere."""
+    def _all_of(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
+        """What a function or method gives, if each of its origins leads somewhere."""
+        own = name.rpartition("::")[0]
         found = [self._followed(one, own)[0] for one in origins]
         return _few(frozenset().union(*found)) if all(found) else frozenset()
 
@@ -184,12 +185,10 @@ class Receivers:
             return frozenset({Kind(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
         declared = _kinds_of(str(method.values["returns"]), on)
-        given = declared or self._given.get(method.symbol, ())
+        given = declared or self._given.get(method.symbol, frozenset())
         # What is of the class or trait that has the method is of the class that has it from there.
         return frozenset(
-            Kind(
-                on.owner if one.owner == owner else one.owner, one.form, one.aside or on.aside
-            )
+            Kind(on.owner if one.owner == owner else one.owner, one.form, one.aside or on.aside)
             for one in given
         )
 
@@ -199,9 +198,7 @@ class Receivers:
 
     def _signed_in(self) -> str:
         """The class of whoever is signed in: the only one, or the usual one, that may be."""
-        able = {
-            name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}
-        }
+        able = {name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}}
         usual = [name for name in _USUAL_USERS if name in able]
         return usual[0] if usual else able.pop() if len(able) == 1 else ""
 

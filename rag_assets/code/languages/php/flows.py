@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from rag_assets.code.languages.php.bodies import Body, returned
 from rag_assets.code.languages.php.calls import CALLS, MEMBER_CALLS
 from rag_assets.code.languages.php.classes import ClassLike, Method
-from rag_assets.code.languages.php.names import NO_CLASSES
 from rag_assets.code.languages.php.notes import noted_return
-from rag_assets.code.languages.php.origins import CALLED, THEN, Body, Origins, returned
+from rag_assets.code.languages.php.origins import CALLED, THEN, Origins
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.model import Fact
 
