@@ -112,7 +112,8 @@ class Followed:
         for one in calls:
             if one.method and one.method not in stated:
                 yield "calls", one.method
-            if one.on.owner != own and not one.on.aside:
+            is_used = one.on.owner != own and not one.on.aside
+            if is_used and self._receivers.is_model(one.on.owner):
                 yield "touches", one.on.owner
 
     def _dispatched(self, fact: Fact) -> Iterator[tuple[str, str]]:
