@@ -100,9 +100,9 @@ def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> It
     if inheritance.is_declared(owner) and not any(one.startswith(f"{owner}::") for one in run):
         yield _stated("routes_to", owner, last)
     for target in run:
-        for above, fact in inheritance.calls(target):
-            path = inheritance.path_of(target)
-            yield statement("calls", above, path, fact, source=target)
+        for own in followed.own_methods(target):
+            for above, fact in inheritance.calls(own):
+                yield statement("calls", above, inheritance.path_of(own), fact, source=own)
         for one in followed.of_action(target):
             yield statement(
                 one.kind, one.target, one.path, one.fact, source=one.source, how="inferred"

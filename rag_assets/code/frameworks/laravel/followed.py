@@ -73,12 +73,12 @@ class Followed:
         Args:
             action: qualified name of a method.
         """
-        for method in self._own(action):
+        for method in self.own_methods(action):
             if method not in self._known:
                 self._known[method] = tuple(dict.fromkeys(self._of_method(method)))
             yield from self._known[method]
 
-    def _own(self, action: str) -> list[str]:
+    def own_methods(self, action: str) -> list[str]:
         """An action and the methods of its class that it calls, by way of each other too."""
         owner = action.rpartition("::")[0]
         above = {*self._inheritance.ancestors(owner)}

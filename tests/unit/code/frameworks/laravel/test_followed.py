@@ -7,6 +7,7 @@ import random
 import pytest
 
 from rag_assets.code.derived.documents import derived_documents
+from rag_assets.code.derived.model import DerivedDocument
 from rag_assets.code.model import FileFacts
 from rag_assets.code.reading import read_code
 
@@ -76,11 +77,10 @@ use App\\Models\\Server;
 class Finder { public function find(): Server { return Server::query()->first(); } }
 """,
 }
-ACTION = "App\\Http\\Controllers\\PanelController::show"
 
 
-def derived(body: str, more: str = "", seed: int = 0) -> list[tuple[str, str, str]]:
-    """What the document of a route says of its action, and of methods beside it: inferred alone."""
+def route_document(body: str, more: str = "", seed: int = 0) -> DerivedDocument:
+    """The document of a route to an action, beside which a controller has more."""
     files = {
         **MODELS,
         "app/Http/Controllers/PanelController.php": (
@@ -97,8 +97,14 @@ def derived(body: str, more: str = "", seed: int = 0) -> list[tuple[str, str, st
     texts = [*files.items()]
     random.Random(seed).shuffle(texts)
     read = [FileFacts(path, "php", read_code(text, "text/x-php").facts) for path, text in texts]
-    route = next(one for one in derived_documents(read).documents if one.name == "route:GET /panel")
-    told = [one for one in route.statements if one.how == "inferred"]
+    documents = derived_documents(read).documents
+    return next(one for one in documents if one.name == "route:GET /panel")
+
+
+def derived(body: str, more: str = "", seed: int = 0) -> list[tuple[str, str, str]]:
+    """What is inferred of an action, and of methods beside it."""
+    statements = route_document(body, more, seed).statements
+    told = [one for one in statements if one.how == "inferred" and one.kind != "guarded_by"]
     assert all(one.source.startswith("App\\Http\\Controllers\\PanelController::") for one in told)
     return [(one.kind, one.source.partition("::")[2], one.target) for one in told]
 
@@ -204,3 +210,14 @@ def test_tables_that_queries_join_or_name_in_sql_are_told(body: str, tables: set
     text = f"<?php\nuse Illuminate\\Support\\Facades\\DB;\nclass A {{ function f() {{ {body} }} }}"
     facts = read_code(text, "text/x-php").facts
     assert {one.values["table"] for one in facts if one.kind == "queries_table"} == tables
+
+
+def test_inherited_methods_that_its_own_methods_call_are_told_with_their_class() -> None:
+    more = "private function sweep(Team $team) { $team->close(); }"
+    files = {"app/Http/Controllers/PanelController.php"}
+    told = [
+        (one.source.partition("::")[2], one.target, one.path)
+        for one in route_document("$this->sweep(Team::find($id));", more).statements
+        if one.kind == "calls" and one.how == "stated"
+    ]
+    assert [("sweep", "App\\Models\\Closes::close", *files)] == told
