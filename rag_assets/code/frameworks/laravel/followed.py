@@ -109,10 +109,12 @@ class Followed:
     def _called(
         self, calls: Iterable[Called], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
+        # What the file tells by itself is not told again.
+        told = {own, *(one.rpartition("::")[0] for one in stated)}
         for one in calls:
             if one.method and one.method not in stated:
                 yield "calls", one.method
-            is_used = one.on.owner != own and not one.on.aside
+            is_used = one.on.owner not in told and not one.on.aside
             if is_used and self._receivers.is_model(one.on.owner):
                 yield "touches", one.on.owner
 
