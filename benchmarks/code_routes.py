@@ -34,7 +34,7 @@ from rag_assets.retrieval.walk import Walker
 WORK = PROJECT / ".local" / "benchmark-code-routes"
 KINDS: Final = ("models", "tables", "requests", "events", "jobs", "policies")
 INCLUDED: Final = (
-    *("app/**/*.php", "routes/**/*.php", "config/*.php", "bootstrap/*.php"),
+    *("app/**/*.php", "routes/**/*.php", "config/*.php", "bootstrap/**/*.php"),
     *("database/migrations/*.php", "composer.json"),
 )
 """What routes and tables follow from; translations and documents would only be embedded."""

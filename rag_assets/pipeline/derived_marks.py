@@ -9,7 +9,7 @@ from rag_assets.ingest.sources.derived import DerivedConfig
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
 
-DERIVING_VERSION: Final = 4
+DERIVING_VERSION: Final = 5
 """Increased whenever the same files would have other derived documents, or other labels."""
 
 

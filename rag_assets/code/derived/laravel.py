@@ -9,9 +9,11 @@ from rag_assets.code.derived.laravel_routes import name_of, route_document, stat
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
+from rag_assets.code.frameworks.laravel.followed import Followed
 from rag_assets.code.frameworks.laravel.inheritance import Inheritance
 from rag_assets.code.frameworks.laravel.models import Model, Relation, models_of
 from rag_assets.code.frameworks.laravel.policies import Asked, asked_elsewhere
+from rag_assets.code.frameworks.laravel.receivers import Receivers
 from rag_assets.code.frameworks.laravel.route_policies import RoutePolicies
 from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
@@ -39,6 +41,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models, guards = models_of(php), middleware_of(files)
     inheritance = Inheritance(php)
+    followed = Followed(php, inheritance, Receivers(php, models, inheritance))
     asked, policies = asked_elsewhere(php), RoutePolicies(php, guards, inheritance)
     by_table: dict[str, list[Model]] = {}
     for model in models.values():
@@ -46,7 +49,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
             by_table.setdefault(model.table, []).append(model)
     pivots = _pivots(models.values())
     documents = [
-        *(route_document(one, guards, policies, inheritance) for one in routes.routes),
+        *(route_document(one, guards, policies, inheritance, followed) for one in routes.routes),
         *(
             _table(one, by_table.get(name, ()), asked, pivots.get(name, ()))
             for name, one in tables.tables.items()

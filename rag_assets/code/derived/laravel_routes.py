@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rag_assets.code.derived.model import ROUTE, DerivedDocument, Statement, in_groups
+from rag_assets.code.frameworks.laravel.followed import Followed
 from rag_assets.code.frameworks.laravel.inheritance import Inheritance
 from rag_assets.code.frameworks.laravel.route_policies import RoutePolicies
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
@@ -32,6 +33,7 @@ def route_document(
     guards: Mapping[str, Sequence[str]],
     policies: RoutePolicies,
     inheritance: Inheritance,
+    followed: Followed,
 ) -> DerivedDocument:
     """The document of a route.
 
@@ -40,6 +42,7 @@ def route_document(
         guards: classes of middleware by their other names.
         policies: what middleware asks.
         inheritance: of the repository's classes.
+        followed: what actions state of objects whose classes several files tell.
     """
     path = "/" + route.uri.lstrip("/")
     name = name_of(route)
@@ -56,7 +59,7 @@ def route_document(
         *_line("incomplete", "; ".join(route.missing)),
     )
     called = route_keys(route.methods, path, route.name)
-    actions = [*_of_action(route, inheritance)]
+    actions = [*_of_action(route, inheritance, followed)]
     stated = (*_of_route(route, path, guards, actions), *_of_policies(route, policies))
     return DerivedDocument("route", ROUTE + name, called, lines, stated)
 
@@ -82,7 +85,7 @@ def _parameters(route: Route) -> Iterator[str]:
         yield f"{one.name} ({', '.join(more)})" if more else one.name
 
 
-def _of_action(route: Route, inheritance: Inheritance) -> Iterator[Statement]:
+def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> Iterator[Statement]:
     """The method that the route runs; of what the controller inherits, the controller, too."""
     if route.kind != "controller" or not route.action or not route.evidence:
         return
@@ -97,9 +100,13 @@ def _of_action(route: Route, inheritance: Inheritance) -> Iterator[Statement]:
     if inheritance.is_declared(owner) and not any(one.startswith(f"{owner}::") for one in run):
         yield _stated("routes_to", owner, last)
     for target in run:
-        for above, fact in inheritance.calls(target):
-            path = inheritance.path_of(target)
-            yield statement("calls", above, path, fact, source=target)
+        for own in followed.own_methods(target):
+            for above, fact in inheritance.calls(own):
+                yield statement("calls", above, inheritance.path_of(own), fact, source=own)
+        for one in followed.of_action(target):
+            yield statement(
+                one.kind, one.target, one.path, one.fact, source=one.source, how="inferred"
+            )
 
 
 def _of_route(

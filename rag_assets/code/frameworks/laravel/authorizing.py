@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rag_assets.code.languages.php.calls import Call
 from rag_assets.code.languages.php.classes import OR
 from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.php.types import NAMED
 from rag_assets.code.policy_names import OF_RESOURCES
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
 VARIABLE: Final = "variable"
 """What of a fact is the name of a variable until its class is known."""
 
+SUBJECT: Final = "subject"
+"""And the expression that is the variable, or begins with one."""
+
+CONSTANT: Final = "constant"
+"""What of a fact names the constant of another class that holds the ability."""
+
 _OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
 """Abilities that a gate defines for a resource."""
 
@@ -54,11 +61,24 @@ def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     about = source.value(subject)
     model = about if isinstance(about, str) else ""
     variable = source.tree.of(subject) if subject is not None else ""
+    if constant := _constant_of(source, first):
+        yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
     for ability in told if isinstance(told, list) else [told]:
         if isinstance(ability, str):
             values = {"ability": ability, "model": model}
-            held = {VARIABLE: variable} if variable.startswith("$") else {}
+            held = {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
             yield "authorizes", {**values, **held}
+
+
+def _constant_of(source: PhpSource, node: Node | None) -> str:
+    """The constant of another class that an expression is: `InvoicePolicy::SEND`."""
+    if node is None or node.type != "class_constant_access_expression":
+        return ""
+    if isinstance(source.value(node), str):
+        return ""
+    scope, name = node.named_children[0], node.named_children[-1]
+    written = source.tree.of(scope) if scope.type in NAMED else ""
+    return f"{source.class_name(written, node)}::{source.tree.of(name)}" if written else ""
 
 
 def _first_of(node: Node | None) -> Node | None:

@@ -48,6 +48,10 @@ class Inheritance:
             if found is not None and not found.symbol.startswith(f"{owner}::"):
                 yield found.symbol, fact
 
+    def called(self, method: str) -> Iterator[str]:
+        """The methods that a method calls, as its own file tells them."""
+        return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
+
     def path_of(self, method: str) -> str:
         """The path of the file that declares a method."""
         return self._paths[method]

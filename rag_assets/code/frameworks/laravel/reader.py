@@ -7,7 +7,7 @@ from rag_assets.code.frameworks.laravel.controllers_reader import guard_facts
 from rag_assets.code.frameworks.laravel.models_reader import model_facts
 from rag_assets.code.frameworks.laravel.routes import reader as routes
 from rag_assets.code.frameworks.laravel.schema_reader import schema_facts
-from rag_assets.code.languages.php import facts
+from rag_assets.code.languages.php import facts, flows
 from rag_assets.code.languages.php.keys import key_facts
 from rag_assets.code.languages.php.source import PhpSource
 from rag_assets.code.languages.php.units import units_of
@@ -17,7 +17,10 @@ from rag_assets.code.model import CodeText
 def read(text: str) -> CodeText:
     """The units and facts of a file of PHP."""
     source = PhpSource(text)
-    found = [*facts.facts_of(source), *statements.facts_of(source), *schema_facts(source.tree)]
+    bodies = flows.Bodies(source)
+    found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]
+    found += flows.facts_of(source, bodies)
+    found += schema_facts(source.tree)
     found += model_facts(source.tree)
     found += guard_facts(source)
     found += routes.facts_of(source)

@@ -9,6 +9,8 @@
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
 | binds | abstract, concrete: class names, the second "" where it is computed |
 | authorizes | ability, model: "" where it is no class name; method: that asks, if not around it |
+| authorizes_of | ability, or constant: that holds it; of: origins of what it is about |
+| dispatches_of | of: origins of a job or an event |
 | defines_ability | ability, answers: the method that does, "" for a closure |
 | queries_table | table |
 | configured_by | key: of the configuration |
@@ -19,22 +21,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.code.frameworks.laravel.authorizing import (
     ASK_GATES,
     ASKS,
+    CONSTANT,
+    SUBJECT,
     VARIABLE,
     asked,
     asked_of_resource,
     defined,
     settled,
 )
+from rag_assets.code.frameworks.laravel.enclosing import Enclosing, Types
+from rag_assets.code.frameworks.laravel.queries import of_database, of_query
+from rag_assets.code.languages.php.bodies import Body
 from rag_assets.code.languages.php.calls import CALLS, Call, Chain
-from rag_assets.code.languages.php.classes import ClassLike, Method, Property
+from rag_assets.code.languages.php.classes import Property
+from rag_assets.code.languages.php.flows import Bodies
 from rag_assets.code.languages.php.source import PhpSource
-from rag_assets.code.languages.php.types import class_of_creation, types_of
+from rag_assets.code.languages.php.types import class_of_creation
 from rag_assets.code.model import Fact
 
 if TYPE_CHECKING:
@@ -44,30 +51,57 @@ _FACADES = "Illuminate\\Support\\Facades\\"
 _DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
 _OF_CLASS = _DISPATCHES | {"dispatchif", "dispatchunless"}
 _BINDS = frozenset({"bind", "bindif", "singleton", "singletonif", "scoped", "instance"})
-_SQL = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
-_TABLES = re.compile(r"\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})", re.IGNORECASE)
 _KERNEL = {
     "middleware", "middlewareGroups", "routeMiddleware", "middlewareAliases", "middlewarePriority",
 }  # fmt: skip
 _BINDINGS = frozenset({"bindings", "singletons"})
 _CALLS = CALLS - {"object_creation_expression"}
+_DEFERRED = frozenset({"authorizes_of", "dispatches_of"})
+_OBJECTS = _CALLS | {"variable_name"}
 _Values = Mapping[str, Any]
 
 
-def facts_of(source: PhpSource) -> Iterator[Fact]:
-    """The facts of a file, in no particular order."""
+def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
+    """The facts of a file, in no particular order.
+
+    Args:
+        source: of the file.
+        bodies: of its functions and methods.
+    """
     for one in source.classes:
         for held in one.properties:
             for kind, values in _of_property(source, held):
                 yield _fact(source, kind, held.node, one.name, values)
-    names, types = _Symbols(source), _Types(source)
+    names, types = Enclosing(source), Types(source)
     for chain in _chains(source):
         symbol = names.around(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _of_call(source, chain, call, first=position == 0):
-                is_held = VARIABLE in values
-                for told in settled(values, types.of(symbol)) if is_held else (values,):
-                    yield _fact(source, kind, call.node, symbol, told)
+                told = [(kind, values)]
+                if SUBJECT in values:
+                    told = [*_of_object(kind, values, types.of(symbol), bodies.of(symbol))]
+                for said, what in told:
+                    yield _fact(source, said, call.node, symbol, what)
+
+
+def _of_object(
+    kind: str, values: _Values, types: Mapping[str, str], body: Body | None
+) -> Iterator[tuple[str, _Values]]:
+    """What is said of an object: with its class, or else with its origins."""
+    if VARIABLE in values:
+        yield from ((kind, told) for told in settled(values, types))
+    if values.get(VARIABLE) not in types:
+        deferred = kind if kind in _DEFERRED else "authorizes_of"
+        yield from ((deferred, told) for told in _followed(values, body))
+
+
+def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
+    """What is said of an object, with its origins in place of the expression."""
+    model = values.get("model")
+    origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
+    told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
+    if origins or CONSTANT in values:
+        yield {**told, "of": list(origins or ())}
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
@@ -112,6 +146,7 @@ def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
 def _of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[tuple[str, _Values]]:
+    yield from of_query(source, call)
     if chain.static and first:
         yield from _of_static(source, chain, call)
     elif chain.static:
@@ -195,17 +230,6 @@ def _of_gate(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         yield from defined(source, call)
 
 
-def _of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    stated = source.value(call.argument(0))
-    if not isinstance(stated, str):
-        return
-    if call.name.lower() == "table":
-        yield "queries_table", {"table": stated.split(" ")[0]}
-    elif call.name.lower() in _SQL:
-        for table in dict.fromkeys(_TABLES.findall(stated)):
-            yield "queries_table", {"table": table}
-
-
 def _of_application(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     if call.name.lower() in _BINDS:
         yield from _bound(source, call)
@@ -221,7 +245,7 @@ _BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values
     "Bus": _of_bus,
     "Queue": _of_bus,
     "Gate": _of_gate,
-    "DB": _of_database,
+    "DB": of_database,
     "App": _of_application,
     "Config": _of_config,
 }
@@ -229,6 +253,8 @@ _BY_FACADE: Mapping[str, Callable[[PhpSource, Call], Iterator[tuple[str, _Values
 
 def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     todo = [argument.value for argument in call.arguments[:1]]
+    if todo and todo[0].type in _OBJECTS:
+        yield "dispatches_of", {SUBJECT: todo[0]}
     while todo:
         node = todo.pop()
         if node.type != "object_creation_expression":
@@ -269,55 +295,6 @@ def _listed(value: object) -> list[Any]:
 def _class_of(name: str) -> str:
     """Without the method or the parameters after a class: `Listener@handle`, `Throttle:60`."""
     return re.split(r"[@:]", name, maxsplit=1)[0]
-
-
-class _Types:
-    """The classes of variables, by the method that they stand in."""
-
-    def __init__(self, source: PhpSource) -> None:
-        self._source = source
-        self._known: dict[str, Mapping[str, str]] = {}
-
-    @cached_property
-    def _methods(self) -> dict[str, tuple[ClassLike, Method]]:
-        return {
-            f"{one.name}::{method.name}": (one, method)
-            for one in self._source.classes
-            for method in one.methods
-        }
-
-    def of(self, symbol: str) -> Mapping[str, str]:
-        """Those of a method, by how variables are written."""
-        if symbol not in self._known:
-            found = self._methods.get(symbol)
-            known = {} if found is None else types_of(self._source, found[1], found[0])
-            self._known[symbol] = known
-        return self._known[symbol]
-
-
-class _Symbols:
-    """The names of the definitions that nodes stand in; nodes come in the order of the text."""
-
-    def __init__(self, source: PhpSource) -> None:
-        spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]
-        for one in source.classes:
-            spans += [_span(method.node, f"{one.name}::{method.name}") for method in one.methods]
-        spans += [_span(function.node, name) for name, function in source.functions]
-        self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
-        self._open: list[tuple[int, str]] = []
-
-    def around(self, node: Node) -> str:
-        """The qualified name of the innermost definition around a node; "" at top level."""
-        while self._spans and self._spans[-1][0] <= node.start_byte:
-            _, end, name = self._spans.pop()
-            self._open.append((end, name))
-        while self._open and self._open[-1][0] <= node.start_byte:
-            self._open.pop()
-        return self._open[-1][1] if self._open else ""
-
-
-def _span(node: Node, name: str) -> tuple[int, int, str]:
-    return node.start_byte, node.end_byte, name
 
 
 def _fact(source: PhpSource, kind: str, node: Node, symbol: str, values: _Values) -> Fact:

@@ -1,0 +1,62 @@
+"""The tables that queries name which belong to no model: by the builder, or in SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from rag_assets.code.languages.php.calls import CLOSURES, Call
+from rag_assets.code.languages.php.source import PhpSource
+
+_PAIR: Final = 2
+_SQL: Final = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
+_TABLES: Final = re.compile(
+    r"\b(?:extract|trim|substring|overlay)\s*\([^()]{0,200}?\bfrom\b"
+    r"|\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})",
+    re.IGNORECASE,
+)
+"""A name of a table is its group, which `extract(year from due)` and the like leave empty."""
+
+_RAW: Final = frozenset(
+    {"selectraw", "whereraw", "orwhereraw", "havingraw", "orderbyraw", "groupbyraw", "fromraw"}
+)
+_JOINS: Final = frozenset(
+    {"join", "leftjoin", "rightjoin", "crossjoin", "joinwhere", "leftjoinwhere"}
+)
+_JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
+_Values = Mapping[str, Any]
+
+
+def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """The tables that the facade of databases is told."""
+    stated = source.value(call.argument(0))
+    if not isinstance(stated, str):
+        return
+    if call.name.lower() == "table":
+        yield "queries_table", {"table": stated.split(" ")[0]}
+    elif call.name.lower() in _SQL:
+        yield from _in_sql(stated)
+
+
+def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """The tables that a query joins, and those that parts of it in SQL name."""
+    name = call.name.lower()
+    if name not in _RAW | _JOINS:
+        return
+    stated = source.value(call.argument(0))
+    if not isinstance(stated, str):
+        return
+    if name in _RAW:
+        yield from _in_sql(stated)
+        return
+    on = call.argument(1)
+    # Texts are joined, too, by one or two others.
+    is_query = name != "join" or len(call.arguments) > _PAIR or (on and on.type in CLOSURES)
+    if is_query and (found := _JOINED.match(stated)):
+        yield "queries_table", {"table": found.group()}
+
+
+def _in_sql(stated: str) -> Iterator[tuple[str, _Values]]:
+    for table in dict.fromkeys(filter(None, _TABLES.findall(stated))):
+        yield "queries_table", {"table": table}
