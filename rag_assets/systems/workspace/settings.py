@@ -132,9 +132,10 @@ class SettingsService:
             raise ConfiguredByOperator(
                 f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
             )
-        unused = not self._catalog.generations.live(record.id)
 
-        def changed(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> WorkspaceSettings:
+        def changed(
+            settings: WorkspaceSettings, operators: Mapping[str, Any], unused: bool
+        ) -> WorkspaceSettings:
             given = draft.model_dump(include=draft.model_fields_set)
             drafted = replace(settings, **given)
             wanted = wanted_embedder(drafted, configured_embedder(operators))
