@@ -20,12 +20,6 @@ def _check(options: EmbedderOptions) -> None:
             f"no model {options.model!r} is shipped (shipped are: {', '.join(_shipped())});"
             " set the path of its folder"
         )
-    if options.path is None and options.dimensions is not None:
-        made = describe_folder(_folder(options)).dimensions
-        if options.dimensions != made:
-            raise ValueError(
-                f"the shipped model makes vectors of {made} dimensions, not {options.dimensions}"
-            )
 
 
 def _identify(options: EmbedderOptions) -> str:

@@ -145,7 +145,6 @@ def test_a_prefix_is_counted():
         ({"provider": "openai", "requests_per_minute": 0}, "greater than or equal to 1"),
         ({"provider": "local", "base_url": SERVER}, "takes no base_url"),
         ({"provider": "local", "api_key": "$KEY"}, "takes no api_key"),
-        ({"provider": "local", "dimensions": 128}, "makes vectors of 384 dimensions, not 128"),
         ({"provider": "auto", "model": "m"}, "takes no model"),
         ({"provider": "openai", "base_url": "ftp://models.example.org"}, "must begin with https"),
     ],
