@@ -13,7 +13,7 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordState
 from rag_assets.storage.index.model import StoredEntry
-from rag_assets.workspace.bodies import block_of
+from rag_assets.workspace.bodies import FileBody, block_of
 
 _OF_PAGES = {
     "archived": "Its page is archived.",
@@ -99,6 +99,8 @@ def reason(state: RecordState) -> str | None:
     if state.status == "indexed":
         dropped = f"{state.dropped} of its chunks hold a credential and were dropped."
         return dropped if state.dropped else None
+    if state.error_kind == "empty" and state.source_type != FileBody.TYPE:
+        return "It has no text that is seen."
     return WORDS[state.error_kind or "unreadable"].reason
 
 

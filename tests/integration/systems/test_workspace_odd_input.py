@@ -86,6 +86,13 @@ def test_an_id_may_end_as_the_address_of_a_content_does(site: Site) -> None:
         assert chunk["text"] == f"What the {said} file says."
 
 
+def test_a_record_without_a_text_is_left_out_and_is_called_no_file(site: Site) -> None:
+    site.put("db_row", "bare", {"database_uuid": "p", "values": []})
+    site.sync()
+    row = site.send("GET", "/rag/records/db_row/bare").json()
+    assert (row["status"], row["reason"]) == ("excluded", "It has no text that is seen.")
+
+
 def test_a_body_that_is_no_json_is_told_how_it_is_sent(site: Site) -> None:
     refused = site.client.put("/rag/tree/q", content=b"{}", headers=site.headers())
     assert refused.status_code == 422
