@@ -162,7 +162,9 @@ def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> Colum
     return or_(is_readable(documents, readers), of_page_out)
 
 
-def _waiting(record: FromClause, answering: FromClause) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
+def _waiting(
+    record: FromClause, answering: FromClause
+) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
     """The conditions that a document waits, each with since when."""
     row, own = documents.c, record.c
     uploaded_at = _value(select(uploads.c.updated_at).where(*_its_upload()))
