@@ -30,7 +30,8 @@ WHERE tenant = :tenant
 """
 _HELD = "SELECT document_id FROM rag_catalog.document_index WHERE tenant = :tenant"
 _ANSWERING = """
-SELECT document_id FROM rag_catalog.document_index JOIN rag_catalog.serving USING (tenant, generation)
+SELECT document_id
+FROM rag_catalog.document_index JOIN rag_catalog.serving USING (tenant, generation)
 WHERE tenant = :tenant AND indexed_key IS NOT NULL
 """
 _RESOLVED_DAYS = 30
