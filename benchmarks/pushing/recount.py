@@ -29,6 +29,11 @@ SELECT document_id, revision, status, access_scope FROM rag_catalog.documents
 WHERE tenant = :tenant
 """
 _HELD = "SELECT document_id FROM rag_catalog.document_index WHERE tenant = :tenant"
+_ANSWERING = """
+SELECT document_id
+FROM rag_catalog.document_index JOIN rag_catalog.serving USING (tenant, generation)
+WHERE tenant = :tenant AND indexed_key IS NOT NULL
+"""
 _RESOLVED_DAYS = 30
 
 
@@ -65,7 +70,7 @@ def _recounted(connection: Connection, tenant_id: str, since: datetime) -> int:
         return {row.document_id: row for row in found}
 
     records, known = rows(_RECORDS), rows(_DOCUMENTS)
-    contents, held = rows(_CONTENTS), rows(_HELD)
+    contents, held, answering = rows(_CONTENTS), rows(_HELD), rows(_ANSWERING)
 
     def is_left_out(record: Any) -> bool:
         if record.source_type == "file":
@@ -83,7 +88,8 @@ def _recounted(connection: Connection, tenant_id: str, since: datetime) -> int:
             return True
         if document.access_scope == "tree:excluded":
             return id_ in held
-        return bool(document.status == "PROCESSING")
+        only_next = document.status == "READY" and id_ not in answering
+        return bool(document.status == "PROCESSING") or only_next
 
     return sum(map(waits, records.keys() | known.keys()))
 

@@ -12,13 +12,16 @@ from rag_assets.api.responses import InvalidField
 
 _MAX_FIELDS = 50
 """Fields that are reported: a body can have very many invalid ones."""
+_NO_OBJECT = frozenset({"dict_type", "model_attributes_type", "model_type"})
+"""Errors of a whole body: of another type of content, it is handed on as it came."""
 _DEEPEST = 12
 """Parts of the place of one."""
 
 
 def invalid(field: str, problem: str) -> RequestValidationError:
-    """The error to raise for a field of the body that cannot be used here."""
-    return RequestValidationError([{"type": "value_error", "loc": ("body", field), "msg": problem}])
+    """The error to raise for a field of the body, or the whole `body`, that cannot be used here."""
+    loc = ("body",) if field == "body" else ("body", field)
+    return RequestValidationError([{"type": "value_error", "loc": loc, "msg": problem}])
 
 
 def invalid_fields(
@@ -51,5 +54,7 @@ def _problem(error: Mapping[str, Any]) -> str:
         return f"it must be one of: {error['ctx']['expected_tags']}"
     if error["type"] == "recursion_loop":
         return "it is nested too deeply"
+    if error["type"] in _NO_OBJECT and len(error["loc"]) == 1:
+        return "it must be a JSON object, sent with Content-Type: application/json"
     problem: str = error["msg"]
     return problem

@@ -46,8 +46,8 @@ class ReconcileQuery(RecordQuery):
     Attributes:
         apply: remove the records that it does not name.
         allow_deletes: however many they are.
-        as_of: when the manifest was made, by default when it is sent: what was pushed later is not
-            among those that it does not name.
+        as_of: when the manifest was made, by default and at the latest when it is sent: what was
+            pushed later is not among those that it does not name.
     """
 
     apply: bool = False
@@ -95,9 +95,9 @@ async def reconcile(
     that is over 30 % and 20 of all, only with `allow_deletes`. A manifest has 1 GiB at most.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
-    as_of = parameters.as_of or await backend.run(
-        tenant_id, identity.name, backend.catalog.database.time
-    )
+    came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
+    # A clock that is ahead must not have what is pushed from now on taken for gone.
+    as_of = min(parameters.as_of or came, came)
 
     with tempfile.TemporaryFile() as file:
         await _receive(request, file)

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from starlette.routing import Match
+from starlette.types import Scope
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
@@ -32,7 +34,23 @@ from rag_assets.tenants.profiles import profile_of
 _CONTENT = "/records/file/{source_id:path}/content"
 _FILE_TYPES = (PDF, MARKDOWN, PLAIN)
 
-contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=Streamed)
+
+class _OfContent(Streamed):
+    """A route of contents, whose address does not end within the id of a record."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether a request is for it.
+
+        A path is matched decoded. There an id that ends in `/content`, whose slash was encoded, is
+        like the content of a file with a shorter id.
+        """
+        raw = scope.get("raw_path")
+        if raw is not None and not raw.endswith(b"/content"):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=_OfContent)
 
 
 @contents.put(

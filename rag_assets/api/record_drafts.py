@@ -31,7 +31,7 @@ from rag_assets.workspace.bodies import (
     PageBody,
     canonical_text,
 )
-from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
+from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID, UUID_RULE
 
 Operation: TypeAlias = Literal["put", "delete"]
 
@@ -258,11 +258,7 @@ def _require_place(field: str, uuid: Any) -> None:
     """Refuse a page that the tree cannot have: nobody could ever read it."""
     is_text = isinstance(uuid, str) and len(uuid) <= MOST_UUID
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
-        raise invalid(
-            field,
-            f"the id of a page has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins"
-            " with a letter or a digit",
-        )
+        raise invalid(field, f"of a page, {UUID_RULE}")
 
 
 def _require_distinct(page: PageBody) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Query, Request
@@ -72,7 +72,8 @@ async def write_records(
     What is pushed here yields to records that are pushed one by one.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
-    lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
+    sent = enumerate((await request.body()).split(b"\n"), start=1)
+    lines = {number: line for number, line in sent if line.strip()}
     if len(lines) > MOST_LINES:
         raise Refused(413, f"send at most {MOST_LINES:,} lines at once")
     if lines:
@@ -81,17 +82,17 @@ async def write_records(
 
     def write() -> RecordLines:
         drafting, known = drafting_of(backend, tenant_id, parameters.source)
-        drafts = [*_drafts(drafting, lines)]
+        drafts = [*_drafts(drafting, lines.values())]
         outcomes = write_drafts(
             backend.catalog, backend.blobs, known.ref, drafts, by=identity.name, lane=BULK
         )
-        found = (_line(at, one, names) for at, one in enumerate(outcomes, start=1))
+        found = (_line(*one, names) for one in zip(lines, outcomes, strict=True))
         return RecordLines(tuple(found))
 
     return await backend.write(tenant_id, write)
 
 
-def _drafts(drafting: Drafting, lines: list[bytes]) -> Iterator[Draft | RequestValidationError]:
+def _drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | RequestValidationError]:
     for line in lines:
         try:
             yield _draft(drafting, line)

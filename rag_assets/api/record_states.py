@@ -13,8 +13,9 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordState
 from rag_assets.storage.index.model import StoredEntry
-from rag_assets.workspace.bodies import block_of
+from rag_assets.workspace.bodies import FileBody, block_of
 
+_BARE = "It has no text that is seen."
 _OF_PAGES = {
     "archived": "Its page is archived.",
     "off": "Its page is kept out of the knowledge.",
@@ -99,7 +100,8 @@ def reason(state: RecordState) -> str | None:
     if state.status == "indexed":
         dropped = f"{state.dropped} of its chunks hold a credential and were dropped."
         return dropped if state.dropped else None
-    return WORDS[state.error_kind or "unreadable"].reason
+    is_bare = state.error_kind == "empty" and state.source_type != FileBody.TYPE
+    return _BARE if is_bare else WORDS[state.error_kind or "unreadable"].reason
 
 
 def _entries(

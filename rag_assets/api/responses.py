@@ -166,7 +166,7 @@ class RecordLine:
     """What became of a line.
 
     Attributes:
-        line: its number, from 1.
+        line: its number in the body, from 1; empty ones are counted, and have no outcome.
         outcome: as of a single write; `invalid`: nothing was done, and `errors` say why;
             `unknown-page`: the block's page was not pushed.
         document_id: of the document concerned; None of an invalid line.

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import unquote
 
 from fastapi import Path
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.model import TenantName, TenantQuery
@@ -207,9 +215,16 @@ class ReindexDocument(_Reindex):
 
 
 class ReindexWorkspace(_Reindex):
-    """All records of a workspace, as `tenant`."""
+    """All records of a workspace, as `tenant`; its id, the tenant's, need not be given."""
 
     scope: Literal["workspace"]
+    id: TenantName | None = None
+
+    @model_validator(mode="after")
+    def _name_one_workspace(self) -> Self:
+        if None not in {self.id, self.tenant} and self.id != self.tenant:
+            raise ValueError("id and tenant are one")
+        return self
 
 
 class ReindexPage(_Reindex):

@@ -37,7 +37,7 @@ _FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
 
 def _followed(url: str) -> str:
     if not _FOLLOWED.fullmatch(url):
-        raise ValueError("it must be http, https or mailto")
+        raise ValueError("it must be http, https or mailto, without a user before the host")
     return url
 
 

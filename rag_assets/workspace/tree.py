@@ -26,6 +26,11 @@ PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 """What the id of a page or a database may be."""
 MOST_UUID: Final = 128
 """Characters of it."""
+UUID_RULE: Final = (
+    f"its id has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins with a letter or a"
+    " digit"
+)
+"""The same in words."""
 DEEPEST: Final = 200
 """Pages from the root to the lowest one: a chain of scopes is stored with each of them."""
 

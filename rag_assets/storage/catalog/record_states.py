@@ -26,7 +26,7 @@ from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.page_rows import excluded_pages
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
-from rag_assets.storage.catalog.tables import documents, source_records
+from rag_assets.storage.catalog.tables import document_index, documents, serving, source_records
 from rag_assets.storage.catalog.tree_tables import pages
 from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import EXCLUDED, NOBODY
@@ -195,6 +195,7 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
         scope: the access scope of records that name none, and hang on no page.
     """
     record, row = source_records.c, documents.c
+    answering = answering_versions(tenant_id)
     of_page = func.coalesce(
         select(pages.c.scope)
         .where(pages.c.tenant == record.tenant, pages.c.uuid == record.page_uuid)
@@ -209,7 +210,9 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
     # A deleted document does not follow the page that it hung on.
     listed = case((row.status != "DELETED", row.access_scope))
     waits = or_(
-        row.revision.is_distinct_from(record.revision), row.status.in_(("PROCESSING", "DELETED"))
+        row.revision.is_distinct_from(record.revision),
+        row.status.in_(("PROCESSING", "DELETED")),
+        awaits_build(answering),
     )
     content = select(uploads.c.content_sha256).where(
         uploads.c.tenant == record.tenant, uploads.c.document_id == record.document_id
@@ -236,8 +239,33 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
         .outerjoin(
             documents, and_(row.tenant == record.tenant, row.document_id == record.document_id)
         )
+        .outerjoin(answering, answering.c.document_id == record.document_id)
         .where(record.tenant == tenant_id)
     )
+
+
+def answering_versions(tenant_id: str) -> FromClause:
+    """The documents of which the serving build has a version."""
+    held = document_index.c
+    return (
+        select(held.document_id)
+        .join(
+            serving,
+            and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
+        )
+        .where(held.tenant == tenant_id, held.indexed_key.is_not(None))
+        .subquery("answering")
+    )
+
+
+def awaits_build(answering: FromClause) -> ColumnElement[bool]:
+    """The condition that a document is found as soon as the next build answers, and not before.
+
+    Args:
+        answering: from answering_versions().
+    """
+    is_out = documents.c.access_scope == EXCLUDED
+    return and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))
 
 
 def _state(row: Row[Any]) -> RecordState:

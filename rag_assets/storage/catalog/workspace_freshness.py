@@ -34,7 +34,12 @@ from rag_assets.storage.catalog.freshness import (
 from rag_assets.storage.catalog.index_rows import is_excluded
 from rag_assets.storage.catalog.page_rows import excluded_pages
 from rag_assets.storage.catalog.record_conditions import expires_at, is_found
-from rag_assets.storage.catalog.record_states import placed_records, with_excluded
+from rag_assets.storage.catalog.record_states import (
+    answering_versions,
+    awaits_build,
+    placed_records,
+    with_excluded,
+)
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -75,8 +80,8 @@ class WorkspaceFreshnessQuery:
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
     ) -> WorkspaceFreshness:
         """The freshness of a workspace, in one query; see FreshnessQuery.of()."""
-        record = _records(tenant_id)
-        waits = _waiting(record)
+        record, answering = _records(tenant_id), answering_versions(tenant_id)
+        waits = _waiting(record, answering)
         # Once in the statement: each use of its own would walk the tree again.
         out = excluded_pages(tenant_id)
         unlisted = _unlisted(tenant_id, sources, readers, out)
@@ -99,7 +104,9 @@ class WorkspaceFreshnessQuery:
             _records_left_out(tenant_id, readers, out),
             document_count().filter(settled, func.coalesce(~no_fault, True)),
             _vectors_beside(tenant_id),
-        ).outerjoin(record, record.c.document_id == documents.c.document_id)
+        )
+        query = query.outerjoin(record, record.c.document_id == documents.c.document_id)
+        query = query.outerjoin(answering, answering.c.document_id == documents.c.document_id)
         if readers is not None:
             query = query.where(_is_told(tenant_id, readers, out))
         with self._database.begin() as connection:
@@ -155,7 +162,9 @@ def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> Colum
     return or_(is_readable(documents, readers), of_page_out)
 
 
-def _waiting(record: FromClause) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
+def _waiting(
+    record: FromClause, answering: FromClause
+) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
     """The conditions that a document waits, each with since when."""
     row, own = documents.c, record.c
     uploaded_at = _value(select(uploads.c.updated_at).where(*_its_upload()))
@@ -169,6 +178,7 @@ def _waiting(record: FromClause) -> list[tuple[ColumnElement[bool], ColumnElemen
         (leaves_index(), row.waiting_since),
         (and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
         (is_back, pushed_at),
+        (awaits_build(answering), func.coalesce(row.waiting_since, row.updated_at)),
     ]
 
 

@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.changes import TENANTS, notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.reindex_requests import request_reindex
-from rag_assets.storage.catalog.tables import events, generations, tenants
+from rag_assets.storage.catalog.tables import document_index, events, tenants
 from rag_assets.storage.catalog.waits import begin_waits_of_comments
 from rag_assets.tenants.profiles import configured_embedder
 from rag_assets.workspace.settings import (
@@ -27,8 +27,8 @@ from rag_assets.workspace.settings import (
     wanted_embedder,
 )
 
-Change: TypeAlias = Callable[[WorkspaceSettings, Mapping[str, Any]], WorkspaceSettings]
-"""From present settings, and the operator's configuration, to other settings."""
+Change: TypeAlias = Callable[[WorkspaceSettings, Mapping[str, Any], bool], WorkspaceSettings]
+"""From present settings, the operator's configuration, and whether nothing was indexed yet."""
 
 _OPERATOR = "operator"
 _SETTINGS = tuple(field.name for field in fields(WorkspaceSettings))
@@ -72,7 +72,7 @@ class WorkspaceSettingsTable:
             operators = row.config if row.operator_config is None else row.operator_config
             may_be = row.state == "ACTIVE" if row.operator_enabled is None else row.operator_enabled
             former = settings_of(row)
-            present = change(former, operators)
+            present = change(former, operators, _is_unused(connection, ref.id))
             if _given(present) == _given(former):
                 return ChangedSettings(former, former)
             enabled = may_be and present.enabled is not False
@@ -123,7 +123,9 @@ class WorkspaceSettingsTable:
             TenantGone: the tenant was removed.
         """
 
-        def taken(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> WorkspaceSettings:
+        def taken(
+            settings: WorkspaceSettings, operators: Mapping[str, Any], _: bool
+        ) -> WorkspaceSettings:
             wanted = wanted_embedder(settings, configured_embedder(operators))
             return replace(settings, embedder=wanted)
 
@@ -200,9 +202,16 @@ def _embedder_in_force(
     former, operators = configured_embedder(before), configured_embedder(config)
     if {before.get("profile"), config.get("profile")} != {PROFILE} or former == operators:
         return settings.embedder
-    if not connection.scalar(select(exists().where(generations.c.tenant == tenant_id))):
+    if _is_unused(connection, tenant_id):
         return wanted_embedder(settings, operators)
     return settled_embedder(settings, former, operators, is_same=_is_same)
+
+
+def _is_unused(connection: Connection, tenant_id: str) -> bool:
+    """Whether nothing was indexed yet: a build without a document that is found is nothing."""
+    row = document_index.c
+    indexed = exists().where(row.tenant == tenant_id, row.indexed_key.is_not(None))
+    return not connection.scalar(select(indexed))
 
 
 def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -21,6 +21,8 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import MAX_DIMENSIONS
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS, describe_folder
+from rag_assets.models.providers.local import LOCAL
 from rag_assets.models.transport.settings import BaseUrl, ModelName
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
@@ -132,9 +134,10 @@ class SettingsService:
             raise ConfiguredByOperator(
                 f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
             )
-        unused = not self._catalog.generations.live(record.id)
 
-        def changed(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> WorkspaceSettings:
+        def changed(
+            settings: WorkspaceSettings, operators: Mapping[str, Any], unused: bool
+        ) -> WorkspaceSettings:
             given = draft.model_dump(include=draft.model_fields_set)
             drafted = replace(settings, **given)
             wanted = wanted_embedder(drafted, configured_embedder(operators))
@@ -222,9 +225,25 @@ def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -
             hint=f"choose one of {', '.join(get_args(Provider))}, or leave base_url out",
         )
     try:
-        Tenant.from_config(overlaid(operators, settings))
+        embedder = Tenant.from_config(overlaid(operators, settings)).embedder
+        if embedder.provider == LOCAL.name and embedder.path is None:
+            _require_made(embedder.model or DEFAULT_MODEL, settings.dimensions)
     except ConfigurationError as error:
         raise InvalidRequest(
             f"the settings do not fit each other: {error.message}",
             hint="provider, embedding_model, base_url and dimensions belong together",
         ) from None
+
+
+def _require_made(model: str, dimensions: int | None) -> None:
+    """Require dimensions that a shipped model makes: a build of others would never be complete.
+
+    Raises:
+        ConfigurationError: it makes others.
+    """
+    made = describe_folder(MODELS / model).dimensions
+    if dimensions not in {None, made}:
+        raise ConfigurationError(
+            f"{model} makes vectors of {made} dimensions, not {dimensions}",
+            hint="set dimensions to null",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -20,6 +21,7 @@ from rag_assets.workspace.tree import (
     MOST_UUID,
     PAGE_UUID,
     ROOT,
+    UUID_RULE,
     Page,
     in_order,
     judged,
@@ -71,8 +73,11 @@ class PageDraft(BaseModel):
         """The page of that id.
 
         Raises:
-            InvalidRequest: the root is put below another page, or out of the knowledge.
+            InvalidRequest: it is no id of a page; or the root is put below another page, or out of
+                the knowledge.
         """
+        if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
+            raise InvalidRequest(f"the page cannot be put: {UUID_RULE}", hint="choose another id")
         is_root = uuid == ROOT
         if is_root and self != PageDraft(inherit=False, read=self.read):
             raise InvalidRequest(

@@ -66,6 +66,41 @@ def test_an_odd_line_stops_no_other(site: Site, what: str) -> None:
     assert "cyclic" not in problem["problem"]
 
 
+def test_a_line_is_told_by_its_number_in_what_was_sent(site: Site) -> None:
+    sent = b"\n" + GOOD + b"\n\r\n" + b"{" + b"\n" + GOOD + b"\n"
+    lines = posted(site, "/rag/records", sent).json()["lines"]
+    assert [one["line"] for one in lines] == [2, 4, 5]
+    assert lines[1]["errors"] == [{"field": "body", "problem": "it is no JSON"}]
+
+
+def test_an_id_may_end_as_the_address_of_a_content_does(site: Site) -> None:
+    body = {"page_uuid": "p", "name": "first.txt"}
+    site.put("file", "a", body)
+    assert site.put_content("a", b"What the first file says.").status_code == 202
+    assert site.put("file", "a%2Fcontent", {**body, "name": "second.txt"}) == "queued"
+    second = site.put_content("a%2Fcontent", b"What the second file says.")
+    assert second.status_code == 202, second.text
+    site.sync()
+    for id_, said in (("a", "first"), ("a%2Fcontent", "second")):
+        [chunk] = site.send("GET", f"/rag/records/file/{id_}").json()["chunks"]
+        assert chunk["text"] == f"What the {said} file says."
+
+
+def test_a_record_without_a_text_is_left_out_and_is_called_no_file(site: Site) -> None:
+    site.put("db_row", "bare", {"database_uuid": "p", "values": []})
+    site.sync()
+    row = site.send("GET", "/rag/records/db_row/bare").json()
+    assert (row["status"], row["reason"]) == ("excluded", "It has no text that is seen.")
+
+
+def test_a_body_that_is_no_json_is_told_how_it_is_sent(site: Site) -> None:
+    refused = site.client.put("/rag/tree/q", content=b"{}", headers=site.headers())
+    assert refused.status_code == 422
+    [error] = refused.json()["errors"]
+    assert error["field"] == "body"
+    assert error["problem"].endswith("sent with Content-Type: application/json")
+
+
 def test_a_mark_of_byte_order_is_no_text(site: Site) -> None:
     site.send("DELETE", "/rag/records/comment/good")
     [line] = posted(site, "/rag/records", b"\xef\xbb\xbf" + GOOD).json()["lines"]
@@ -81,6 +116,7 @@ def test_a_manifest_is_refused_where_a_line_is_no_object(site: Site, line: bytes
     refused = posted(site, "/rag/reconcile?apply=true", named + line)
     assert refused.status_code == 422
     [error] = refused.json()["errors"]
+    assert error["field"] == "body"
     assert error["problem"] == "line 2: it must be a JSON object of at most 64 KiB"
 
 

@@ -461,6 +461,23 @@ def test_what_is_pushed_while_a_manifest_is_made_is_not_taken_for_extra(site: Si
     assert site.send("GET", "/rag/records/comment/new").status_code == 404
 
 
+def test_a_clock_that_is_ahead_takes_nothing_that_comes_meanwhile_for_extra(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifests = site.catalog.record_manifests
+    compare = manifests.compare
+
+    def push_before(*given: Any, **named: Any) -> Any:
+        site.put("comment", "meanwhile", {"page_uuid": "p-1", "text": "A manatee."})
+        return compare(*given, **named)
+
+    monkeypatch.setattr(manifests, "compare", push_before)
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    found = reconciled(site, [], as_of=ahead.isoformat())
+    assert site.send("DELETE", "/rag/records/comment/meanwhile").json()["outcome"] == "removed"
+    assert "meanwhile" not in {one["id"] for one in found["records"]}
+
+
 def test_what_is_pushed_again_as_it_was_is_not_taken_for_extra_either(site: Site) -> None:
     site.send("PUT", "/rag/tree/again", {})
     comment = {"page_uuid": "again", "text": "The dugong grazes."}

@@ -60,6 +60,7 @@ def indexed(site: Site) -> dict[tuple[str, str], datetime]:
         ({"scope": "database", "id": "people"}, PEOPLE),
         ({"scope": "page", "id": "plan"}, PLAN),
         ({"scope": "workspace"}, DEALS | PEOPLE | PLAN | OTHER),
+        ({"scope": "workspace", "id": "made-anew"}, DEALS | PEOPLE | PLAN | OTHER),
         ({"scope": "database", "id": "empty"}, set()),
         ({"scope": "page", "id": "bare"}, set()),
     ],
@@ -78,9 +79,8 @@ def test_what_was_asked_for_is_made_anew_and_nothing_else(
     assert site.status()["queue_depth"] == 0
     if anew:
         event = site.catalog.events.latest(site.id, kind="reindex_requested")[0].payload
-        assert event == {**body, "by": "jwt:ann", "documents": len(anew)} | (
-            {"scope": "tenant"} if body["scope"] == "workspace" else {}
-        )
+        asked = {"scope": "tenant"} if body["scope"] == "workspace" else body
+        assert event == {**asked, "by": "jwt:ann", "documents": len(anew)}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,8 @@ def test_what_was_asked_for_is_made_anew_and_nothing_else(
         ({"scope": "database"}, 422),
         ({"scope": "database", "id": ""}, 422),
         ({"scope": "databases", "id": "deals"}, 422),
-        ({"scope": "workspace", "id": "deals"}, 422),
+        ({"scope": "workspace", "id": "deals"}, 403),
+        ({"scope": "workspace", "id": "deals", "tenant": "made-anew"}, 422),
     ],
 )
 def test_what_is_not_there_is_refused_and_nothing_is_made_anew(

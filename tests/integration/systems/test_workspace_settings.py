@@ -292,6 +292,31 @@ def test_a_model_counts_at_once_where_nothing_was_indexed(
     assert (shown["updated_by"], shown["own"]) == (None, [])
 
 
+def test_a_model_counts_at_once_where_all_that_came_failed(
+    client: TestClient, shared_installation: Installation, driver: Driver
+) -> None:
+    tenant, keyless = "ws-keyless", {"provider": "openai", "model": "text-embedding-3-large"}
+    folder = shared_installation.home.parent / "sources" / tenant
+    folder.mkdir(parents=True)
+    source = {"name": "pages", "root": str(folder)}
+    given = {**FAST, "embedder": keyless, "sources": [source]}
+    shared_installation.add_tenant(tenant, **given, profile="workspace")
+    begun = Workspace(tenant, client, shared_installation, driver)
+    begun.sync()
+    (folder / "valves.md").write_text("# Valves\n\nThe valve closes to the right.\n")
+    begun.sync()
+    assert begun.catalog.generations.serving(tenant) is not None, "a build that holds nothing"
+    assert begun.send("GET", "/rag/status").json()["failed"] == 1
+    assert begun.patch(embedding_model="text-embedding-3-small")["pending_model"] is None
+
+    begun.patch(embedding_model=None)
+    shared_installation.configure(tenant, embedder=FAST["embedder"])
+    begun.reconcile()
+    assert begun.send("GET", "/rag/settings").json()["pending_model"] is None
+    begun.sync()
+    assert [hit["title"] for hit in begun.ask()["hits"]] == ["Valves"]
+
+
 def serving_of(workspace: Workspace) -> Generation:
     serving = workspace.catalog.generations.serving(workspace.id)
     assert serving is not None
@@ -304,6 +329,7 @@ def serving_of(workspace: Workspace) -> Generation:
         ({"provider": "ollama", "embedding_model": "x", "base_url": "http://10.0.0.9:1/v1"}, "url"),
         ({"provider": "openai", "base_url": "https://127.0.0.1:9/v1"}, "base_url"),
         ({"embedding_model": "nothing-known"}, "embedding_model"),
+        ({"provider": "local", "dimensions": 128}, "384 dimensions, not 128"),
         ({"provider": "anthropic"}, "provider"),
         ({"resolved_comment_days": -1}, "resolved_comment_days"),
         ({"colour": "red"}, "field"),

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, select
+from sqlalchemy import Engine, event, select, text
 
+from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
 from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import EXCLUDED
@@ -241,6 +242,31 @@ def test_comments_wait_to_leave_and_to_come_back_as_days_go_by(site: Site) -> No
     site.grant("p-1", principal="bob")
     assert site.send("GET", path, role="member").status_code == 404
     site.grant("p-1", principal="ann")
+
+
+def test_what_only_the_next_build_has_waits_until_that_answers(site: Site) -> None:
+    site.put("template", "next", {"name": "A gnu"})
+    site.sync()
+    before = site.status()
+    change = text(
+        "UPDATE rag_catalog.document_index SET indexed_key = :key"
+        " WHERE tenant = :tenant AND document_id = :id"
+    )
+    held = text("SELECT indexed_key FROM rag_catalog.document_index WHERE document_id = :id")
+    named = {"tenant": site.id, "id": record_document_id("pushed", "template", "next")}
+    with site.catalog.database.begin() as connection:
+        key = connection.scalar(held, named)
+        # As where the model of the serving build could not embed it, and that of the next one can.
+        connection.execute(change, {**named, "key": None})
+    status = site.status()
+    record = site.send("GET", "/rag/records/template/next").json()
+    with site.catalog.database.begin() as connection:
+        connection.execute(change, {**named, "key": key})
+    assert status["queue_depth"] == before["queue_depth"] + 1
+    assert status["oldest_wait_seconds"] > 0
+    assert (record["status"], record["chunks"]) == ("queued", [])
+    after = site.status()
+    assert (after["queue_depth"], after["chunks"]) == (before["queue_depth"], before["chunks"])
 
 
 def test_models_and_back_ends_are_told(site: Site) -> None:
