@@ -75,21 +75,22 @@ _ONLY_MEMBER: Final = 0.7
 """Share that flows from a class to its only method: the class is what that does."""
 
 
-def share_of(kind: str, way: int, crowd: int) -> float:
+def share_of(kind: str, way: int, crowd: float) -> float:
     """The share that flows along one relation of a node.
 
     Args:
         kind: of the relation.
         way: 0 from what it is stated of to what it names, 1 back.
-        crowd: how many of this kind and way the node has, among which it is divided.
+        crowd: how many of this kind and way the node has, among which it is divided; what is less
+            than sure is less than one.
     """
-    if kind == MEMBER and way == 1 and crowd == 1:
+    if kind == MEMBER and way == 1 and crowd <= 1:
         return _ONLY_MEMBER
     shares = _UNNAMED.get(kind) or _WEIGHTS.get(kind, _OTHER)
     return shares[way] * _part_of(crowd)
 
 
-@functools.cache
-def _part_of(crowd: int) -> float:
+@functools.lru_cache(maxsize=4_096)
+def _part_of(crowd: float) -> float:
     """The part of a share that each of so many relations has."""
-    return 1 / (1 + math.log2(crowd))
+    return 1 / (1 + math.log2(max(1.0, crowd)))

@@ -7,7 +7,7 @@ out once in a state of the relations.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -138,6 +138,10 @@ def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[Nod
 
 _Ended: TypeAlias = tuple[FoundEdge, int, NodeKey]
 """An edge, at which of its ends a node is (0 where the edge is stated of it), and the other end."""
+_Relation: TypeAlias = tuple[str, bool]
+"""The kind of an edge, and whether people have a name for it."""
+_Among: TypeAlias = tuple[bool, _Relation, int]
+"""Whether it is inferred, its kind, and the end at which a node is."""
 
 
 def _read(
@@ -170,9 +174,9 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
     ways = []
     followed = [one for one in edges if one[2] in known]  # which the repository defines
     relations = [_relation_of(edge, known) for edge, *_ in followed]
-    crowds = Counter((one, way) for one, (_, way, _) in zip(relations, followed, strict=True))
+    crowds = _crowds(followed, relations)
     for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
-        crowd = crowds[(kind, is_named), way]
+        crowd = crowds[_is_inferred(edge), (kind, is_named), way]
         share = share_of(kind, way, crowd) * edge.confidence
         if share >= _LEAST:
             found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
@@ -181,7 +185,25 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
     return Around([way for _, _, way in ways], _MOST_EDGES if is_cut else len(edges), is_cut)
 
 
-def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> tuple[str, bool]:
+def _crowds(edges: Sequence[_Ended], relations: Sequence[_Relation]) -> Mapping[_Among, float]:
+    """Among how many each relation is divided, as far as they are sure.
+
+    What is inferred is divided among all of its kind and way; it takes nothing from what is
+    stated.
+    """
+    crowds: defaultdict[_Among, float] = defaultdict(float)
+    for relation, (edge, way, _) in zip(relations, edges, strict=True):
+        crowds[True, relation, way] += edge.confidence
+        if not _is_inferred(edge):
+            crowds[False, relation, way] += edge.confidence
+    return crowds
+
+
+def _is_inferred(edge: FoundEdge) -> bool:
+    return edge.how == "inferred"
+
+
+def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:
     """The kind of an edge, and whether people have a name for it."""
     if edge.kind == MEMBER:
         return MEMBER, True

@@ -98,6 +98,29 @@ def test_names_of_packages_have_no_share() -> None:
     assert divided["B"] == divided["C"] < alone["B"]
 
 
+class PartlyInferred(Counted):
+    """Relations of which those to what begins with I are inferred."""
+
+    def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+        found = super().edges(nodes).edges
+        inferred = [e._replace(how="inferred", confidence=0.6) for e in found]
+        return FoundEdges(
+            [
+                sure if not sure.target.startswith("I") else other
+                for sure, other in zip(found, inferred, strict=True)
+            ]
+        )
+
+
+def test_what_is_inferred_takes_nothing_from_what_is_stated() -> None:
+    told = [("A", "calls", "B"), ("A", "calls", "I1"), ("A", "calls", "I2")]
+    sure = shares(PartlyInferred(told[0]), "A")["B"]
+    one = shares(PartlyInferred(*told[:2]), "A")
+    both = shares(PartlyInferred(*told), "A")
+    assert one["B"] == both["B"] == sure
+    assert 0 < both["I1"] == both["I2"] < one["I1"] < sure
+
+
 def test_what_people_name_otherwise_has_a_share_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ROLES, "Q", "request")
     monkeypatch.setitem(ROLES, "M", "model")
