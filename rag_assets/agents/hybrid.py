@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from rag_assets.indexing.passages import DocChunk, SearchResult
-from rag_assets.retrieval.fusion import by_cosine, by_words, fuse, telling
+from rag_assets.retrieval.fusion import by_cosine, by_words, fuse
 from rag_assets.retrieval.terms import content_words
 from rag_assets.storage.index.identifiers import lexical_terms
 
@@ -37,7 +37,8 @@ def fused(
     terms = searched_words(query)
     found = words.scores(terms)
     first = top_k + _FUSED
-    share = telling(max(found.values(), default=0.0), len(terms), fields=1)
+    best = next(iter(found), None)
+    share = words.share(best, terms) if best is not None else 0.0
     order = fuse(
         [
             by_cosine({one.chunk.id: one.score for one in nearest[:first]}),
@@ -105,3 +106,8 @@ class WordIndex:
                 scores[at] = scores.get(at, 0.0) + weight * count * (_K1 + 1) / (count + damped)
         order = sorted((-round(score, 9), self.ids[at]) for at, score in scores.items())
         return {id_: -score for score, id_ in order}
+
+    def share(self, id_: str, terms: AbstractSet[str]) -> float:
+        """The share of some terms that a passage has."""
+        at = self.ids.index(id_)
+        return sum(at in self.places.get(term, ()) for term in terms) / len(terms)

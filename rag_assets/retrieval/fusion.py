@@ -20,8 +20,6 @@ _LEAST: Final = -0.1
 """What a passage counts at least, and what one counts that a ranking does not have."""
 _K: Final = 10
 """Of reciprocal ranks (Cormack, Clarke and Büttcher, SIGIR 2009)."""
-_TELLING: Final = 4.0
-"""BM25 of a term that one passage in thirty has, in one field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Votes:
     """
 
     of: Mapping[str, float]
-    absent: float = 0.0
+    absent: float
     weight: float = 1.0
 
 
@@ -66,22 +64,7 @@ def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
         ids: best first, without repeats.
         weight: what the ranking counts among others.
     """
-    return Votes({id_: (_K + 1) / (_K + at) for at, id_ in enumerate(ids, 1)}, weight=weight)
-
-
-def telling(best: float, terms: int, *, fields: int) -> float:
-    """How much a ranking by words can tell, from 0 to 1: less where it matched little.
-
-    A question in other words than the texts' still has words that some passage happens to hold,
-    and the best match of those is none. Of a question whose words stand where the answer is, each
-    brings the score of a rare term.
-
-    Args:
-        best: BM25 of the best passage.
-        terms: how many terms were searched for; 0: unknown.
-        fields: in how many fields each term counts.
-    """
-    return min(1.0, best / (_TELLING * fields * terms)) if terms else 1.0
+    return Votes({id_: (_K + 1) / (_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight)
 
 
 def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
@@ -110,12 +93,9 @@ def _normalised(found: Mapping[str, float], least: float, weight: float) -> Vote
         weight: what the ranking counts among others.
     """
     values = [*found.values()]
-    if len(values) < _REFERENCE:
-        zero, absent = least, 0.0
-    else:
-        zero, absent = values[_REFERENCE - 1], _LEAST
+    zero = values[_REFERENCE - 1] if len(values) >= _REFERENCE else least
     range_ = (values[0] - zero if values else 0.0) or 1.0
-    return Votes({id_: _bent((of - zero) / range_) for id_, of in found.items()}, absent, weight)
+    return Votes({id_: _bent((of - zero) / range_) for id_, of in found.items()}, _LEAST, weight)
 
 
 def _bent(share: float) -> float:

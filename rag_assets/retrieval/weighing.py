@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
 
-from rag_assets.retrieval.fusion import Votes, by_cosine, by_rank, by_words, fuse, telling
+from rag_assets.retrieval.fusion import Votes, by_cosine, by_rank, by_words, fuse
 from rag_assets.retrieval.search_progress import Ranking
-
-_FIELDS: Final = 2
-"""Where a term counts in a ranking by words: as written, and as this client splits and stems it."""
 
 
 def fused(
@@ -35,8 +31,17 @@ def _votes(ranking: Ranking, shown: Mapping[str, str]) -> Votes:
         case "vector":
             return by_cosine(found, weight=ranking.weight)
         case "words":
-            best = max(found.values(), default=0.0)
-            share = telling(best, ranking.terms, fields=_FIELDS)
-            return by_words(found, weight=ranking.weight * share)
+            return by_words(found, weight=ranking.weight * _matched(ranking))
         case "walk" | "other":
             return by_rank([*found], weight=ranking.weight)
+
+
+def _matched(ranking: Ranking) -> float:
+    """The share of the terms that the best candidate of a ranking by words has.
+
+    A question in other words than the texts' still has some that a passage happens to hold, and
+    the best match of those is none. Where nothing has a term, as in scripts without spaces, the
+    words as written were found, of which no share is known.
+    """
+    best = next((one.matched for one in ranking.candidates), 0)
+    return best / ranking.terms if best and ranking.terms else 1.0

@@ -378,6 +378,7 @@ class Candidate:
         ordinal: its place among the entries of its version.
         within: of a block, the ordinals of the entries that hold something of it.
         symbol: what it defines; empty where it defines nothing, or the request did not ask for it.
+        matched: of a ranking by words, how many of the different terms it has; else 0.
     """
 
     id: str
@@ -389,6 +390,7 @@ class Candidate:
     ordinal: int = 0
     within: tuple[int, ...] = ()
     symbol: str = ""
+    matched: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ def candidate(
     within = tuple(sorted(map(int, values.get("within", ()))))
     [symbol] = values.get(SYMBOL_FIELD, [""])
     return Candidate(
-        *(id_, document_id, index_key, score, uri, text_key, int(ordinal), within), symbol=symbol
+        *(id_, document_id, index_key, score, uri, text_key, int(ordinal), within),
+        symbol=symbol,
+        matched=len(hit.get("matched_queries", ())),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -253,9 +254,14 @@ def _by_words(
             "tie_breaker": _OTHER_FIELDS,
         }
     }
+    # Named, so that each hit tells which it has.
+    terms = [
+        {"term": {"terms": {"value": term, "boost": count, "_name": term}}}
+        for term, count in Counter(searched_terms(query)).items()
+    ]
     found = entries(owner, clauses)
     found["bool"] |= {
-        "should": [prose, {"match": {"terms": {"query": " ".join(searched_terms(query))}}}],
+        "should": [prose, {"bool": {"should": terms}}] if terms else [prose],
         "minimum_should_match": 1,
     }
     return {"query": found, "size": limit}

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,16 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
         scores = {row.id: 0.0 for row in rows if row.fields["text_key"] in request.by.keys}
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
-    found = [_candidate(row, owner, scores[row.id], request) for row in rows if row.id in scores]
+    terms = {*searched_terms(request.by)} if isinstance(request.by, str) else set[str]()
+    found = [
+        _candidate(row, owner, scores[row.id], request, terms) for row in rows if row.id in scores
+    ]
     return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
 
 
-def _candidate(row: Row, owner: Owner, score: float, request: RankingRequest) -> Candidate:
+def _candidate(
+    row: Row, owner: Owner, score: float, request: RankingRequest, terms: AbstractSet[str]
+) -> Candidate:
     told = row.fields
     document_id, index_key, ordinal = told["document_id"], told["index_key"], told["ordinal"]
     return Candidate(
@@ -61,6 +67,7 @@ def _candidate(row: Row, owner: Owner, score: float, request: RankingRequest) ->
         ordinal,
         tuple(told.get("within", ())),
         symbol=str(told["metadata"].get(SYMBOL, "")) if request.symbols else "",
+        matched=len(terms & {*told["terms"].split()}) if terms else 0,
     )
 
 

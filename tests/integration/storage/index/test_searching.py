@@ -123,6 +123,17 @@ def test_identifiers_are_found_by_their_parts_and_stems(
     assert [found.document_id for found in opened.ranking(owner, query)] == ["code"]
 
 
+def test_candidates_of_words_tell_how_many_terms_they_have(opened: Opened, owner: Owner) -> None:
+    opened.write(
+        entry(owner, "both", text="the valve opens, opened by a valve"),
+        entry(owner, "one", text="a valve closes"),
+        entry(owner, "titled", text="nothing of it", title="Opening a gate"),
+    )
+    found = opened.ranking(owner, "Does the valve open, or this valve?")
+    assert {one.document_id: one.matched for one in found} == {"both": 2, "one": 1, "titled": 1}
+    assert {one.matched for one in opened.ranking(owner, unit(1, 0, 0, 0))} == {0}
+
+
 def test_a_title_is_searched_too(opened: Opened, owner: Owner) -> None:
     opened.write(entry(owner, "pump", title="Sluices and weirs"), entry(owner, "valve"))
     assert [found.document_id for found in opened.ranking(owner, "weirs")] == ["pump"]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from rag_assets.retrieval.search_progress import Ranking, RankingKind
+from rag_assets.retrieval.weighing import fused
+from rag_assets.storage.index.model import Candidate
+
+
+def ranking(
+    kind: RankingKind,
+    *found: tuple[str, float],
+    matched: int = 0,
+    terms: int = 0,
+    preferred: bool = False,
+) -> Ranking:
+    candidates = [
+        Candidate(id_, id_, "k", score, "u", id_, matched=matched) for id_, score in found
+    ]
+    return Ranking(kind, candidates, terms=terms, preferred=preferred)
+
+
+NEAR = ranking("vector", ("answer", 0.6), ("word", 0.59), ("far", 0.1))
+
+
+def first(*rankings: Ranking) -> str:
+    return next(iter(fused(rankings)))
+
+
+def test_words_count_by_the_share_of_terms_that_the_best_match_has() -> None:
+    scores = [
+        fused([ranking("words", ("code", 9.0), matched=matched, terms=4)])["code"]
+        for matched in (4, 2, 1)
+    ]
+    assert scores == [1.0, 0.5, 0.25]
+
+
+def test_a_code_that_one_passage_has_outweighs_what_is_near() -> None:
+    assert first(NEAR, ranking("words", ("word", 2.0), matched=1, terms=1)) == "word"
+    assert first(NEAR, ranking("words", ("far", 2.0), matched=1, terms=5)) == "answer"
+
+
+def test_words_without_terms_count_wholly() -> None:
+    for terms in (0, 3):
+        assert fused([ranking("words", ("signs", 7.0), terms=terms)])["signs"] == 1.0
+
+
+def test_every_passage_of_a_preferred_path_gains() -> None:
+    only = ranking("vector", ("far", 0.1), preferred=True)
+    gained = fused([NEAR, only])["far"] - fused([NEAR])["far"]
+    assert gained == 1.0
+
+
+def test_the_best_of_what_is_shown_as_one_counts() -> None:
+    shown = {"block": "page", "page": "page"}
+    found = fused([ranking("vector", ("block", 0.9), ("other", 0.5), ("page", 0.1))], shown)
+    assert [*found] == ["page", "other"]
+
+
+def test_an_order_without_scores_counts_by_rank() -> None:
+    walk = ranking("walk", ("b", 0.0), ("a", 0.0))
+    assert [*fused([walk])] == ["b", "a"]
