@@ -20,6 +20,7 @@ from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
 from rag_assets.storage.catalog.holds import HoldTable
 from rag_assets.storage.catalog.index import IndexTable
+from rag_assets.storage.catalog.installation import InstallationTable
 from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock
@@ -69,6 +70,7 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.installation = InstallationTable(database)
         self.tenants = TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
         self.access = AccessTable(database)

@@ -20,6 +20,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    Uuid,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -43,6 +44,8 @@ tenants = Table(
     Column("incarnation", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
+    # The home folder whose tenants.yaml lists it; null for tenants of the API.
+    Column("home", Uuid),
     json_column("config"),
     # Of the configuration: by these, applications name the tenant that is a project of theirs.
     Column("profile", Text, nullable=False, server_default="documents"),
