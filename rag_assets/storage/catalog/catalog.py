@@ -70,8 +70,7 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.installation = InstallationTable(database)
-        self.tenants = TenantTable(database)
+        self.installation, self.tenants = InstallationTable(database), TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
         self.access = AccessTable(database)
         self.pages, self.page_lists = PageTable(database), PageLists(database)

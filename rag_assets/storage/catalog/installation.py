@@ -1,4 +1,4 @@
-"""The installation's identity in its catalog: its id, the places of its stores, its home folders."""
+"""The identity of the installation in its catalog: its id, places of stores, home folders."""
 
 from __future__ import annotations
 
