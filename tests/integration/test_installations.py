@@ -244,7 +244,7 @@ def test_a_copied_home_is_refused_and_a_moved_one_is_not(production: Site, tmp_p
     production.home.rename(moved)
     site = Site(moved, {**production.environment, "RAG_ASSETS_HOME": str(moved)})
     assert site.done("tenants", "list")["tenants"][0]["state"] == "ACTIVE"
-    assert site.done("sync", "acme")["nothing_to_do"]
+    assert site.done("sync", "acme")["stages"]["embeddings"]["embedded"] == 0
     assert TEXT in " ".join(site.hits())
     assert json.loads((moved / ".local" / MARKER).read_text())["path"] == str(moved)
 
