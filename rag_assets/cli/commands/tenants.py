@@ -29,8 +29,13 @@ _MADE_BY: Final = {"file": "tenants.yaml", "api": "API", "agents": "agents.yaml"
 
 @with_reading_session
 def list_tenants(session: Session, *, as_json: bool) -> None:
-    """Print every tenant with its state, profile, sources and counts of documents."""
+    """Print every tenant with its state, profile, sources and counts of documents.
+
+    Raises:
+        ConfigurationError: tenants.yaml is not usable.
+    """
     rows = []
+    listed = TenantsFile(session.settings.tenants_file).load()
     records = session.catalog.tenants.all()
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
@@ -73,7 +78,9 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
             for r in rows
         ],
     )
-    if not rows:
+    if new := sorted(listed.keys() - {row["id"] for row in rows}):
+        say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
+    elif not rows:
         say("\nAdd one with: rag-assets tenants add ID --source DIR")
 
 
