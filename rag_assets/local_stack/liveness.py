@@ -80,7 +80,7 @@ def boot_of(birth: str) -> str:
 def pid_namespace_of(pid: int | str = "self") -> str | None:
     """Return the PID namespace of a process; None if it is out of sight, or the system has none."""
     try:
-        return os.readlink(f"/proc/{pid}/ns/pid")
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:
         return None
 

@@ -1,9 +1,9 @@
 """Background processes: servers that outlive the command that started them.
 
-A `BackgroundProcess` is one server in a session of its own, recorded in a pid file. The record names
-the process by its pid *and* the moment it began, so that a pid which the system has reused is never
-mistaken for the server, let alone signalled; and it names the folder and the PID namespace, so that
-neither a copy of the folder nor another container mistakes the server for its own.
+A `BackgroundProcess` is one server in a session of its own, recorded in a pid file. The record
+names the process by its pid *and* the moment it began, so that a pid which the system has reused is
+never mistaken for the server, let alone signalled; and it names the folder and the PID namespace,
+so that neither a copy of the folder nor another container mistakes the server for its own.
 
 A record can be lost, copied or out of sight. A lock of the kernel cannot: each server inherits one
 on a file beside its pid file, which is free exactly when the server and its children have ended.
@@ -391,7 +391,7 @@ class BackgroundProcess:
         if record is None or self._is_here(record):
             return ServiceUnavailable(
                 f"{self.name} cannot start: another process uses {folder}",
-                hint=f"end that process: `fuser` or `lsof` shows which one holds {self._running_file}",
+                hint=f"end it: `fuser` or `lsof` shows the process that holds {self._running_file}",
             )
         return ServiceUnavailable(
             f"{self.name} cannot start: it already runs over {folder}, as process {record.pid} of"

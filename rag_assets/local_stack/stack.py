@@ -19,7 +19,9 @@ from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 
-ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable", "unguarded"]
+ServiceState: TypeAlias = Literal[
+    "running", "stopped", "elsewhere", "external", "unreachable", "unguarded"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class ServiceStatus:
     Attributes:
         name: its name for people.
         state: "external" is in the settings and listens; "unreachable" runs, or is in the settings,
-            and does not answer; "unguarded" was started by an earlier version without a password.
+            and does not answer; "unguarded" was started by an earlier version without a password;
+            "elsewhere" runs over this home in another container, or on another machine.
         url: its URL without passwords; None if it has none.
         pid: of a running server of the installation.
         log: of a server of the installation.
@@ -216,7 +219,9 @@ def _own(
 ) -> ServiceStatus:
     record = process.find()
     if record is None:
-        return ServiceStatus(process.name, "stopped", log=process.log_file)
+        is_elsewhere = process.find_elsewhere() is not None
+        state: ServiceState = "elsewhere" if is_elsewhere else "stopped"
+        return ServiceStatus(process.name, state, log=process.log_file)
     where = url()
     return ServiceStatus(
         process.name,
