@@ -13,9 +13,12 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     """Start every stopped server and wait until it answers."""
     session.stack.keep_private()
     session.prepare_home()
-    session.stack.up(dagster=dagster, progress=progress)
-    # Opening the catalog migrates its tables and reconciles its tenants.
+    session.stack.start_servers(for_dagster=dagster, progress=progress)
+    # Opening the catalog migrates its tables and reconciles its tenants. Nothing may act by itself
+    # on one that is refused.
     _ = session.catalog
+    if dagster:
+        session.stack.start_dagster(progress)
     _print_status(session, as_json=as_json)
 
 
