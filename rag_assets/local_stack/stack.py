@@ -203,9 +203,7 @@ class LocalStack:
         last = self.dagster.last_tick(url, default=started)
         if last is None:
             return status
-        return replace(
-            status, last_tick=last, fault=tick_fault(last, started, datetime.now(UTC))
-        )
+        return replace(status, last_tick=last, fault=tick_fault(last, started, datetime.now(UTC)))
 
     def _all_external(self) -> bool:
         return None not in (self._settings.database_url, self._settings.elasticsearch_url)
@@ -233,7 +231,6 @@ class LocalStack:
         return _own(
             self.dagster.webserver, lambda: self.dagster.url, self.dagster.webserver_answers
         )
-
 
     def _fork_server_status(self) -> ServiceStatus:
         return _own(self.fork_server.process, lambda: None, self.fork_server.answers)
