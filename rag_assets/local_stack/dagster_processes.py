@@ -151,7 +151,7 @@ class DagsterProcesses:
                 return
             progress("Dagster daemon: starting")
             self.daemon.start(
-                self._command("rag_assets.cli.dagster_daemon"),
+                self._command("sensors.daemon"),
                 env=environment,
                 healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
                 timeout=_START_SECONDS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assets.cli.dagster_daemon import ClockWatch
+from sensors.daemon import ClockWatch
 
 
 def watched(*readings: tuple[float, float]) -> list[float]:

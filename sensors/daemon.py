@@ -1,4 +1,4 @@
-"""Dagster's daemon under a clock that may be set back: `python -m rag_assets.cli.dagster_daemon`.
+"""Dagster's daemon under a clock that may be set back: `python -m sensors.daemon`.
 
 Arguments are those of `dagster-daemon run`. Dagster waits for times of the machine's clock, in its
 storage and in the loops of its daemon. So ticks from the future are discarded at the start, and the
@@ -15,7 +15,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import dagster as dg
+from dagster._daemon.cli import run_command
+
 from rag_assets.common.formatting import counted, duration
+from sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
 
 _LOOK_SECONDS = 5.0
 
@@ -48,11 +52,6 @@ class ClockWatch:
 
 def main() -> None:
     """Run the daemon until it is stopped; begin anew when the clock was set back."""
-    import dagster as dg
-    from dagster._daemon.cli import run_command
-
-    from sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
-
     with dg.DagsterInstance.get() as instance:
         if discarded := discard_future_ticks(instance, time.time()):
             _log(
