@@ -202,9 +202,9 @@ def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
     age = now - last
     if age < -_TICK_TOLERANCE:
         return (
-            f"the last tick of the daemon's sensors lies {duration(-age.total_seconds())} in the"
-            " future: no sensor ticks until then; `rag-assets down`, then `rag-assets up` discards"
-            " such ticks"
+            f"the daemon's sensors last ticked at {last:%Y-%m-%d %H:%M} UTC, which lies in the"
+            " future: none ticks until then; `rag-assets down`, then `rag-assets up` discards such"
+            " ticks"
         )
     # A daemon that was started just now had no time yet; one started in the future had.
     if age > _LONGEST_SILENCE and not timedelta() <= now - started < _LONGEST_SILENCE:
