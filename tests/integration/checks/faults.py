@@ -34,6 +34,7 @@ ALL = {
     "raw_documents.catalog",
     "raw_documents.contents",
     "raw_documents.stored",
+    "raw_documents.ticks",
     "embeddings.lake",
     "chunks.secrets",
     "chunks.expectations",
