@@ -228,7 +228,7 @@ def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
 
 
 def _taken_of(source: DocumentSource, digest: ListingDigest) -> str:
-    for _ in digest.through(source.list()):
+    for _ in digest.of(source):
         pass
     return digest.hexdigest()
 
