@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checks.staleness import _behind_at_sources
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.mounts import Mounts, with_mounts
@@ -156,3 +158,42 @@ def test_a_person_may_delete_all_files_but_the_last(
     (folder / "c.md").unlink()
     assert moved(driver.sync(tenant)) == {"held": 1}
     assert moved(driver.sync(tenant, allow_deletes=True)) == {"removed": 1}
+
+
+def test_a_deletion_that_is_held_back_is_shown_by_every_command(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "shown"
+    folder = shared_installation.add_tenant(tenant, **FAST)
+    write(folder, "a.md")
+    driver.sync(tenant)
+    (folder / "a.md").unlink()
+    command = shared_installation.command
+    reason = f"no document is left in {folder}"
+    plan = command("plan", tenant, "--json").json
+    assert (plan["removed"], plan["held"]) == (0, 1)
+    assert reason in plan["held_reasons"][0]
+    assert reason in command("plan", tenant).out
+    # The second sync has nothing to do, and says so all the same.
+    for number, nothing_to_do in enumerate((False, True)):
+        synced = command("sync", tenant, *(("--json",) if number else ()))
+        assert synced.code == 0
+        assert reason in synced.err
+        assert f"rag-assets sync {tenant} --allow-deletes" in synced.err
+        if nothing_to_do:
+            shown = synced.json
+            assert (shown["nothing_to_do"], shown["held_deletions"]) == (True, 1)
+    [held] = command("documents", tenant, "--json").json["held"]
+    assert (held["source"], held["documents"]) == ("files", 1)
+    assert reason in held["reason"]
+    assert reason in command("documents", tenant).err
+    [event] = driver.session.catalog.events.latest(tenant, kind="deletions_held", limit=1)
+    assert reason in event.payload["reason"]
+    with driver.locked(tenant) as ctx:
+        rows = ctx.catalog.documents.all(tenant)
+        behind = list(_behind_at_sources(ctx, driver.scanner, rows, datetime.now(UTC)))
+    assert [one.reason for one in behind] == ["held"]
+    assert reason in behind[0].uri
+    deleted = command("sync", tenant, "--allow-deletes", "--json")
+    assert (deleted.json["held_deletions"], deleted.err) == (0, "")
+    assert command("documents", tenant, "--json").json == {"documents": [], "held": []}

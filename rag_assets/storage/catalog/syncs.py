@@ -74,6 +74,11 @@ class SyncTable:
         with self._database.begin() as connection:
             return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
 
+    def held(self, tenant_id: str) -> list[Sync]:
+        """The last syncs of a tenant's sources with deletions that await confirmation, by name."""
+        found = self.all(tenant_id)
+        return [found[source] for source in sorted(found) if found[source].held_deletions]
+
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
         """The last sync of each source of these tenants, by tenant and by the source's name."""
         query = select(syncs).where(among(syncs.c.tenant, tenant_ids))

@@ -16,6 +16,10 @@ SCHEMA = "rag_catalog"
 
 def upgrade() -> None:
     op.add_column("syncs", sa.Column("held_reason", sa.Text(), nullable=True), schema=SCHEMA)
+    op.execute(
+        f"UPDATE {SCHEMA}.syncs SET held_reason = 'too many are gone at once'"  # noqa: S608 - a constant
+        " WHERE held_deletions > 0"
+    )
     op.add_column("syncs", sa.Column("folders", postgresql.JSONB(), nullable=True), schema=SCHEMA)
 
 
