@@ -14,6 +14,7 @@ import pytest
 _CLONE_NEWNS = 0x0002_0000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND = 0x1, 0x20, 0x1000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+_MNT_DETACH = 0x2
 
 _T = TypeVar("_T")
 
@@ -56,14 +57,14 @@ class Mounts:
         self._mount("tmpfs", folder, _MS_REMOUNT | _MS_RDONLY)
 
     def move(self, mounted: Path, elsewhere: Path) -> None:
-        """Mount at another place what is mounted at one."""
+        """Mount at another place what is mounted at one, which may be in use."""
         elsewhere.mkdir(parents=True, exist_ok=True)
         self._mount(mounted, elsewhere, _MS_BIND)
         self.unmount(mounted)
 
     def unmount(self, folder: Path) -> None:
-        """Take away what is mounted."""
-        self._require(self._libc.umount2(os.fsencode(folder), 0))
+        """Take away what is mounted, which may be in use."""
+        self._require(self._libc.umount2(os.fsencode(folder), _MNT_DETACH))
 
     def _mount(
         self, source: str | Path | None, folder: str | Path, flags: int, kind: str | None = None

@@ -7,11 +7,14 @@ import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.ingest.sources.safe_files import open_root
+
+MOST_MOUNTS: Final = 1_000
+"""Mount points below a root that are remembered; snapshots of a file system can be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Roots:
         """
         real = Path(os.path.realpath(root))
         self.require(source, real)
-        return real if follow_link or self.allowed else _without_system_link(root)
+        return real if follow_link or self.allowed else without_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
         """Refuse a root that may not be read.
@@ -125,16 +128,30 @@ class Roots:
                 )
 
 
-def require_no_link(root: Path) -> None:
-    """Raise an error if a root, or a folder above it, is a link.
+def without_system_link(root: Path) -> Path:
+    """Return a path without a link in `/`, such as /tmp or /home: only the superuser makes those.
 
-    Args:
-        root: as Roots.locate returned it.
+    A root that is itself such a link is returned as it is.
+    """
+    normal = Path(os.path.normpath(root))
+    top = Path(*normal.parts[:2])
+    below = normal.parts[2:]
+    return Path(os.path.realpath(top), *below) if below and top.is_symlink() else normal
+
+
+def is_reached_by_link(root: Path) -> bool:
+    """Whether a root that Roots.locate returned, or a folder above it, is a link."""
+    return os.path.realpath(root) != str(root)
+
+
+def require_no_link(root: Path) -> None:
+    """Raise an error if a root is reached by a link; see is_reached_by_link.
 
     Raises:
         ListingFailed: it is.
     """
-    if (real := os.path.realpath(root)) != str(root):
+    if is_reached_by_link(root):
+        real = os.path.realpath(root)
         raise ListingFailed(
             f"the root {str(root)!r} is a link or lies below one, and leads to {real!r}",
             hint="if that folder is meant, name it as the root in tenants.yaml, or set"
@@ -157,14 +174,3 @@ def home_of_owner() -> Path:
             f"'~' stands for no folder: user {os.getuid()} is not in the user database",
             hint="write the folder's absolute path",
         ) from None
-
-
-def _without_system_link(root: Path) -> Path:
-    """Return a path without a link in `/`, such as /tmp or /home: only the superuser makes those.
-
-    A root that is itself such a link is returned as it is.
-    """
-    normal = Path(os.path.normpath(root))
-    top = Path(*normal.parts[:2])
-    below = normal.parts[2:]
-    return Path(os.path.realpath(top), *below) if below and top.is_symlink() else normal

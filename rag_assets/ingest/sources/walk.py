@@ -21,14 +21,12 @@ from rag_assets.ingest.sources.globs import (
     compile_gitignore,
     compile_globs,
 )
-from rag_assets.ingest.sources.roots import FolderIdentity, require_no_link
+from rag_assets.ingest.sources.roots import MOST_MOUNTS, FolderIdentity, require_no_link
 from rag_assets.ingest.sources.safe_files import open_below, open_regular, open_root
 
 GITIGNORE = ".gitignore"
 _ALWAYS_SKIPPED = frozenset({".git"})
 _KEPT_OPEN = 64  # descriptors; a folder deeper than this is opened again on the way back
-_MOST_MOUNTS = 1_000
-"""Mount points below a root that are remembered; snapshots of a file system can be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +176,7 @@ class _Walk:
         verdict = self._selection.include.decide(_bytes(path), _bytes(name), is_folder=True)
         included = parent.included if verdict is None else verdict
         device = os.fstat(descriptor).st_dev
-        if device != parent.device and len(self._folders) <= _MOST_MOUNTS:
+        if device != parent.device and len(self._folders) <= MOST_MOUNTS:
             self._folders[path + name] = FolderIdentity.of(descriptor)
         self._stack.append(_Folder(name, descriptor, device, included, parent.ignores))
         return True
