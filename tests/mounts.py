@@ -59,8 +59,12 @@ class Mounts:
     def move(self, mounted: Path, elsewhere: Path) -> None:
         """Mount at another place what is mounted at one, which may be in use."""
         elsewhere.mkdir(parents=True, exist_ok=True)
-        self._mount(mounted, elsewhere, _MS_BIND)
+        self.bind(mounted, elsewhere)
         self.unmount(mounted)
+
+    def bind(self, original: Path, elsewhere: Path) -> None:
+        """Show a folder or a file at another place as well."""
+        self._mount(original, elsewhere, _MS_BIND)
 
     def unmount(self, folder: Path) -> None:
         """Take away what is mounted, which may be in use."""

@@ -57,7 +57,7 @@ class Matches:
     Attributes:
         files: each once, in the order of the patterns and sorted within each.
         empty: patterns that match no file.
-        unreadable: folders that are there and could not be listed.
+        unreadable: folders that are there and could not be listed, and what lies in closed ones.
         mounts: identities of the mount points that were walked, by their places.
     """
 
@@ -180,6 +180,9 @@ class _Walk:
     ) -> Iterator[tuple[str, os.stat_result]]:
         try:
             status = os.stat(place)  # noqa: PTH116 - strings: this is asked often
+        except PermissionError:
+            self.unreadable.append(place)
+            return
         except (OSError, ValueError):
             return
         if not _stays(place, inside):

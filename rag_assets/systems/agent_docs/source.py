@@ -117,7 +117,7 @@ class GlobsSource:
             raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
         if found.unreadable:
             raise ListingFailed(
-                f"source {self.name}: the folder {found.unreadable[0]!r} cannot be listed",
+                f"source {self.name}: {found.unreadable[0]!r} cannot be listed",
                 hint="let the service's user read it, or begin the patterns elsewhere",
             )
         if self._identities() != roots:
