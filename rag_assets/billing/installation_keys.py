@@ -90,7 +90,7 @@ class InstallationKeys:
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
                 for path in paths_of(source, kinds).values():
-                    yield self._settings.home / Path(path).expanduser()
+                    yield self._settings.home / path
 
     def _key_location(self) -> str:
         if self._environ.get(VARIABLE):

@@ -12,6 +12,7 @@ from pathlib import Path
 from rag_assets.billing.master_key import MasterKey, MasterKeys
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
+from rag_assets.common.private_files import draft_prefix, rewrite_file, sync_folder
 from rag_assets.common.settings import Settings
 from rag_assets.storage.installation.home import Home
 
@@ -133,7 +134,7 @@ class KeyFile:
                 pass
             finally:
                 temporary.unlink()
-            self._sync_folder()
+            sync_folder(self.path.resolve().parent)
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
         made = self.read()
@@ -149,30 +150,21 @@ class KeyFile:
         """
         path = self.path.resolve()  # the target of a link is replaced
         try:
-            for abandoned in path.parent.glob(f"{_temporary(path)}*"):
+            for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):
                 abandoned.unlink()  # by a rotation that was killed
-            self._written(keys).replace(path)
-            self._sync_folder()
+            rewrite_file(path, _content(keys), new_mode=0o600)
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
 
     def _written(self, keys: MasterKeys) -> Path:
         # mkstemp opens exclusively, readable by nobody else.
         path = self.path.resolve()
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_temporary(path))
-        with os.fdopen(handle, "w", encoding="ascii") as stream:
-            stream.write(_HEAD)
-            stream.writelines(f"{key.text()}\n" for key in (keys.present, *keys.former))
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_content(keys))
             stream.flush()
             os.fsync(stream.fileno())
         return Path(name)
-
-    def _sync_folder(self) -> None:
-        handle = os.open(self.path.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
     def _require_place(self) -> None:
         path = self.path.resolve()
@@ -196,5 +188,6 @@ class KeyFile:
         )
 
 
-def _temporary(path: Path) -> str:
-    return f".{path.name}-"
+def _content(keys: MasterKeys) -> bytes:
+    lines = "".join(f"{key.text()}\n" for key in (keys.present, *keys.former))
+    return (_HEAD + lines).encode("ascii")

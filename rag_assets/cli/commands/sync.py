@@ -81,7 +81,7 @@ def _held_warning(session: Session, result: TenantSync) -> str:
     record = session.active(result.tenant)
     lake = session.lake.tenant(record.id, record.incarnation)
     current = is_current(session.catalog, lake, record.id)
-    return held_warning(record.id, result.held, current=current)
+    return held_warning(record.id, session.catalog.syncs.held(record.id), current=current)
 
 
 def _sync_in_turn(
@@ -126,6 +126,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
     try:
         result.nothing_to_do = not _is_due(session, result.tenant)
         result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
+        result.held = _held(session, result.tenant)
     except RagAssetsError:
         return False
     result.seconds = monotonic() - started
@@ -141,6 +142,7 @@ def sync_tenant(
     try:
         if not (repair or allow_deletes) and not _is_due(session, tenant_id):
             result.nothing_to_do = True
+            result.held = _held(session, tenant_id)
         else:
             _drain(session, result, repair=repair, allow_deletes=allow_deletes)
         result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
@@ -148,6 +150,10 @@ def sync_tenant(
         result.error = error
     result.seconds = monotonic() - started
     return result
+
+
+def _held(session: Session, tenant_id: str) -> int:
+    return sum(sync.held_deletions for sync in session.catalog.syncs.held(tenant_id))
 
 
 def print_sync(result: TenantSync) -> None:
