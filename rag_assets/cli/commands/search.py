@@ -24,7 +24,11 @@ def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> Non
     if answer.disabled:
         warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")
     for step, fault in (answer.debug.degraded if answer.debug else {}).items():
-        warn(f"the search continued without {step}: {fault}")
+        if step == "index-incomplete":
+            repair = f"rag-assets sync {tenant_id} --repair"
+            warn(f"hits may be missing: the index is incomplete ({fault}); {repair} restores it")
+        else:
+            warn(f"the search continued without {step}: {fault}")
     if as_json:
         print_json(answer)
         return
