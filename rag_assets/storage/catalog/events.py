@@ -51,6 +51,8 @@ EventKind = Literal[
     "catalog_accepted",
     "pruned",
     "prunes_held",
+    "times_corrected",
+    "clock_accepted",
     "hold_set",
     "hold_lifted",
     "model_changed",
