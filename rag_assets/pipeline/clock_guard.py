@@ -20,6 +20,7 @@ from typing import Final, Literal
 from rag_assets.common.clock import MOST_JUMP, MOST_SKEW, BootTime, Clock
 from rag_assets.common.errors import ClockDoubted
 from rag_assets.common.formatting import counted
+from rag_assets.common.times import stamp
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.clock import TrustedTime
 
@@ -82,6 +83,29 @@ def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
         return doubt
     catalog.clock.advance(trusted, now, boot)
     return now + clock.ahead
+
+
+def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
+    """Make the present time the trusted one, and correct times that lie after it.
+
+    Args:
+        catalog: of the installation.
+        clock: shows the present time.
+        by: the person who has confirmed it.
+
+    Raises:
+        ClockDoubted: it is far from Postgres's time.
+    """
+    former, now, boot = catalog.clock.read(), clock.machine(), clock.boot()
+    doubt = find_doubt(former, now, boot)
+    if doubt is not None and doubt.kind == "skewed":
+        raise doubt.error()
+    catalog.clock.replace(now, boot)
+    accepted = {"time": stamp(now), "trusted": stamp(former.at), "by": by}
+    for record in catalog.tenants.all():
+        if record.state != "REMOVING":
+            catalog.events.write(record.ref, "clock_accepted", [accepted])
+            catalog.clock.correct_future_times(record.ref, now)
 
 
 def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> ClockDoubt | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
@@ -34,8 +35,11 @@ def status(session: Session, *, as_json: bool) -> None:
 
 def _print_status(session: Session, *, as_json: bool) -> None:
     services, exposed = session.stack.status(), session.stack.exposed()
+    postgres = next(service for service in services if service.name == "Postgres")
+    doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
     if as_json:
-        print_json({"services": [asdict(service) for service in services], "exposed": exposed})
+        found = {"services": [asdict(service) for service in services], "exposed": exposed}
+        print_json({**found, "clock": doubt})
         return
     print_table(
         ["service", "state", "address", "pid", "log"],
@@ -47,5 +51,28 @@ def _print_status(session: Session, *, as_json: bool) -> None:
         say(f"\nWarning: other users of this machine can open {path}")
     if exposed:
         say("`rag-assets up` restricts the files in the installation's own folder")
+    if doubt is not None:
+        say(f"\nWarning: {doubt}")
     if any(service.state == "stopped" for service in services):
         say("\nStart everything with: rag-assets up")
+
+
+def _clock_doubt(session: Session) -> str | None:
+    """Return why nothing is deleted for its age; None if the clock is trusted, or nobody can tell.
+
+    The catalog is neither upgraded nor reconciled.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_assets.common.clock import Clock
+    from rag_assets.common.errors import RagAssetsError
+    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+    from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.database import Database
+
+    try:
+        with closing(Catalog(Database(session.endpoints.database_url))) as catalog:
+            trusted = time_for_deletion(catalog, Clock())
+    except (RagAssetsError, SQLAlchemyError):
+        return None
+    return trusted.line if isinstance(trusted, ClockDoubt) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 
@@ -10,7 +11,7 @@ from rag_assets.cli.commands.output import print_json, print_table, progress, sa
 from rag_assets.cli.commands.runs import STAGES, RunResult
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.cli.commands.tenant_sync import PRINTED_COUNTS, TenantSync
-from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.errors import ConfigurationError, RagAssetsError, ServiceUnavailable
 from rag_assets.common.formatting import counted, dollars
 
 
@@ -53,7 +54,21 @@ def sync(
             print_sync(result)
         if result.held:
             warn(_held_warning(session, result))
+    # Lanes are run like this, and one warning is enough.
+    if not (in_turn and as_json):
+        _warn_of_clock(session)
     return all(result.error is None for result in results)
+
+
+def _warn_of_clock(session: Session) -> None:
+    """Warn if nothing is deleted for its age because the clock may be wrong."""
+    from rag_assets.common.clock import Clock
+    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+
+    with suppress(ServiceUnavailable):
+        trusted = time_for_deletion(session.catalog, Clock())
+        if isinstance(trusted, ClockDoubt):
+            warn(trusted.line)
 
 
 def _accept(session: Session, tenant_id: str) -> bool:
