@@ -56,10 +56,10 @@ class ClockDoubt:
         """What a person does about it."""
         if self.kind == "skewed":
             return "set the wrong one of both clocks right"
-        return (
-            "if it is wrong, set it right; if it is right (the machine was off, or the catalog was"
-            f" restored), accept it: {ACCEPT}"
-        )
+        reason = "it was ahead before"
+        if self.kind == "ahead":
+            reason = "the machine was off, or the catalog was restored"
+        return f"if it is wrong, set it right; if it is right ({reason}), accept it: {ACCEPT}"
 
     @property
     def line(self) -> str:

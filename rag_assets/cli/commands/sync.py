@@ -49,19 +49,21 @@ def sync(
     if as_json:
         syncs = [result.as_json() for result in results]
         print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
-    for result in results:
-        if not as_json:
+    else:
+        for result in results:
             print_sync(result)
-        if result.held:
-            warn(_held_warning(session, result))
-    # Lanes are run like this, and one warning is enough.
-    if not (in_turn and as_json):
-        _warn_of_clock(session)
+    # Lanes run `--in-turn --json`, and one warning of the clock is enough.
+    _warn(session, results, of_clock=not (in_turn and as_json))
     return all(result.error is None for result in results)
 
 
-def _warn_of_clock(session: Session) -> None:
-    """Warn if nothing is deleted for its age because the clock may be wrong."""
+def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
+    """Warn of deletions that are held back, and of a clock that may be wrong."""
+    for result in results:
+        if result.held:
+            warn(_held_warning(session, result))
+    if not of_clock:
+        return
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 
