@@ -190,11 +190,12 @@ def _request(
 def _just_failed(record: dg.RunRecord) -> bool:
     """Whether a run of the daemon failed so recently that it may not be recorded yet."""
     run = record.dagster_run
+    # A run that seems to end later than now was recorded while the clock was ahead.
     return (
         run.status is dg.DagsterRunStatus.FAILURE
         and PROCESS_TAG not in run.tags
         and record.end_time is not None
-        and time.time() - record.end_time < backoff_seconds(0)
+        and 0 <= time.time() - record.end_time < backoff_seconds(0)
     )
 
 

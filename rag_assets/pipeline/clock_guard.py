@@ -140,5 +140,5 @@ def _is_explained(trusted: TrustedTime, now: datetime, boot: BootTime | None) ->
 
 def _distance(difference: timedelta) -> str:
     if difference >= timedelta(days=2):
-        return counted(difference.days, "day")
+        return counted(round(difference / timedelta(days=1)), "day")
     return counted(round(difference / timedelta(hours=1)), "hour")

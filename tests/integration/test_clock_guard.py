@@ -23,6 +23,7 @@ from rag_assets.pipeline.clock_guard import accept_time
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.upkeep import compact, drop_old_generations
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.clock import latest_trusted_time, time_to_record
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.events import NewEvent
 from rag_assets.storage.catalog.panel_sessions import Holder
@@ -348,6 +349,28 @@ def test_what_is_embedded_while_the_clock_is_behind_is_not_older_than_the_truste
         [row] = connection.execute(select(documents).where(documents.c.tenant == tenant.id))
     assert row.embedded_at >= right_time, "it would be pruned as soon as the clock is right"
     assert row.changed_at >= right_time
+
+
+def test_times_by_which_the_catalog_records_and_forgets_stay_near_the_trusted_time(
+    clock: JumpingClock,
+) -> None:
+    def times() -> tuple[datetime, datetime]:
+        with clock.catalog.database.begin() as connection:
+            recorded, latest = connection.execute(
+                select(time_to_record(), latest_trusted_time())
+            ).one()
+        return recorded, latest
+
+    now = datetime.now(UTC)
+    clock.trust(now - timedelta(days=10))
+    recorded, latest = times()
+    assert (recorded >= now, latest) == (True, now - timedelta(days=9))
+    clock.trust(now + timedelta(days=10))
+    recorded, latest = times()
+    assert (recorded, now <= latest < now + timedelta(minutes=1)) == (
+        now + timedelta(days=10),
+        True,
+    )
 
 
 def test_accept_clock_after_it_was_ahead_corrects_what_was_recorded(
