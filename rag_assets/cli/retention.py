@@ -15,7 +15,11 @@ app = typer.Typer()
 def prune(
     tenant: TenantArgument,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Prune a source even if most of it is due.")
+        bool,
+        typer.Option(
+            "--confirm",
+            help="Prune a source even if most of it is due; not while the clock is doubted.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:

@@ -1,12 +1,16 @@
 """prune, compact: keep documents and the lake within bounds."""
 
+from dataclasses import replace
+
 import dagster as dg
 
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.retention import retention_report
+from rag_assets.common.clock import Clock
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each_locked
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.retention import prune
@@ -19,6 +23,7 @@ from resources.workbench import Workbench, clear_failures
 @dg.op
 def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Prune every tenant's documents and search events that exceed their retention."""
+    _warn_of_clock(context, workbench)
 
     def prune_one(ctx: TenantContext) -> str:
         found = rescan(ctx, by="job prune")
@@ -26,7 +31,9 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
             context.log.warning(
                 f"{ctx.ref.id}: credentials were masked, see receipt {found.number}"
             )
-        report, builds = prune(ctx, by="job prune"), drop_old_generations(ctx)
+        # The doubt is the same for all tenants, and was logged once.
+        report = replace(prune(ctx, by="job prune"), doubt=None)
+        builds = drop_old_generations(ctx)
         for told in (_builds_told(ctx), _retention_told(ctx)):
             if told is not None:
                 context.log_event(told)
@@ -38,6 +45,13 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
         )
 
     for_each_locked(context, workbench, "pruning", prune_one)
+
+
+def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    with clear_failures():
+        trusted = time_for_deletion(workbench.postgres.catalog(), Clock())
+    if isinstance(trusted, ClockDoubt):
+        context.log.warning(trusted.line)
 
 
 def _builds_told(ctx: TenantContext) -> dg.AssetMaterialization | None:
@@ -54,6 +68,7 @@ def _retention_told(ctx: TenantContext) -> dg.AssetMaterialization | None:
 @dg.op
 def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete data of removed tenants."""
+    _warn_of_clock(context, workbench)
 
     def compact_one(ctx: TenantContext) -> str:
         return "; ".join(compact_tenant(ctx))

@@ -51,6 +51,10 @@ def status(session: Session, *, as_json: bool) -> bool:
 def _print_status(session: Session, *, as_json: bool) -> bool:
     services, exposed = session.stack.status(), session.stack.exposed()
     warnings = _warnings(services)
+    postgres = next(service for service in services if service.name == "Postgres")
+    doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
+    if doubt is not None:
+        warnings.append(doubt)
     if compaction := _compaction_warning(session, services):
         warnings.append(compaction)
     if as_json:
@@ -59,6 +63,7 @@ def _print_status(session: Session, *, as_json: bool) -> bool:
                 "services": [asdict(service) for service in services],
                 "exposed": exposed,
                 "warnings": warnings,
+                "clock": doubt,
             }
         )
     else:
@@ -123,3 +128,23 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
+
+
+def _clock_doubt(session: Session) -> str | None:
+    """Return why nothing is deleted for its age; None if the clock is trusted, or nobody can tell.
+
+    The catalog is neither upgraded nor reconciled.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_assets.common.clock import Clock
+    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+    from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.database import Database
+
+    try:
+        with closing(Catalog(Database(session.endpoints.database_url))) as catalog:
+            trusted = time_for_deletion(catalog, Clock())
+    except (RagAssetsError, SQLAlchemyError):
+        return None
+    return trusted.line if isinstance(trusted, ClockDoubt) else None

@@ -42,6 +42,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
+    ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
@@ -182,6 +183,7 @@ from rag_assets.common.errors.stores import (
     BuildNotAskable,
     BuildNotWritable,
     CatalogSetBack,
+    ClockDoubted,
     DamagedIndex,
     IndexInconsistent,
     IndexUnavailable,
@@ -210,6 +212,7 @@ __all__ = [
     "ChatRefused",
     "ChatTimeout",
     "ChatUnavailable",
+    "ClockDoubted",
     "ConfigurationError",
     "ConfiguredByOperator",
     "DamagedIndex",

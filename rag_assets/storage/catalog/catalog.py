@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.blob_needs import BlobNeeds
 from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
+from rag_assets.storage.catalog.clock import ClockTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.derivations import DerivationTable
 from rag_assets.storage.catalog.document_kinds import KindTable
@@ -105,7 +106,7 @@ class Catalog:
         self.pins = PinTable(database)
         self.build_progress = BuildProgressQuery(database)
         self.syncs = SyncTable(database)
-        self.marks = MarkTable(database)
+        self.marks, self.clock = MarkTable(database), ClockTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
         self.judgements = JudgementTable(database)

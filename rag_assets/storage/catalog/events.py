@@ -52,6 +52,8 @@ EventKind = Literal[
     "compacted",
     "pruned",
     "prunes_held",
+    "times_corrected",
+    "clock_accepted",
     "hold_set",
     "hold_lifted",
     "model_changed",

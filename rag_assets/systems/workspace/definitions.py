@@ -66,7 +66,7 @@ def pull_tenants(
         records = catalog.tenants.with_source(SQL.name)
         states = PullStates(catalog.database)
         if config.keys:
-            while delete_old_runs(context.instance, [_JOB], days=_KEPT_DAYS):
+            while delete_old_runs(catalog, context.instance, [_JOB], days=_KEPT_DAYS):
                 pass
 
     def pull(record: TenantRecord) -> str:

@@ -32,6 +32,7 @@ DOCUMENTS = {
 }
 ALL = {
     "raw_documents.catalog",
+    "raw_documents.clock",
     "raw_documents.contents",
     "raw_documents.stored",
     "raw_documents.ticks",
