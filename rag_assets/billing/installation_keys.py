@@ -72,7 +72,8 @@ class InstallationKeys:
             raise KeyUnreadable(
                 f"the stored key of {described(key.owner)} for {key.provider} was encrypted with"
                 f" the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {self._key_location()}; or, if it is lost,"
+                hint=f"restore {self._key_location()}, or name its file in"
+                " RAG_ASSETS_MASTER_KEY_FILE; or, if it is lost,"
                 f" `{remove_command(key.owner, key.provider)}`, and set the key again",
             )
         return found

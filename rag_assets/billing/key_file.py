@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from rag_assets.billing.master_key import MasterKey, MasterKeys
@@ -13,6 +14,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.common.private_files import draft_prefix, rewrite_file, sync_folder
 from rag_assets.common.settings import Settings
+from rag_assets.storage.installation.home import Home
 
 VARIABLE = "RAG_ASSETS_MASTER_KEY_FILE"
 _HEAD = """\
@@ -23,9 +25,11 @@ _LARGEST_BYTES = 65_536
 
 
 def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """The path of the file, which may not exist.
+    """Return the path of the file, which may not exist.
 
-    By default below the user's configuration folder, one per installation.
+    By default it lies below the user's configuration folder and is named after the installation's
+    id, so that a home folder may be moved. One that an earlier version named after the path of the
+    home folder is renamed.
 
     Raises:
         ConfigurationError: neither a file nor the user's folder is known.
@@ -41,8 +45,17 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
             "there is no folder for the master key: the user has no home folder",
             hint=f"set {VARIABLE} to a file, or RAG_ASSETS_MASTER_KEY to a key",
         ) from None
-    installation = key_of("installation", str(settings.home))[:12]
-    return folder / "rag-assets" / f"master-{installation}.key"
+    home, keys = Home(settings), folder / "rag-assets"
+    by_path = keys / f"master-{key_of('installation', str(settings.home))[:12]}.key"
+    if home.installation is None:
+        return by_path
+    path = keys / f"master-{home.installation}.key"
+    if _exists(path) or not _exists(by_path):
+        return path
+    with suppress(OSError):
+        os.link(by_path, path)  # Unlike a renaming, it never replaces a file.
+        by_path.unlink()
+    return path if _exists(path) else by_path
 
 
 def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
@@ -51,7 +64,11 @@ def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | 
         path = key_file_path(settings, environ)
     except ConfigurationError:
         return None
-    return path if os.path.exists(path) else None  # noqa: PTH110 - Path's raises where it may not look
+    return path if _exists(path) else None
+
+
+def _exists(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - Path's raises where it may not look
 
 
 class KeyFile:

@@ -47,7 +47,7 @@ def demo(session: Session, *, as_json: bool) -> bool:
     started = monotonic()
     session.prepare_home()
     _headline("1. Servers", as_json=as_json)
-    session.stack.up(dagster=False, progress=progress)
+    session.stack.start_servers(for_dagster=False, progress=progress)
     _add_tenant(session)
     _headline("2. Index examples/handbook", as_json=as_json)
     synced = sync_tenant(session, TENANT)

@@ -7,13 +7,13 @@ from typing import Any
 
 from rag_assets.cli.commands.hits import print_hit
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 
 
-@with_session
+@with_reading_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Search a tenant and print the hits."""
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
@@ -24,7 +24,11 @@ def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> Non
     if answer.disabled:
         warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")
     for step, fault in (answer.debug.degraded if answer.debug else {}).items():
-        warn(f"the search continued without {step}: {fault}")
+        if step == "index-incomplete":
+            repair = f"rag-assets sync {tenant_id} --repair"
+            warn(f"hits may be missing: the index is incomplete ({fault}); {repair} restores it")
+        else:
+            warn(f"the search continued without {step}: {fault}")
     if as_json:
         print_json(answer)
         return
@@ -34,7 +38,7 @@ def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> Non
         print_hit(hit)
 
 
-@with_session
+@with_reading_session
 def documents(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """List a tenant's documents."""
     session.catalog.tenants.get(tenant_id)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.retention import say_proof
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
@@ -26,10 +26,15 @@ from rag_assets.tenants.profiles import configured_sources
 _MADE_BY: Final = {"file": "tenants.yaml", "api": "API", "agents": "agents.yaml"}
 
 
-@with_session
+@with_reading_session
 def list_tenants(session: Session, *, as_json: bool) -> None:
-    """Print every tenant with its state, profile, sources and counts of documents."""
+    """Print every tenant with its state, profile, sources and counts of documents.
+
+    Raises:
+        ConfigurationError: tenants.yaml is not usable.
+    """
     rows = []
+    listed = TenantsFile(session.settings.tenants_file).load()
     records = session.catalog.tenants.all()
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
@@ -72,7 +77,9 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
             for r in rows
         ],
     )
-    if not rows:
+    if new := sorted(listed.keys() - {row["id"] for row in rows}):
+        say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
+    elif not rows:
         say("\nAdd one with: rag-assets tenants add ID --source DIR")
 
 
@@ -105,13 +112,28 @@ def add(
     _require_unused_name(session, file, tenant_id)
     _require_sources(file.with_absolute_paths(config), session)
     file.add(config)
-    from rag_assets.pipeline.tenancy import reconcile_tenants
-
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     if as_json:
         print_json({"tenant": session.catalog.tenants.get(tenant_id).config})
         return
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
+
+
+@with_reading_session
+def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
+    """Make this home folder the one that lists these tenants, in place of another."""
+    listed = TenantsFile(session.settings.tenants_file).load()
+    if missing := sorted(set(tenant_ids) - listed.keys()):
+        raise ConfigurationError(
+            f"tenants.yaml of this home folder does not list {', '.join(missing)}",
+            hint="a tenant that it does not list would be disabled by claiming it; list it first",
+        )
+    claimed = session.catalog.tenants.claim(tenant_ids, session.identity.home)
+    session.reconcile()
+    if as_json:
+        print_json({"claimed": claimed})
+        return
+    say(f"This home folder lists {', '.join(claimed) or 'none of them'} from now on.")
 
 
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:

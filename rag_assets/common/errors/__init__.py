@@ -18,6 +18,8 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── NoVectorBackend           the installation cannot answer from it
     ├── UnknownRun                the project has no such run of an agent
     ├── ConfigurationError        settings, tenants.yaml, arguments
+    │   ├── ForeignInstallation   a catalog, store, folder or process is another installation's
+    │   ├── PlaceChanged          a store's address is not the recorded one
     │   ├── UnknownTenant
     │   ├── UnknownAgent          agents.yaml declares none of this id
     │   ├── UnknownSource
@@ -32,11 +34,15 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfiguredByOperator      tenants.yaml defines the project, and nothing else changes it
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
+    │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
     │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
+    ├── SchemaTooNew              a newer program upgraded the catalog's schema
+    ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
+    ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
@@ -95,10 +101,12 @@ from rag_assets.common.errors.base import (
 from rag_assets.common.errors.configuration import (
     ConfigurationError,
     ConfiguredByOperator,
+    ForeignInstallation,
     NoChatModel,
     NoRecordsSource,
     NoReranker,
     NoUploadsSource,
+    PlaceChanged,
     UnknownAgent,
     UnknownGeneration,
     UnknownProfile,
@@ -175,11 +183,15 @@ from rag_assets.common.errors.stores import (
     BuildNotAskable,
     BuildNotWritable,
     CatalogSetBack,
+    ClockDoubted,
     DamagedIndex,
     IndexInconsistent,
+    IndexUnavailable,
     ListingFailed,
     OnHold,
+    SchemaTooNew,
     ServiceUnavailable,
+    SessionsNotKept,
     TenantBusy,
     TenantGone,
     TenantLocked,
@@ -200,6 +212,7 @@ __all__ = [
     "ChatRefused",
     "ChatTimeout",
     "ChatUnavailable",
+    "ClockDoubted",
     "ConfigurationError",
     "ConfiguredByOperator",
     "DamagedIndex",
@@ -216,8 +229,10 @@ __all__ = [
     "DocumentVanished",
     "EntryDiffers",
     "Fault",
+    "ForeignInstallation",
     "GuidelinesOff",
     "IndexInconsistent",
+    "IndexUnavailable",
     "InputRejected",
     "InvalidRequest",
     "KeyUnreadable",
@@ -236,6 +251,7 @@ __all__ = [
     "OnHold",
     "ParserUnusable",
     "PassagesWithdrawn",
+    "PlaceChanged",
     "PromptRejected",
     "ProviderError",
     "ProviderRefused",
@@ -246,8 +262,10 @@ __all__ = [
     "RerankFailed",
     "RerankFault",
     "RoleRefused",
+    "SchemaTooNew",
     "SearchRejected",
     "ServiceUnavailable",
+    "SessionsNotKept",
     "TenantBusy",
     "TenantGone",
     "TenantLocked",

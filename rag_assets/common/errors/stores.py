@@ -13,6 +13,10 @@ class ServiceUnavailable(RagAssetsError):
     """A server that the project needs does not answer."""
 
 
+class IndexUnavailable(ServiceUnavailable):
+    """Elasticsearch refuses until an operator acts: its disk is full, or an index is closed."""
+
+
 class VectorsUnavailable(ServiceUnavailable):
     """The back end that a build's vectors are searched in does not answer."""
 
@@ -25,6 +29,14 @@ class ListingFailed(RagAssetsError):
     """A source could not be listed completely; what it holds is unknown."""
 
 
+class SchemaTooNew(RagAssetsError):
+    """The catalog's schema was upgraded by a newer program than this one."""
+
+
+class SessionsNotKept(RagAssetsError):
+    """Postgres is behind a pooler that changes its session from one transaction to the next."""
+
+
 class TenantLocked(RagAssetsError):
     """Another process writes for this tenant."""
 
@@ -35,6 +47,10 @@ class OnHold(RagAssetsError):
 
 class CatalogSetBack(RagAssetsError):
     """The catalog is an earlier one than the lake was written with; nothing is deleted by it."""
+
+
+class ClockDoubted(RagAssetsError):
+    """The clock may be wrong, so nothing is deleted for its age."""
 
 
 class TenantGone(RagAssetsError):

@@ -28,7 +28,9 @@ from sqlalchemy.exc import ProgrammingError
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog import (
     account_tables,
+    clock,
     erasure_tables,
+    installation,
     judgement_tables,
     tables,
     upload_tables,
@@ -184,7 +186,10 @@ def _require_distinct_tables(systems: Systems) -> None:
     """
     own = {
         found.name
-        for module in (account_tables, erasure_tables, judgement_tables, tables, upload_tables)
+        for module in (
+            *(account_tables, clock, erasure_tables, installation),
+            *(judgement_tables, tables, upload_tables),
+        )
         for found in vars(module).values()
         if isinstance(found, Table)
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,9 @@ import numpy.typing as npt
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index.model import (
     NONE_MOVED,
+    BuildCount,
     Candidate,
+    CountedBuild,
     Entry,
     EntryVector,
     IndexRef,
@@ -225,6 +228,16 @@ class EntrySearcher(Protocol):
         """
         ...
 
+    async def count(
+        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
+    ) -> tuple[int, int]:
+        """Count a generation's entries: all, and those with one of these index keys.
+
+        Raises:
+            IndexInconsistent: see rankings().
+        """
+        ...
+
     async def presence(self, index: IndexRef) -> Presence:
         """Whether an index is the very one that was made."""
         ...
@@ -235,7 +248,27 @@ class EntrySearcher(Protocol):
 
 
 class IndexAdministration(Protocol):
-    """Places generations in indexes, manages tenants' views of them, and deletes indexes."""
+    """Places generations in indexes, manages tenants' views of them, and deletes indexes.
+
+    Only what belongs to the installation is returned or changed; all methods that change something
+    raise ForeignInstallation for an index or a view of another one.
+    """
+
+    def cluster_id(self) -> str | None:
+        """Return the id of the server or cluster; None if it is not available."""
+        ...
+
+    def adopt(self, indexes: Mapping[str, str]) -> None:
+        """Claim indexes that an earlier version made without an owner.
+
+        Args:
+            indexes: the identity of each, by name; one with another identity is not claimed.
+        """
+        ...
+
+    def take_over(self, former: UUID) -> None:
+        """Claim the indexes of an installation of which this store holds a copy."""
+        ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         """The index for a new generation of a tenant; created if it does not exist."""
@@ -243,6 +276,24 @@ class IndexAdministration(Protocol):
 
     def presence(self, index: IndexRef) -> Presence:
         """Whether an index is the very one that was made."""
+        ...
+
+    def require_usable(self, index_name: str) -> None:
+        """Require that an index can be searched; nothing is required of one that does not exist.
+
+        Raises:
+            IndexUnavailable: it is closed, blocked or red.
+        """
+        ...
+
+    def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
+        """Count the entries of builds, of any tenants, in two requests for all of them.
+
+        Entries that were written without a refresh may be missing.
+
+        Raises:
+            IndexUnavailable: an index is closed, blocked or red.
+        """
         ...
 
     def vector_length(self, index_name: str) -> int | None:

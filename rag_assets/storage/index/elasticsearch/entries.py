@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, NotFoundError
 
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.elasticsearch import hits, queries, requests
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
     Entry,
     EntryFilter,
@@ -34,16 +35,20 @@ class ElasticsearchEntries:
 
     Args:
         client: of the cluster.
+        ownership: required of an index before anything in it is changed.
     """
 
-    def __init__(self, client: Elasticsearch) -> None:
+    def __init__(self, client: Elasticsearch, ownership: Ownership) -> None:
         self._client = client
+        self._ownership = ownership
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
+        self._ownership.require(index_name)
         written = self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
         return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
+        self._ownership.require(index_name)
         deleted = self._bulk(_deletion(index_name, tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
@@ -56,6 +61,7 @@ class ElasticsearchEntries:
         guard: Callable[[], None],
         refreshed: bool = False,
     ) -> int:
+        self._ownership.require(index_name)
         if not refreshed:
             self._refresh(index_name)
         deleted = 0
@@ -73,6 +79,7 @@ class ElasticsearchEntries:
         *,
         guard: Callable[[], None],
     ) -> int:
+        self._ownership.require(index_name)
         self._refresh(index_name)
         by_scope: dict[str, list[str]] = {}
         for document_id, scope in scopes.items():
@@ -132,13 +139,13 @@ class ElasticsearchEntries:
 
     def count(self, index_name: str, owner: Owner) -> int:
         self._refresh(index_name)
-        with translated_errors():
-            answer = self._client.count(
-                index=index_name,
-                query=queries.entries(owner),
-                routing=owner.tenant,
-                ignore_unavailable=True,
-            )
+        with translated_errors(index_name=index_name):
+            try:
+                answer = self._client.count(
+                    index=index_name, query=queries.entries(owner), routing=owner.tenant
+                )
+            except NotFoundError:
+                return 0
         return int(answer["count"])
 
     def matching(
@@ -186,8 +193,7 @@ class ElasticsearchEntries:
         return changed
 
     def _refresh(self, index_name: str) -> None:
-        with translated_errors():
-            self._client.indices.refresh(index=index_name, ignore_unavailable=True)
+        requests.refresh(self._client, index_name)
 
     def _other_versions(
         self,
