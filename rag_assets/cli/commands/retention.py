@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.storage.catalog.receipts import Receipt
@@ -95,7 +95,7 @@ def _left(proof: Mapping[str, Any]) -> str:
     return ", ".join(f"{where}: {found}" for where, found in left.items())
 
 
-@with_session
+@with_reading_session
 def receipts(session: Session, tenant_id: str | None, *, verify: bool, as_json: bool) -> bool:
     """Print receipts; returns False where one was altered, or is missing before another."""
     found = session.catalog.receipts.all(tenant_id)

@@ -6,12 +6,12 @@ from contextlib import closing
 
 from rag_assets.cli.commands.hits import print_hit
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 
 
-@with_session
+@with_reading_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Search a tenant and print the hits."""
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
@@ -32,7 +32,7 @@ def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> Non
         print_hit(hit)
 
 
-@with_session
+@with_reading_session
 def documents(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """List a tenant's documents."""
     session.catalog.tenants.get(tenant_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 
 
 @with_session
@@ -19,14 +19,14 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     _print_status(session, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def down(session: Session, *, as_json: bool) -> None:
     """Stop every server that `up` started."""
     session.stack.down()
     _print_status(session, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def status(session: Session, *, as_json: bool) -> None:
     """Print every server, and warn of files that other users can open."""
     _print_status(session, as_json=as_json)

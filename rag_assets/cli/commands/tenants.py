@@ -12,7 +12,7 @@ from typing import Any, Final
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.retention import say_proof
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
@@ -27,7 +27,7 @@ from rag_assets.tenants.profiles import configured_sources
 _MADE_BY: Final = {"file": "tenants.yaml", "api": "API", "agents": "agents.yaml"}
 
 
-@with_session
+@with_reading_session
 def list_tenants(session: Session, *, as_json: bool) -> None:
     """Print every tenant with its state, profile, sources and counts of documents."""
     rows = []
@@ -106,9 +106,7 @@ def add(
     _require_unused_name(session, file, tenant_id)
     _require_sources(config, session)
     file.add(config)
-    from rag_assets.pipeline.tenancy import reconcile_tenants
-
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     if as_json:
         print_json({"tenant": session.catalog.tenants.get(tenant_id).config})
         return

@@ -18,6 +18,8 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── NoVectorBackend           the installation cannot answer from it
     ├── UnknownRun                the project has no such run of an agent
     ├── ConfigurationError        settings, tenants.yaml, arguments
+    │   ├── ForeignInstallation   a catalog, store, folder or process is another installation's
+    │   ├── PlaceChanged          a store's address is not the recorded one
     │   ├── UnknownTenant
     │   ├── UnknownAgent          agents.yaml declares none of this id
     │   ├── UnknownSource
@@ -95,10 +97,12 @@ from rag_assets.common.errors.base import (
 from rag_assets.common.errors.configuration import (
     ConfigurationError,
     ConfiguredByOperator,
+    ForeignInstallation,
     NoChatModel,
     NoRecordsSource,
     NoReranker,
     NoUploadsSource,
+    PlaceChanged,
     UnknownAgent,
     UnknownGeneration,
     UnknownProfile,
@@ -216,6 +220,7 @@ __all__ = [
     "DocumentVanished",
     "EntryDiffers",
     "Fault",
+    "ForeignInstallation",
     "GuidelinesOff",
     "IndexInconsistent",
     "InputRejected",
@@ -236,6 +241,7 @@ __all__ = [
     "OnHold",
     "ParserUnusable",
     "PassagesWithdrawn",
+    "PlaceChanged",
     "PromptRejected",
     "ProviderError",
     "ProviderRefused",

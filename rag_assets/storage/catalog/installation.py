@@ -28,7 +28,8 @@ from rag_assets.storage.catalog.columns import metadata, now_column, time_column
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.tables import tenants
 
-PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors"]
+PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
+"""Kinds of places; the address of `index` is a prefix of names, that of `cluster` its id."""
 
 installation = Table(
     "installation",
@@ -49,7 +50,7 @@ places = Table(
     now_column("recorded_at"),
     # Since when the installation keeps its data elsewhere; null for the present place.
     time_column("left_at"),
-    CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors')", name="kind"),
+    CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')", name="kind"),
 )
 
 homes = Table(
@@ -103,10 +104,20 @@ class InstallationTable:
             row = connection.execute(query).first()
         return InstallationRow(*row) if row else None
 
-    def create(self) -> InstallationRow:
-        """Return the identity, and create it if there is none; safe in concurrent processes."""
+    def create(self, installation_id: UUID | None = None) -> InstallationRow:
+        """Return the identity, and create it if there is none; safe in concurrent processes.
+
+        Args:
+            installation_id: of the new identity; a random one by default.
+        """
+        row = self.read()
+        if row is not None:
+            return row
         with self._database.begin() as connection:
-            values = {"id": uuid4(), "database": _present_database(connection)}
+            values = {
+                "id": installation_id or uuid4(),
+                "database": _present_database(connection),
+            }
             connection.execute(insert(installation).values(values).on_conflict_do_nothing())
         row = self.read()
         assert row is not None  # noqa: S101 - rows are never deleted
@@ -181,6 +192,12 @@ class InstallationTable:
         statement = insert(homes).values(id=home_id, **seen)
         with self._database.begin() as connection:
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=seen))
+
+    def home_at(self, path: str, host: str) -> UUID | None:
+        """Return the id of the home folder that was recorded there last."""
+        query = select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
+        with self._database.begin() as connection:
+            return connection.scalar(query.order_by(homes.c.seen_at.desc()).limit(1))
 
     def home_name(self, home_id: UUID) -> str:
         """Return the path and host of a home folder, for messages."""

@@ -41,7 +41,8 @@ def upgrade() -> None:
         ),
         sa.Column("left_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint(
-            "kind IN ('lake', 'blobs', 'index', 'vectors')", name="ck_installation_places_kind"
+            "kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')",
+            name="ck_installation_places_kind",
         ),
         sa.PrimaryKeyConstraint("kind", "address", name="pk_installation_places"),
         schema=SCHEMA,
