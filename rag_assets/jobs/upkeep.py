@@ -8,7 +8,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each_locked
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.pipeline.blobs import sweep_blobs
-from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.removal import delete_strays
@@ -59,9 +59,9 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete data of removed tenants."""
 
     def compact_one(ctx: TenantContext) -> str:
+        if (refused := refusal(ctx)) is not None:
+            return f"nothing is deleted: {refused.message}; {refused.hint}"
         lines = compaction_lines(compact(ctx))
-        if not may_delete(ctx):
-            return set_back_error(ctx.ref.id).message
         if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock.now()):
             lines = [*lines, f"{swept} uploaded files deleted that nothing needs"]
         return "; ".join(lines) or "nothing is in the lake"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rag_assets.common.clock import MOST_SKEW
+from rag_assets.common.errors import CatalogSetBack
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
 from rag_assets.storage.catalog.events import SEARCHES
@@ -39,14 +40,14 @@ class PruningReport:
         held: sources that wait for a person's confirmation.
         skew: how far the machine's clock is from Postgres's, if so far that nothing was pruned.
         events: deleted events of searches.
-        set_back: whether nothing was pruned because the catalog was set back.
+        refused: why nothing was pruned: the catalog lacks changes.
     """
 
     receipts: tuple[Receipt, ...] = ()
     held: tuple[HeldPrune, ...] = ()
     skew: timedelta | None = None
     events: int = 0
-    set_back: bool = False
+    refused: CatalogSetBack | None = None
 
     @property
     def documents(self) -> int:
@@ -70,9 +71,8 @@ class PruningReport:
             f" their retention and are kept. To prune them: rag-assets prune {tenant_id} --confirm"
             for one in self.held
         ]
-        if self.set_back:
-            error = set_back_error(tenant_id)
-            found.append(f"nothing was pruned: {error.message}. {error.hint}")
+        if self.refused is not None:
+            found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
         if self.skew is not None:
             minutes = self.skew.total_seconds() / 60
             found.append(
@@ -90,7 +90,7 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
         confirm: whether a person has allowed any share of a source's documents.
     """
     report = prune_documents(ctx, by=by, confirm=confirm)
-    if report.set_back or report.skew is not None or _skew(ctx) is not None:
+    if report.refused is not None or report.skew is not None or _skew(ctx) is not None:
         return report
     before = ctx.clock.now() - timedelta(days=ctx.tenant.retrieval.events_days)
     events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, before)
@@ -116,8 +116,8 @@ def prune_documents(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pr
     skew = _skew(ctx)
     if skew is not None:
         return PruningReport(tuple(receipts), skew=skew)
-    if not may_delete(ctx):
-        return PruningReport(tuple(receipts), set_back=True)
+    if (refused := refusal(ctx)) is not None:
+        return PruningReport(tuple(receipts), refused=refused)
     due = ctx.catalog.retention.due(ctx.ref.id, cutoffs)
     held = () if confirm else held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()

@@ -13,8 +13,6 @@ import pytest
 
 from rag_assets.definitions import build_defs
 from rag_assets.pipeline.erasure import purge
-from rag_assets.storage.catalog.holds import HoldScope
-from rag_assets.storage.catalog.uploads import Upload
 from tests.driving import Driver
 from tests.dumps import dump, restore
 from tests.installation import FAST, Installation

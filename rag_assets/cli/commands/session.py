@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_assets.billing.embedders import Embedders
     from rag_assets.cli.commands.runs import Runner
     from rag_assets.pipeline.context import TenantContext
+    from rag_assets.pipeline.mark_keeper import MarkKeeper
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.storage.index.store import VectorStore
@@ -90,7 +91,17 @@ class Session:
         self.stack.keep_private()
         catalog, identity = open_catalog(self.settings, self.endpoints.database_url)
         self._opened.callback(catalog.close)
+        catalog.database.after_raise = lambda raised: self.keeper.keep(raised)
         return catalog, identity
+
+    @cached_property
+    def keeper(self) -> MarkKeeper:
+        """Compares the catalog with the marks that the stores keep."""
+        from rag_assets.pipeline.mark_keeper import MarkKeeper
+        from rag_assets.storage.blobs.store import open_blobs
+
+        blobs = open_blobs(self.settings)
+        return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
 
     def reconcile(self) -> None:
         """Bring the catalog's tenants in line with tenants.yaml, and warn of problems there."""

@@ -69,19 +69,15 @@ def _accept(session: Session, tenant_id: str) -> bool:
 
 def _forget_strays(session: Session) -> None:
     """Have the weekly sweep delete data of tenants that the accepted catalog does not know."""
-    from rag_assets.pipeline.catalog_mark import forget_strays
-
-    for name in forget_strays(session.catalog, session.lake):
+    for name in session.keeper.forget_unknown():
         progress(f"{name}: unknown to the catalog, deleted by the next weekly compaction")
 
 
 def _held_warning(session: Session, result: TenantSync) -> str:
-    from rag_assets.pipeline.catalog_mark import held_warning, is_current
+    from rag_assets.pipeline.catalog_mark import held_warning
 
     record = session.active(result.tenant)
-    lake = session.lake.tenant(record.id, record.incarnation)
-    current = is_current(session.catalog, lake, record.id)
-    return held_warning(record.id, result.held, current=current)
+    return held_warning(record.id, result.held, session.keeper.refusal(record.ref))
 
 
 def _sync_in_turn(

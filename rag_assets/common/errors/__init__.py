@@ -39,6 +39,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ListingFailed             a source could not be listed; it does not count as empty
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
+    │   └── RestorePending        it lacks security changes: no token is accepted either
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
@@ -183,6 +184,7 @@ from rag_assets.common.errors.stores import (
     IndexInconsistent,
     ListingFailed,
     OnHold,
+    RestorePending,
     ServiceUnavailable,
     TenantBusy,
     TenantGone,
@@ -251,6 +253,7 @@ __all__ = [
     "RequestsStopped",
     "RerankFailed",
     "RerankFault",
+    "RestorePending",
     "RoleRefused",
     "SearchRejected",
     "ServiceUnavailable",

@@ -52,6 +52,7 @@ from rag_assets.storage.catalog.relations import RelationTable
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
+from rag_assets.storage.catalog.security_changes import SecurityChangeTable
 from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
 from rag_assets.storage.catalog.tenants import TenantTable
@@ -105,7 +106,7 @@ class Catalog:
         self.pins = PinTable(database)
         self.build_progress = BuildProgressQuery(database)
         self.syncs = SyncTable(database)
-        self.marks = MarkTable(database)
+        self.marks, self.security = MarkTable(database), SecurityChangeTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
         self.judgements = JudgementTable(database)

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -26,7 +27,7 @@ from sqlalchemy.sql import func
 
 from rag_assets.storage.catalog.columns import metadata, now_column, time_column
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.tables import tenants
+from rag_assets.storage.catalog.tables import catalog_marks, tenants
 
 PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
 """Kinds of places; the address of `index` is a prefix of names, that of `cluster` its id."""
@@ -39,6 +40,10 @@ installation = Table(
     # The database that the row was written in: a copy of the catalog is in another one.
     Column("database", Text, nullable=False),
     now_column("created_at"),
+    # Counts security changes; see security_changes.
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    # Whether a store has kept it.
+    Column("epoch_kept", Boolean, nullable=False, server_default="false"),
     CheckConstraint("singleton", name="singleton"),
 )
 
@@ -138,8 +143,13 @@ class InstallationTable:
         """Give a copied catalog an id of its own, and forget places and homes of the original."""
         new_id = uuid4()
         with self._database.begin() as connection:
-            values = {"id": new_id, "database": _present_database(connection)}
+            values = {
+                "id": new_id,
+                "database": _present_database(connection),
+                "epoch_kept": False,
+            }
             connection.execute(update(installation).values(values))
+            connection.execute(update(catalog_marks).values(kept=False))
             connection.execute(delete(places))
             connection.execute(delete(homes))
             connection.execute(update(tenants).values(home=None))
@@ -205,6 +215,23 @@ class InstallationTable:
         with self._database.begin() as connection:
             row = connection.execute(query).first()
         return f"{row.path} on {row.host}" if row else f"an unknown home ({home_id})"
+
+
+def raise_epoch(connection: Connection, at_least: int = 0) -> int:
+    """Raise the installation's epoch, and return it; others wait until the transaction ends.
+
+    Args:
+        connection: of the transaction.
+        at_least: the lowest value that it may have then.
+    """
+    above = func.greatest(installation.c.epoch + 1, at_least)
+    raised = update(installation).values(epoch=above).returning(installation.c.epoch)
+    epoch = connection.scalar(raised)
+    if epoch is None:
+        values = {"id": uuid4(), "database": _present_database(connection)}
+        connection.execute(insert(installation).values(values).on_conflict_do_nothing())
+        epoch = connection.scalar(raised)
+    return int(epoch or 0)
 
 
 def _present_database(connection: Connection) -> str:
