@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
+from rag_assets.pipeline.former_places import open_former_places
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.removal_proof import Stores, prove_removal, traces_of_tenant
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
@@ -71,22 +72,26 @@ def purge_tenant(
         store.indexes.drop(index_name)
     if store.vectors is not None:
         store.vectors.drop_tenant(record.id)
-    for tenant_id, incarnation in list(lake.incarnations()):
-        if tenant_id == record.id:
-            lake.tenant(tenant_id, incarnation).purge()
-    for tenant_id, incarnation in list(blobs.incarnations()):
-        if tenant_id == record.id:
-            blobs.tenant(tenant_id, incarnation).purge()
+    _purge_files(lake, blobs, record.id)
     keeper.forget(record.ref)
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
     if delete_history is not None:
         delete_history()
     catalog.erasures.forget_tenant(erasure)
     stores = Stores(catalog, lake, store, blobs)
-    proof = prove_removal(stores, record, erasure, traces)
+    former = open_former_places(catalog, settings)
+    proof = prove_removal(stores, record, erasure, traces, former)
     receipt = catalog.erasures.end_removal(erasure, proof)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt
+
+
+def _purge_files(lake: Lake, blobs: BlobStore, tenant_id: str) -> None:
+    """Delete the folders of a tenant, of all its incarnations."""
+    for store in (lake, blobs):
+        for owner, incarnation in list(store.incarnations()):
+            if owner == tenant_id:
+                store.tenant(tenant_id, incarnation).purge()
 
 
 def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:

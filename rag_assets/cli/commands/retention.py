@@ -84,7 +84,10 @@ def say_proof(proof: Mapping[str, Any], remedy: str) -> None:
     if proof["complete"]:
         say("Nothing of it is found in the index, the lake or Postgres.")
     else:
-        warn(f"something of it is left: {_left(proof)}; {remedy}")
+        if left := _left(proof):
+            warn(f"something of it is left: {left}; {remedy}")
+        for place in proof.get("places not seen", ()):
+            warn(f"not searched: {place}; if it was destroyed: rag-assets installation forget")
     for what, until in proof["out of reach"].items():
         say(f"Out of reach: {what} ({until})")
 

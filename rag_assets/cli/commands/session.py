@@ -79,6 +79,16 @@ class Session:
             self.reconcile()
         return catalog
 
+    @cached_property
+    def unverified_catalog(self) -> Catalog:
+        """The catalog, also where the home folder or a store does not belong to it."""
+        from rag_assets.storage.catalog.catalog import Catalog
+
+        self.stack.keep_private()
+        catalog = Catalog.open(self.endpoints.database_url)
+        self._opened.callback(catalog.close)
+        return catalog
+
     @property
     def identity(self) -> Identity:
         """The installation."""

@@ -113,6 +113,23 @@ def add(
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
 
 
+@with_reading_session
+def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
+    """Make this home folder the one that lists these tenants, in place of another."""
+    listed = TenantsFile(session.settings.tenants_file).load()
+    if missing := sorted(set(tenant_ids) - listed.keys()):
+        raise ConfigurationError(
+            f"tenants.yaml of this home folder does not list {', '.join(missing)}",
+            hint="a tenant that it does not list would be disabled by claiming it; list it first",
+        )
+    claimed = session.catalog.tenants.claim(tenant_ids, session.identity.home)
+    session.reconcile()
+    if as_json:
+        print_json({"claimed": claimed})
+        return
+    say(f"This home folder lists {', '.join(claimed) or 'none of them'} from now on.")
+
+
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
     """Reject an id that is in use; a tenant that was taken off the list may be listed again."""
     record = session.catalog.tenants.find(tenant_id)

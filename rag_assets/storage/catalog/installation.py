@@ -25,9 +25,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql import func
 
+from rag_assets.storage.catalog.account_tables import service_tokens
 from rag_assets.storage.catalog.columns import metadata, now_column, time_column
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.tables import catalog_marks, tenants
+from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
+from rag_assets.storage.catalog.tables import catalog_marks, generations, serving, tenants
 
 PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
 """Kinds of places; the address of `index` is a prefix of names, that of `cluster` its id."""
@@ -139,9 +141,16 @@ class InstallationTable:
             values = {"database": _present_database(connection)}
             connection.execute(update(installation).values(values))
 
-    def replace(self) -> UUID:
-        """Give a copied catalog an id of its own, and forget places and homes of the original."""
-        new_id = uuid4()
+    def replace(self, new_id: UUID, *, keeps_builds: bool) -> None:
+        """Give a copied catalog another id, and forget what the original has elsewhere.
+
+        That is: its places and home folders, and the tokens and sessions that it gave out.
+
+        Args:
+            new_id: of the copy.
+            keeps_builds: whether the copy has the indexes of the builds, too.
+        """
+        others = [places, homes, service_tokens, panel_codes, panel_sessions]
         with self._database.begin() as connection:
             values = {
                 "id": new_id,
@@ -150,10 +159,9 @@ class InstallationTable:
             }
             connection.execute(update(installation).values(values))
             connection.execute(update(catalog_marks).values(kept=False))
-            connection.execute(delete(places))
-            connection.execute(delete(homes))
             connection.execute(update(tenants).values(home=None))
-        return new_id
+            for table in [*others, *([] if keeps_builds else [serving, generations])]:
+                connection.execute(delete(table))
 
     # -- places
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import socket
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4, uuid5
@@ -62,7 +61,13 @@ class Home:
         same_file = anchor.partition(":")[0] == recorded.partition(":")[0]
         return not same_file and self._stored.get("machine") != machine_name()
 
-    def join(self, installation: UUID, recorded_home: UUID | None) -> UUID:
+    def planned_clone(self, original: UUID) -> UUID | None:
+        """Return the id of a clone that was begun here and not completed."""
+        return self.installation if self._stored.get("clone_of") == str(original) else None
+
+    def join(
+        self, installation: UUID, recorded_home: UUID | None, *, clone_of: UUID | None = None
+    ) -> UUID:
         """Record the folder as one of the installation; return the id of the folder.
 
         A folder that cannot be written to has an id made of its path.
@@ -70,6 +75,7 @@ class Home:
         Args:
             installation: that it belongs to from now on.
             recorded_home: the id that the catalog has of a folder here, whose `.local` was deleted.
+            clone_of: the original, while the folder becomes that of a clone.
         """
         home = parse_uuid(self._stored.get("home"))
         if home is None or self.installation != installation:
@@ -83,6 +89,7 @@ class Home:
                 "path": self._path,
                 "machine": machine_name(),
                 "anchor": self._anchor_identity(),
+                **({} if clone_of is None else {"clone_of": str(clone_of)}),
             }
             if described != self._stored:
                 write_atomically(self._file, json.dumps(described))
@@ -90,13 +97,6 @@ class Home:
             return uuid5(installation, self._path)
         self._stored = described
         return home
-
-    def leave(self) -> None:
-        """Forget the installation that the folder was copied from."""
-        self._stored = {}
-        with suppress(OSError):
-            (self._local / _ANCHOR).unlink(missing_ok=True)
-            self._file.unlink(missing_ok=True)
 
     def _anchor_identity(self) -> str:
         """Return inode and change time of the anchor; no copy has both."""

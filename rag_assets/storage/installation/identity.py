@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from rag_assets.common.errors import ForeignInstallation, PlaceChanged, RagAssetsError
 from rag_assets.common.settings import Settings
@@ -232,25 +232,31 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     return _mark(catalog, settings, row.id)
 
 
-def clone_installation(catalog: Catalog, settings: Settings) -> Identity:
-    """Make a copied catalog an installation of its own.
+def clone_installation(catalog: Catalog, settings: Settings, *, keeps_builds: bool) -> Identity:
+    """Make a copied catalog an installation of its own; a clone that was killed is continued.
 
-    Its builds are forgotten: the next syncs write new indexes from the lake. Tokens and sessions
-    end, since the original gave them out.
+    Args:
+        catalog: the copy.
+        settings: with the home folder and the stores of the clone.
+        keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
+            next syncs write new indexes from the lake.
 
     Raises:
         ForeignInstallation: a store is in use by the original, or is another's.
     """
-    row = catalog.installation.read()
+    original, home = catalog.installation.create().id, Home(settings)
+    clone = home.planned_clone(original) or uuid4()
     for root in roots(settings):
         owner = root.owner()
-        is_usable = not root.has_data() if owner is None else root.is_copy()
-        if not is_usable or owner not in {None, row.id if row else None}:
+        is_usable = root.is_copy() if owner == original else owner in {None, clone}
+        if not is_usable or (owner is None and root.has_data()):
             raise _foreign_root(root, owner, None)
-    installation = catalog.installation.replace()
-    Home(settings).leave()
+    home.join(clone, None, clone_of=original)
+    for root in roots(settings):
+        root.mark(clone)
+    catalog.installation.replace(clone, keeps_builds=keeps_builds)
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, installation)
+    return _mark(catalog, settings, clone)
 
 
 # -- errors

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
-from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.blobs.store import open_blobs_at
 from rag_assets.storage.catalog.installation import PlaceKind
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.store import Lake
@@ -49,7 +49,7 @@ class Root:
 
     def has_data(self) -> bool:
         """Return whether data of any tenant lie in the root."""
-        store = Lake(self.url) if self.kind == "lake" else open_blobs(self.settings)
+        store = Lake(self.url) if self.kind == "lake" else open_blobs_at(self.url, self.settings)
         return any(True for _ in store.incarnations())
 
     def mark(self, installation: UUID) -> None:
