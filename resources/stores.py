@@ -98,12 +98,9 @@ def _opened_catalog(url: str) -> tuple[Catalog, Identity]:
     catalog, identity = open_catalog(Settings.from_environment(), url)
     _opened.append(catalog)
     settings = Settings.from_environment()
-    lake, blobs, store = (
-        Lake(settings.lake_url),
-        open_blobs(settings),
-        ElasticsearchResource().store,
-    )
-    catalog.database.after_raise = MarkKeeper(catalog, lake, blobs, store).keep
+    lake, blobs = Lake(settings.lake_url), open_blobs(settings)
+    keeper = MarkKeeper(catalog, lake, blobs, ElasticsearchResource().store)
+    catalog.database.after_raise = keeper.keep
     return catalog, identity
 
 

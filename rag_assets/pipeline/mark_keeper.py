@@ -283,6 +283,10 @@ class MarkKeeper:
 
     # -- security changes
 
+    def security_state(self) -> SecurityState:
+        """Return the present epoch of the catalog."""
+        return self._catalog.security.state()
+
     def pending_restore(self) -> RestorePending | None:
         """Return why tokens, grants and holds are not trusted; None if they are.
 
@@ -324,6 +328,18 @@ class MarkKeeper:
             if not state.epoch or self._update_journals(state, journals):
                 break
         return SecurityStanding("current")
+
+    def accept_security(self, lost: Sequence[SecurityChange]) -> None:
+        """Go on with a catalog that lacks security changes, and keep its journal in the stores.
+
+        Raises:
+            ServiceUnavailable: no store answers.
+        """
+        self._catalog.security.accept(lost)
+        text = changes_as_json(self._catalog.security.newest())
+        self._read(_JOURNAL)
+        for place in [*self._answering()]:
+            self._write(place, _JOURNAL, text)
 
     def _update_journals(
         self, state: SecurityState, journals: Mapping[StoreName, Sequence[SecurityChange]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial, wraps
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.pipeline.mark_keeper import MarkKeeper
     from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.database import TenantRef
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
@@ -101,7 +102,7 @@ class Session:
         self.stack.keep_private()
         catalog, identity = open_catalog(self.settings, self.endpoints.database_url)
         self._opened.callback(catalog.close)
-        catalog.database.after_raise = lambda raised: self.keeper.keep(raised)
+        catalog.database.after_raise = self._keep_marks
         return catalog, identity
 
     @cached_property
@@ -112,6 +113,19 @@ class Session:
 
         blobs = open_blobs(self.settings)
         return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
+
+    def require_trusted_grants(self, principals: Sequence[str]) -> None:
+        """Require that grants count, before something is read in the name of principals.
+
+        Raises:
+            RestorePending: the catalog was restored; grants in it may have been revoked since.
+        """
+        if principals and (pending := self.keeper.pending_restore()) is not None:
+            raise pending
+
+    def _keep_marks(self, raised: Collection[TenantRef | None]) -> None:
+        # Opened by the first change: most commands make none.
+        self.keeper.keep(raised)
 
     def reconcile(self) -> None:
         """Bring the catalog's tenants in line with tenants.yaml, and warn of problems there."""

@@ -149,6 +149,8 @@ class ProviderKeyTable:
             ).rowcount
             if deleted and isinstance(owner, TenantRef):
                 record_change(connection, owner, "key_removed", provider)
+            elif deleted:
+                record_change(connection, None, "key_removed", provider, [owner.id])
         return bool(deleted)
 
     def record_use(self, key: StoredKey, *, worked: bool) -> None:

@@ -121,6 +121,11 @@ class ReceiptTable:
             for row in rows:
                 yield row.hash, _receipt(row)
 
+    def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
+        """Return ids of documents by their keyed hashes."""
+        with self._database.begin() as connection:
+            return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
+
     def document_hash(self, document_id: str) -> str:
         """The keyed hash by which receipts name a document."""
         with self._database.begin() as connection:

@@ -78,7 +78,8 @@ class SecurityChange:
         name: id of a token, name of an access scope, uuid of a page, incarnation of a tenant,
             provider of a key.
         about: of a token its role and principals, of a scope its principals, of a hold its source
-            ("" for any) and the keyed hash of its document, of a purge those of its documents.
+            ("" for any) and the keyed hash of its document, of a purge those of its documents, of
+            an organization's key the organization.
     """
 
     id: UUID
@@ -161,17 +162,18 @@ class SecurityChangeTable:
 
 def record_change(
     connection: Connection,
-    ref: TenantRef,
+    ref: TenantRef | None,
     kind: ChangeKind,
     name: str,
     about: Collection[str] = (),
 ) -> None:
-    """Record a security change of a tenant in its transaction, and raise mark and epoch.
+    """Record a security change in its transaction, and raise the epoch and the tenant's mark.
 
     Security changes of all tenants wait here for each other until the transaction ends.
     """
-    next_mark(connection, ref)
-    _record(connection, ref.id, kind, name, about)
+    if ref is not None:
+        next_mark(connection, ref)
+    _record(connection, None if ref is None else ref.id, kind, name, about)
 
 
 def record_removal(connection: Connection, ref: TenantRef) -> None:
