@@ -6,6 +6,10 @@ import importlib.util
 import subprocess
 from pathlib import Path
 
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.mark_keeper import KeptMark
+from rag_assets.storage.catalog.marks import Mark
+from rag_assets.storage.lake.store import Lake
 from tests.databases import drop_database, execute, name_of, url_of
 
 
@@ -21,6 +25,15 @@ def restore(url: str, file: Path) -> None:
     drop_database(server, name)
     execute(server, "CREATE DATABASE {}", name)
     _run("pg_restore", "--exit-on-error", f"--dbname={url}", str(file))
+
+
+def lose_changes(ctx: TenantContext) -> None:
+    """Let the lake know of later changes of a tenant, as if an earlier dump were put back."""
+    own = ctx.catalog.marks.read(ctx.ref)
+    assert own is not None
+    later = KeptMark(Mark(own.mark.number + 100, "later"))
+    name = f"{ctx.ref.id}/{ctx.ref.incarnation}/catalog_mark.json"
+    Lake(ctx.settings.lake_url).notes.write(name, later.as_json())
 
 
 def _run(program: str, *arguments: str) -> None:

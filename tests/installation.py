@@ -29,6 +29,7 @@ from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.storage.index.elasticsearch.notes import ElasticsearchNotes
 from rag_assets.tenants.file import TenantsFile
 from tests.back_ends import BackEnd
 from tests.databases import create_database, drop_database
@@ -220,6 +221,8 @@ class Installation:
         with Session() as remover:
             for index_name in remover.store.indexes.names():
                 remover.store.indexes.drop(index_name)
+            if isinstance(remover.store.notes, ElasticsearchNotes):
+                remover.store.notes.drop()
         stores.close_all()
 
 

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.commands.session import Session
 from rag_assets.common.errors import CatalogSetBack, RestorePending
 from rag_assets.definitions import build_defs
+from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.erasure import purge
 from rag_assets.pipeline.mark_keeper import KeptMark
 from rag_assets.pipeline.removal import purge_tenant
@@ -286,21 +287,39 @@ def member(restored: Restored, tenant_id: str, *principals: str) -> tuple[str, s
     return token, kept.token_id
 
 
-def test_tokens_grants_and_holds_of_a_restored_catalog_wait_for_the_operator(
-    restored: Restored, service: Service
-) -> None:
+@dataclass
+class Changed:
+    """Tokens of a tenant whose tokens, grants and holds were changed after the dump.
+
+    Attributes:
+        kept: a token that was left as it was.
+        revoked, revoked_id: a token that was revoked.
+        new, new_id: a token that was created.
+    """
+
+    tenant: UploadTenant
+    kept: str
+    revoked: str
+    revoked_id: str
+    new: str
+    new_id: str
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return self.kept, self.revoked, self.new
+
+
+@pytest.fixture
+def changed(restored: Restored, service: Service) -> Changed:
     tenant = restored.add("acme", access={"scope": "board"})
     tenant.add("seals.md", SEALS)
     tenant.sync()
     catalog, ref = restored.session.catalog, tenant.context.ref
     catalog.access.grant(ref, "board", ["ada", "eve"])
-    kept, (revoked, revoked_id) = (
-        member(restored, "acme", "ada")[0],
-        member(restored, "acme", "ada"),
-    )
-    panel = restored.session.catalog.panel_sessions
-    panel.begin(ref, b"s" * 32, Holder("operator"))
-    panel.add_code(ref, b"c" * 32, Holder("operator"))
+    kept, _ = member(restored, "acme", "ada")
+    revoked, revoked_id = member(restored, "acme", "ada")
+    catalog.panel_sessions.begin(ref, b"s" * 32, Holder("operator"))
+    catalog.panel_sessions.add_code(ref, b"c" * 32, Holder("operator"))
     assert service.status(kept) == service.status(revoked) == 200
     with restored.put_back():
         assert catalog.service_tokens.revoke(ref, revoked_id)
@@ -309,56 +328,57 @@ def test_tokens_grants_and_holds_of_a_restored_catalog_wait_for_the_operator(
         catalog.access.revoke(ref, "board", ["eve"])
         catalog.access.grant(ref, "board", ["zoe"])
         assert restored.command("hold", "set", "acme", "--reason", "a claim")
-    service.wait_for(revoked, 503)
-    for token in (kept, revoked, new, "rag_guessed"):
+    return Changed(tenant, kept, revoked, revoked_id, new, new_id)
+
+
+def test_nothing_of_a_restored_catalog_is_trusted(
+    restored: Restored, service: Service, changed: Changed
+) -> None:
+    service.wait_for(changed.revoked, 503)
+    for token in (*changed.tokens, "rag_guessed"):
         answer = service.ask(token)
         assert answer.status_code == 503
         assert answer.json()["type"] == "urn:rag-assets:problem:restore-pending"
         assert "operator" in answer.json()["detail"]
     assert service.client.get("/health/live").status_code == 200
-
-    # Nothing is deleted either, and the command line trusts no grant.
-    with tenant.within() as ctx:
-        late = replace(ctx, clock=replace(ctx.clock, ahead=timedelta(days=9_000)))
-        assert isinstance(prune_refusal(late), RestorePending)
-        record = catalog.tenants.get("acme")
-        settings = restored.session.settings
+    session = restored.session
+    with changed.tenant.within() as ctx:
+        assert isinstance(refusal(ctx), RestorePending)
+        record = ctx.catalog.tenants.get("acme")
         with pytest.raises(RestorePending):
-            purge_tenant(ctx.catalog, restored.session.lake, ctx.store, record, settings, by="x")
-    asked = restored.installation.command(
-        "search", "acme", "seals", "--as", "eve", "--mode", "text"
-    )
+            purge_tenant(ctx.catalog, session.lake, ctx.store, record, session.settings, by="x")
+    question = ("search", "acme", "seals", "--mode", "text")
+    asked = restored.installation.command(*question, "--as", "eve")
     assert asked.code == 1
     assert "accept-restore" in asked.err
+    assert restored.command(*question)["hits"] == [], "who names nobody reads what is public"
 
-    # The operator is shown what differs, and confirms it.
+
+def test_an_operator_sees_what_a_restored_catalog_lacks_and_accepts_it(
+    restored: Restored, service: Service, changed: Changed
+) -> None:
     shown = restored.installation.command("installation", "accept-restore")
     assert shown.code == 1
-    assert f"token {revoked_id} (member, ada) of tenant acme was revoked on" in shown.out
+    assert f"token {changed.revoked_id} (member, ada) of tenant acme was revoked on" in shown.out
     assert "and is valid again in this catalog; it is made again" in shown.out
-    assert f"token {new_id}" in shown.out
+    assert f"token {changed.new_id}" in shown.out
     assert "scope 'board' of tenant acme was revoked from eve" in shown.out
     assert "scope 'board' of tenant acme was granted to zoe" in shown.out
     assert "a hold on all documents of tenant acme was set" in shown.out
-    assert service.status(kept) == 503
+    service.wait_for(changed.kept, 503)
     accepted = restored.command("installation", "accept-restore", "--yes")
     assert accepted["accepted"]
     made = {one["kind"] for one in accepted["lost"] if one["made_again"]}
     assert made == {"token_revoked", "scope_revoked", "hold_set"}
-    service.wait_for(kept, 200)
-    assert service.status(revoked) == service.status(new) == 401
+    service.wait_for(changed.kept, 200)
+    assert service.status(changed.revoked) == service.status(changed.new) == 401
+    catalog = restored.session.catalog
     assert catalog.access.grants("acme") == {"board": ["ada"]}
     assert [hold.scope for hold in catalog.holds.all("acme")] == [HoldScope()]
-    assert panel.find(b"s" * 32, use=False) is None
-    assert panel.find_code(b"c" * 32) is None
+    assert catalog.panel_sessions.find(b"s" * 32, use=False) is None
+    assert catalog.panel_sessions.find_code(b"c" * 32) is None
     again = restored.command("installation", "accept-restore", "--yes")
     assert (again["standing"], again["lost"]) == ("current", [])
-
-
-def prune_refusal(ctx: Any) -> Any:
-    from rag_assets.pipeline.catalog_mark import refusal
-
-    return refusal(ctx)
 
 
 def test_a_restore_is_noticed_by_a_service_that_starts_after_it(
