@@ -29,7 +29,7 @@ from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
-from rag_assets.storage.index.elasticsearch.notes import ElasticsearchNotes
+from rag_assets.storage.index.store import StoreConfig, open_store
 from rag_assets.tenants.file import TenantsFile
 from tests.back_ends import BackEnd
 from tests.databases import create_database, drop_database
@@ -218,12 +218,18 @@ class Installation:
             retriever.close()
         for session in self._sessions:
             session.close()
-        with Session() as remover:
-            for index_name in remover.store.indexes.names():
-                remover.store.indexes.drop(index_name)
-            if isinstance(remover.store.notes, ElasticsearchNotes):
-                remover.store.notes.drop()
         stores.close_all()
+        # Whoever these indexes belong to by now: a test may have moved or cloned the installation.
+        remover = open_store(
+            StoreConfig(
+                self.environment["ELASTICSEARCH_URL"],
+                prefix=self.environment["RAG_ASSETS_INDEX_PREFIX"],
+            )
+        )
+        for index_name in remover.indexes.names():
+            remover.indexes.drop(index_name)
+        remover.indexes.drop(f"{self.environment['RAG_ASSETS_INDEX_PREFIX']}-marks")
+        remover.close()
 
 
 @contextmanager

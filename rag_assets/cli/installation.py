@@ -9,7 +9,8 @@ import typer
 from rag_assets.cli.arguments import Json
 
 app = typer.Typer(
-    help="The identity of this installation; moves, copies and restores.", no_args_is_help=True
+    help="The identity of this installation; moves, copies, restores; its clock.",
+    no_args_is_help=True,
 )
 Yes = Annotated[bool, typer.Option("--yes", help="Confirm it.")]
 
@@ -75,3 +76,12 @@ def forget(
     from rag_assets.cli.commands import installation
 
     installation.forget(kind, address, confirmed=yes, as_json=json)
+
+
+@app.command("accept-clock")
+def accept_clock(yes: Yes = False, json: Json = False) -> None:
+    """Confirm that the present time is right, so that deletions by age go on."""
+    from rag_assets.cli.commands import installation
+
+    if not installation.accept_clock(confirmed=yes, as_json=json):
+        raise typer.Exit(1)

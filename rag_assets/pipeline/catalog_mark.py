@@ -6,7 +6,11 @@ documents; see mark_keeper.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from rag_assets.common.formatting import counted
+from rag_assets.storage.catalog.syncs import Sync
 
 if TYPE_CHECKING:
     from rag_assets.common.errors import CatalogSetBack
@@ -33,21 +37,23 @@ def require_current(ctx: TenantContext) -> None:
         raise error
 
 
-def held_warning(tenant_id: str, held: int, refused: CatalogSetBack | None) -> str:
-    """Return the warning of documents that disappeared and are kept.
+def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None) -> str:
+    """Return the warning about documents that disappeared and are kept.
 
     Args:
         tenant_id: the tenant.
-        held: number of documents.
+        syncs: of its sources whose deletions are held back.
         refused: why nothing of the tenant may be deleted; None if only a person has to confirm it.
     """
+    held = counted(sum(sync.held_deletions for sync in syncs), "document")
     if refused is None:
+        reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)
         return (
-            f"{held} documents of {tenant_id} disappeared at once and are kept. To delete them:"
-            f" rag-assets sync {tenant_id} --allow-deletes"
+            f"{held} of {tenant_id} disappeared, and the deletion is held back: {reasons}. To"
+            f" delete: rag-assets sync {tenant_id} --allow-deletes"
         )
     return (
-        f"{held} documents of {tenant_id} disappeared and are kept: {refused.message}."
+        f"{held} of {tenant_id} disappeared, and the deletion is held back: {refused.message}."
         f" {refused.hint}"
     )
 

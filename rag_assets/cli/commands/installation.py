@@ -1,11 +1,13 @@
-"""installation show, move, clone, forget."""
+"""installation show, move, clone, forget, accept-clock."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, cast, get_args
 
+from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
@@ -23,15 +25,16 @@ from rag_assets.storage.installation.markers import roots
 
 if TYPE_CHECKING:
     from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.tenants import TenantRecord
 
 
 @with_reading_session
 def show(session: Session, *, as_json: bool) -> bool:
     """Print the identity and the places of stores; return whether nothing differs."""
     catalog, settings = session.unverified_catalog, session.settings
-    row = catalog.installation.read()
-    recorded = catalog.installation.places() or present_places(settings)
-    differences = list(find_differences(catalog, settings))
+    state = catalog.installation.state()
+    row, recorded = state.row, state.places or present_places(settings)
+    differences = list(find_differences(catalog, settings, state))
     if as_json:
         print_json(
             {
@@ -65,7 +68,8 @@ def move(
 ) -> None:
     """Record the present addresses, and point aliases to the builds again."""
     catalog, settings = session.unverified_catalog, session.settings
-    differences = [*find_differences(catalog, settings), *_cluster_difference(session)]
+    differences = list(find_differences(catalog, settings, catalog.installation.state()))
+    differences += [] if differences else _cluster_difference(session)
     for difference in differences:
         if not difference.can_move:
             raise difference.error
@@ -81,7 +85,8 @@ def move(
             " move: rag-assets installation move --yes",
         )
     identity = move_installation(catalog, settings)
-    published = _publish_again(session)
+    with Session(reconciles=False) as moved:
+        published = _publish_again(moved)
     if as_json:
         print_json({"installation": identity.id, "moved": [d.part for d in differences]})
         return
@@ -144,6 +149,78 @@ def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_jso
     say(f"The {kind} at {address} is forgotten.")
 
 
+@with_reading_session
+def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
+    """Accept the present time, or print what it would delete; return whether it is trusted."""
+    from rag_assets.common.clock import Clock
+    from rag_assets.pipeline.clock_guard import (
+        ACCEPT,
+        ClockDoubt,
+        accept_time,
+        shown,
+        time_for_deletion,
+    )
+
+    catalog, clock = session.catalog, Clock()
+    trusted = catalog.clock.read()
+    doubt = time_for_deletion(catalog, clock)
+    if not isinstance(doubt, ClockDoubt):
+        if as_json:
+            print_json({"now": doubt, "trusted": trusted.at, "accepted": False, "doubt": None})
+        else:
+            say(f"The clock is trusted, there is nothing to accept: it is {shown(doubt)}.")
+        return True
+    if doubt.kind == "skewed":
+        raise doubt.error()
+    consequences = [_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()]
+    if confirmed:
+        accept_time(catalog, clock, by=operator())
+    if as_json:
+        print_json(
+            {
+                "now": doubt.now,
+                "trusted": trusted.at,
+                "accepted": confirmed,
+                "doubt": doubt.kind,
+                "tenants": consequences,
+            }
+        )
+        return confirmed
+    say(f"This machine's clock  {shown(doubt.now)}")
+    say(f"Postgres's clock      {shown(trusted.server_at)}")
+    say(f"Last trusted time     {shown(trusted.at)}\n")
+    print_table(
+        ["tenant", "documents due", "deleted by the next run", "rows with later times"],
+        [tuple(counts.values()) for counts in consequences],
+    )
+    if confirmed:
+        say("\nThe present time is trusted from now on.")
+    else:
+        say(f"\nNothing was accepted. If the present time is right: {ACCEPT} --yes")
+    return confirmed
+
+
+def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict[str, object]:
+    """Return what a time means for a tenant: documents that are due, and rows with later times.
+
+    Of the documents that are due, those are counted as unconfirmed that no other guard holds back.
+    """
+    from rag_assets.pipeline.retention import cutoffs_of, held_prunes
+    from rag_assets.tenants.model import Tenant
+
+    tenant = Tenant.from_config(record.config)
+    cutoffs = cutoffs_of(tenant, now)
+    due = None if cutoffs is None else catalog.retention.due(record.id, cutoffs)
+    held = () if due is None else held_prunes(due, tenant.prune_share)
+    count = 0 if due is None else len(due.documents)
+    return {
+        "tenant": record.id,
+        "due": count,
+        "unconfirmed": count - sum(source.due for source in held),
+        "later_times": catalog.clock.future_count(record.id, now),
+    }
+
+
 _LACKING = {
     "lake": "the lake is empty: every text is embedded again; to spare that, copy the lake of the"
     " original before the first sync",
@@ -192,12 +269,9 @@ def _has_uploads(catalog: Catalog) -> bool:
 def _publish_again(session: Session) -> bool:
     """Publish the serving build of each tenant, under the present prefix; return whether done."""
     with suppress(ServiceUnavailable):
-        cluster = session.store.indexes.cluster_id()
-        if cluster is not None:
-            session.catalog.installation.record_places([Place("cluster", cluster)])
+        names = session.store.indexes.names()
         for record in session.catalog.tenants.all():
             serving = session.catalog.generations.serving(record.id)
-            names = session.store.indexes.names()
             if serving is not None and serving.index_name in names:
                 owner = Owner(record.id, record.incarnation, serving.number)
                 session.store.indexes.publish(serving.index_name, owner)

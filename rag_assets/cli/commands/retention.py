@@ -23,6 +23,8 @@ def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> 
     session.active(tenant_id)
     with session.writer(tenant_id, "pruning") as ctx:
         report = prune_tenant(ctx, by=operator(), confirm=confirm)
+    if confirm and report.doubt is not None:
+        raise report.doubt.error()
     if as_json:
         print_json(
             {

@@ -34,12 +34,16 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfiguredByOperator      tenants.yaml defines the project, and nothing else changes it
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
+    │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
     │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
+    ├── SchemaTooNew              a newer program upgraded the catalog's schema
+    ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
     │   └── RestorePending        it lacks security changes: no token is accepted either
+    ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
@@ -180,12 +184,16 @@ from rag_assets.common.errors.stores import (
     BuildNotAskable,
     BuildNotWritable,
     CatalogSetBack,
+    ClockDoubted,
     DamagedIndex,
     IndexInconsistent,
+    IndexUnavailable,
     ListingFailed,
     OnHold,
     RestorePending,
+    SchemaTooNew,
     ServiceUnavailable,
+    SessionsNotKept,
     TenantBusy,
     TenantGone,
     TenantLocked,
@@ -206,6 +214,7 @@ __all__ = [
     "ChatRefused",
     "ChatTimeout",
     "ChatUnavailable",
+    "ClockDoubted",
     "ConfigurationError",
     "ConfiguredByOperator",
     "DamagedIndex",
@@ -225,6 +234,7 @@ __all__ = [
     "ForeignInstallation",
     "GuidelinesOff",
     "IndexInconsistent",
+    "IndexUnavailable",
     "InputRejected",
     "InvalidRequest",
     "KeyUnreadable",
@@ -255,8 +265,10 @@ __all__ = [
     "RerankFault",
     "RestorePending",
     "RoleRefused",
+    "SchemaTooNew",
     "SearchRejected",
     "ServiceUnavailable",
+    "SessionsNotKept",
     "TenantBusy",
     "TenantGone",
     "TenantLocked",

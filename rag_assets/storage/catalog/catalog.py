@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.blob_needs import BlobNeeds
 from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
+from rag_assets.storage.catalog.clock import ClockTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.derivations import DerivationTable
 from rag_assets.storage.catalog.document_kinds import KindTable
@@ -73,7 +74,7 @@ class Catalog:
         self.database = database
         self.installation, self.tenants = InstallationTable(database), TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
-        self.access = AccessTable(database)
+        self.access, self.security = AccessTable(database), SecurityChangeTable(database)
         self.pages, self.page_lists = PageTable(database), PageLists(database)
         self.documents = DocumentTable(database)
         self.moves = MovedDocuments(database)
@@ -106,7 +107,7 @@ class Catalog:
         self.pins = PinTable(database)
         self.build_progress = BuildProgressQuery(database)
         self.syncs = SyncTable(database)
-        self.marks, self.security = MarkTable(database), SecurityChangeTable(database)
+        self.marks, self.clock = MarkTable(database), ClockTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
         self.judgements = JudgementTable(database)

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.pace import Pace, pace_of
 from rag_assets.storage.catalog.pins import Pin, pin_columns
@@ -190,7 +191,7 @@ class GenerationTable:
 
     def mark_complete(self, ref: TenantRef, generation: Generation) -> Generation:
         """Record that nothing is left to do for a build; returns it with that."""
-        changed = {"state": "COMPLETE", "reason": None, "completed_at": func.now()}
+        changed = {"state": "COMPLETE", "reason": None, "completed_at": time_to_record()}
         return self._change(ref, generation, changed)
 
     def hold(
@@ -259,7 +260,7 @@ class GenerationTable:
             connection.execute(
                 update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
-                .values(state="RETIRED", retired_at=func.now())
+                .values(state="RETIRED", retired_at=time_to_record())
             )
             connection.execute(
                 update(generations)

@@ -185,6 +185,10 @@ def test_comments_leave_on_the_day_however_many_they_are(site: Site) -> None:
             ),
             {"at": long_ago},
         )
+    clock = site.catalog.clock
+    clock.replace(long_ago, None)
+    assert site.sync()["deleted"] == 0, "the clock may be wrong"
+    clock.replace(now, None)
     made = site.sync()
     assert made["deleted"] == 30
     assert site.hits("armadillos") == []
