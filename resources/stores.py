@@ -110,5 +110,5 @@ def _store(url: str, catalog_url: str, vectors_url: str) -> VectorStore:
     )
     store = open_store(config)
     _opened.append(store)
-    require_cluster(catalog, store)
+    require_cluster(catalog, store, identity)
     return store

@@ -227,7 +227,7 @@ def _state(
             continue
         digest = ListingDigest(settings_of_source)
         try:
-            for _ in digest.through(source.list()):
+            for _ in digest.of(source):
                 pass
         except ListingFailed as error:
             unlisted[source.name] = error.message

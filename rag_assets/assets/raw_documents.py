@@ -22,7 +22,7 @@ class ListingConfig(dg.Config):
     """Parameters of a listing.
 
     Attributes:
-        allow_deletes: delete documents even when suspiciously many vanished at once.
+        allow_deletes: delete documents whose deletion would be held back.
     """
 
     allow_deletes: bool = False
@@ -57,7 +57,8 @@ def raw_documents(
         context.log.warning(warning)
     if report.held:
         current = is_current(ctx.catalog, ctx.lake, ctx.ref.id)
-        context.log.warning(held_warning(ctx.ref.id, report.held, current=current))
+        held = ctx.catalog.syncs.held(ctx.ref.id)
+        context.log.warning(held_warning(ctx.ref.id, held, current=current))
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,

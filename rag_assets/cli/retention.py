@@ -45,6 +45,22 @@ def purge(
 
 
 @app.command()
+def compact(
+    tenants: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TENANT...", help="By default all tenants, and what is left of removed ones."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Remove deleted text from the files of lake and index, as the daemon does weekly."""
+    from rag_assets.cli.commands.compact import compact as run
+
+    raise typer.Exit(0 if run(tenants or [], as_json=json) else 1)
+
+
+@app.command()
 def receipts(
     tenant: Annotated[
         str | None, typer.Argument(metavar="TENANT", help="By default all tenants.")

@@ -10,15 +10,12 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each_locked
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
-from rag_assets.pipeline.blobs import sweep_blobs
-from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
-from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.retention_report import report_retention
-from rag_assets.pipeline.upkeep import compact, compaction_lines, drop_old_generations
+from rag_assets.pipeline.upkeep import compact_tenant, delete_leftovers, drop_old_generations
 from rag_assets.storage.blobs.store import open_blobs
 from resources.workbench import Workbench, clear_failures
 
@@ -74,25 +71,17 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     _warn_of_clock(context, workbench)
 
     def compact_one(ctx: TenantContext) -> str:
-        lines = compaction_lines(compact(ctx))
-        if not may_delete(ctx):
-            return set_back_error(ctx.ref.id).message
-        if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock):
-            lines = [*lines, f"{swept} uploaded files deleted that nothing needs"]
-        return "; ".join(lines) or "nothing is in the lake"
+        return "; ".join(compact_tenant(ctx))
 
     for_each_locked(context, workbench, "compaction", compact_one)
     with clear_failures():
-        store = workbench.elasticsearch.store()
-        swept = delete_strays(
+        swept = delete_leftovers(
             workbench.postgres.catalog(),
             workbench.lake.lake(),
-            store,
+            workbench.elasticsearch.store(),
             open_blobs(Settings.from_environment()),
+            context.log.info,
         )
-        for index_name in store.indexes.names():
-            left = store.indexes.expunge(index_name)
-            context.log.info(f"{index_name}: {left} deleted entries left in its files")
     if swept:
         context.log.warning(f"deleted {swept} entries and folders of tenants that were removed")
 

@@ -1,20 +1,29 @@
-"""Drift: compares the live index with the catalog, and its vectors with the lake."""
+"""Drift: compares the live index with the catalog, and its vectors with the lake.
+
+`inspect_index` compares entry by entry, `index_differences` by counts alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from rag_assets.common.errors import BuildNotWritable
-from rag_assets.pipeline.context import TenantContext, index_of
+from rag_assets.pipeline.catalog_mark import is_current
+from rag_assets.pipeline.context import TenantContext, index_of, owner_of
 from rag_assets.pipeline.index_comparison import Drift, compare_index, suspects
 from rag_assets.pipeline.publication import alias_is_right
 from rag_assets.pipeline.shares import Share
 from rag_assets.pipeline.vector_drift import VectorDrift, compare_entries
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.index_rows import HeldVersion
-from rag_assets.storage.index.model import Presence, ScannedEntry
+from rag_assets.storage.catalog.index_rows import ExpectedEntries, HeldVersion
+from rag_assets.storage.index.model import BuildCount, CountedBuild, Presence, ScannedEntry
+from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.lake.store import Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,18 @@ class IndexState:
     def replaceable(self) -> bool:
         """Whether the index has to be made anew."""
         return self.index_lost or not self.fits
+
+
+class IndexDifference(NamedTuple):
+    """A difference between an index and the catalog, found by counting.
+
+    Attributes:
+        text: the difference in words.
+        is_replaced: whether somebody put another index in its place, on purpose perhaps.
+    """
+
+    text: str
+    is_replaced: bool = False
 
 
 def inspect_index(
@@ -160,3 +181,81 @@ def _fits(ctx: TenantContext, generation: Generation) -> bool:
     except BuildNotWritable:
         return True
     return ctx.store.indexes.fits(generation.index_name, spec)
+
+
+def index_differences(
+    catalog: Catalog, store: VectorStore, lake: Lake, tenants: Sequence[TenantRef]
+) -> dict[str, list[IndexDifference]]:
+    """Return the differences between the indexes of tenants and the catalog, by tenant.
+
+    Entries are counted, in two requests for all tenants. What differs is counted once more, and
+    tenants that are being written to are left out: they may be between two steps of a write.
+
+    Args:
+        catalog, store, lake: of the installation.
+        tenants: to compare.
+
+    Raises:
+        IndexUnavailable: an index is closed, blocked or red.
+    """
+    found = _differences(catalog, store, lake, tenants)
+    suspects = [ref for ref in tenants if ref.id in found and not catalog.lock.is_held(ref.id)]
+    if not suspects:
+        return {}
+    found = _differences(catalog, store, lake, suspects)
+    return {id_: all_ for id_, all_ in found.items() if not catalog.lock.is_held(id_)}
+
+
+def _differences(
+    catalog: Catalog, store: VectorStore, lake: Lake, tenants: Sequence[TenantRef]
+) -> dict[str, list[IndexDifference]]:
+    expected = catalog.index.expected_entries([ref.id for ref in tenants])
+    live = catalog.generations.live_of([ref.id for ref in tenants])
+    compared = [
+        (ref, generation, expected[ref.id, generation.number])
+        for ref in tenants
+        for generation in live.get(ref.id, ())
+        if (ref.id, generation.number) in expected
+    ]
+    counts = store.indexes.count(
+        [
+            CountedBuild(
+                index_of(generation),
+                owner_of(ref, generation),
+                wanted.recent_keys,
+                is_serving=generation.state == "SERVING",
+            )
+            for ref, generation, wanted in compared
+        ]
+    )
+    found: dict[str, list[IndexDifference]] = {}
+    for (ref, generation, wanted), count in zip(compared, counts, strict=True):
+        difference = _difference(ref, generation, wanted, count)
+        # A catalog that was set back lacks versions that the index rightly holds.
+        is_surplus = count.presence == "present" and count.entries > wanted.entries
+        if difference is not None and not (
+            is_surplus and not is_current(catalog, lake.tenant(ref.id, ref.incarnation), ref.id)
+        ):
+            found.setdefault(ref.id, []).append(difference)
+    return found
+
+
+def _difference(
+    ref: TenantRef, generation: Generation, wanted: ExpectedEntries, count: BuildCount
+) -> IndexDifference | None:
+    """Return how a build differs from the catalog; None if it does not."""
+    build = f"build {generation.number} of tenant {ref.id!r}"
+    if count.presence != "present":
+        is_replaced = count.presence == "replaced"
+        what = "was replaced by another" if is_replaced else "is gone"
+        text = f"index {generation.index_name!r} of tenant {ref.id!r} {what}"
+        return IndexDifference(text, is_replaced)
+    if wanted.is_settled and count.entries != wanted.entries:
+        held = f"{count.entries:,} entries, and the catalog has {wanted.entries:,}"
+        return IndexDifference(f"{build} holds {held}")
+    if wanted.is_settled and count.recent < wanted.recent:
+        lacking = f"{wanted.recent - count.recent:,} of the {wanted.recent:,} entries"
+        return IndexDifference(f"{build} lacks {lacking} that were written last")
+    if not count.is_shown:
+        return IndexDifference(f"the alias of tenant {ref.id!r} does not show {build}")
+    return None

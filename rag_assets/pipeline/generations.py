@@ -13,7 +13,6 @@ from rag_assets.pipeline.recipes import Recipe, known_recipe, recipe_of, wanted_
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
 
 
@@ -121,23 +120,20 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
 
 
 def require_index(ctx: TenantContext, generation: Generation) -> None:
-    """Verify that a build's index is the one that was written to.
+    """Verify that a build's index is the one that was written to, and can be searched.
 
     Raises:
         IndexInconsistent: it is missing, or was replaced by another of the same name.
+        IndexUnavailable: it is closed, blocked or red.
     """
-    require_same_index(ctx.store, ctx.ref.id, generation)
-
-
-def require_same_index(store: VectorStore, tenant_id: str, generation: Generation) -> None:
-    """As require_index, for callers without a stage context."""
-    presence = store.indexes.presence(index_of(generation))
+    presence = ctx.store.indexes.presence(index_of(generation))
     if presence != "present":
         what = "is gone" if presence == "missing" else "was replaced by another"
         raise IndexInconsistent(
-            f"index {generation.index_name!r} of tenant {tenant_id!r} {what}",
-            hint=f"restore it without embedding anything: rag-assets sync {tenant_id} --repair",
+            f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}",
+            hint=f"restore it without embedding anything: rag-assets sync {ctx.ref.id} --repair",
         )
+    ctx.store.indexes.require_usable(generation.index_name)
 
 
 def _open(ctx: TenantContext) -> Generation:

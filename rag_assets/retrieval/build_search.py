@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rag_assets.common.errors import IndexInconsistent, InvalidRequest
 from rag_assets.retrieval.access import MANY_SCOPES, FlatScopes, moved_pages
-from rag_assets.retrieval.model import MAX_PAGES, SearchRequest
+from rag_assets.retrieval.model import MAX_PAGES, IndexFault, SearchRequest
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import SearchPlan, StepLists
@@ -120,6 +120,7 @@ class BuildSearches:
         lost: IndexInconsistent | None = None
         try:
             found = await self._with_vectors_settled(await self._searched(progress), named=named)
+            found = replace(found, index_fault=await self._index_fault(found))
         except IndexInconsistent as error:
             found, lost = progress, error
         if named or found.hits:
@@ -149,7 +150,17 @@ class BuildSearches:
             return found
         return replace(found, vectors_away=False)
 
+    async def _index_fault(self, found: SearchProgress) -> IndexFault | None:
+        """Return why the index of a search is incomplete; None where nothing is amiss."""
+        lacks_entries = await self._services.completeness.lacks_entries(
+            found.serving.index_name, found.owner, is_doubtful=bool(found.replaced or found.unread)
+        )
+        if lacks_entries:
+            return "entries missing"
+        return "entries altered" if found.altered else None
+
     async def _searched(self, progress: SearchProgress) -> SearchProgress:
+        self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
         # What an added step does with candidates is not known: it has all of them.
         return await plan.run(replace(progress, whole=not plan.is_built_in))

@@ -31,7 +31,10 @@ from rag_assets.tenants.problems import problem_of
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator"]
 """What the holder of a token may do."""
 
-SkippableStep: TypeAlias = Literal["rerank", "pgvector"]
+SkippableStep: TypeAlias = Literal["rerank", "pgvector", "index-incomplete"]
+IndexFault: TypeAlias = Literal["entries missing", "entries altered"]
+"""Why an index is incomplete: it lacks entries of the catalog, or some were altered in it."""
+DegradedReason: TypeAlias = RerankFault | IndexFault
 """A step that a search can go on without."""
 
 SearchStrategy: TypeAlias = Literal[
@@ -375,7 +378,7 @@ class Debug:
     scores: tuple[Scores, ...] = ()
     threshold: float | None = None
     nearest: float | None = None
-    degraded: Mapping[SkippableStep, RerankFault] = field(default_factory=dict)
+    degraded: Mapping[SkippableStep, DegradedReason] = field(default_factory=dict)
     paths: tuple[tuple[str, ...], ...] = ()
 
 
@@ -405,7 +408,8 @@ class SearchAnswer:
         embedder: that made its vectors: provider, model and more.
         degraded: steps that were wanted and had to be left out, as they failed or took too long:
             after "rerank" the hits are in the order in which they were found; after "pgvector" the
-            index answered in its place.
+            index answered in its place. "index-incomplete": the index lacks entries that the
+            catalog has, or holds altered ones, which are left out.
     """
 
     hits: tuple[Hit, ...] = ()

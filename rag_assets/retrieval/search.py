@@ -214,6 +214,7 @@ class AsyncRetriever:
 
     async def close(self) -> None:
         """Close connections, and wait until searches and their cost are recorded."""
+        await self._services.completeness.close()
         await self._services.vectors.close()
         await self._services.rerankers.close()
         await self._services.searcher.close()

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag_assets.common.errors import RerankFault
 from rag_assets.retrieval.hits import scores_of
-from rag_assets.retrieval.model import Debug, SearchAnswer, SearchStrategy, SkippableStep
+from rag_assets.retrieval.model import (
+    Debug,
+    DegradedReason,
+    SearchAnswer,
+    SearchStrategy,
+    SkippableStep,
+)
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.tenants.modes import SearchMode
 
@@ -22,9 +27,11 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
     """The answer with its hits, and how they were found."""
     hits, mode = tuple(progress.hits or ()), progress.search.mode
     fault = progress.reranking.fault if progress.reranking else None
-    degraded: dict[SkippableStep, RerankFault] = {"rerank": fault} if fault else {}
+    degraded: dict[SkippableStep, DegradedReason] = {"rerank": fault} if fault else {}
     if progress.vectors_away:
         degraded["pgvector"] = "unavailable"
+    if progress.index_fault is not None:
+        degraded["index-incomplete"] = progress.index_fault
     cosines = [progress.cosines[id_] for id_ in progress.confirmed.by_id if id_ in progress.cosines]
     return SearchAnswer(
         hits=hits,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.retrieval.duplicates import Distinct, Passage
-from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.retrieval.model import Caller, Hit, IndexFault
 from rag_assets.retrieval.patience import NO_LIMITS, Patience
 from rag_assets.retrieval.reranking import Reranking
 from rag_assets.retrieval.resolved_search import ResolvedSearch
@@ -137,6 +137,7 @@ class SearchProgress:
         reads: attempts to read what was found.
         repeat: whether the search begins again with its first step.
         vectors_away: whether the index answered for vectors that are searched beside it.
+        index_fault: why the index is incomplete; None where nothing is known to be amiss.
     """
 
     search: ResolvedSearch
@@ -172,6 +173,7 @@ class SearchProgress:
     reads: int = 0
     repeat: bool = False
     vectors_away: bool = False
+    index_fault: IndexFault | None = None
 
     @property
     def build(self) -> GraphKey:

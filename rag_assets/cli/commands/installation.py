@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 def show(session: Session, *, as_json: bool) -> bool:
     """Print the identity and the places of stores; return whether nothing differs."""
     catalog, settings = session.unverified_catalog, session.settings
-    row = catalog.installation.read()
-    recorded = catalog.installation.places() or present_places(settings)
-    differences = list(find_differences(catalog, settings))
+    state = catalog.installation.state()
+    row, recorded = state.row, state.places or present_places(settings)
+    differences = list(find_differences(catalog, settings, state))
     if as_json:
         print_json(
             {
@@ -68,7 +68,8 @@ def move(
 ) -> None:
     """Record the present addresses, and point aliases to the builds again."""
     catalog, settings = session.unverified_catalog, session.settings
-    differences = [*find_differences(catalog, settings), *_cluster_difference(session)]
+    differences = list(find_differences(catalog, settings, catalog.installation.state()))
+    differences += [] if differences else _cluster_difference(session)
     for difference in differences:
         if not difference.can_move:
             raise difference.error
@@ -84,7 +85,8 @@ def move(
             " move: rag-assets installation move --yes",
         )
     identity = move_installation(catalog, settings)
-    published = _publish_again(session)
+    with Session(reconciles=False) as moved:
+        published = _publish_again(moved)
     if as_json:
         print_json({"installation": identity.id, "moved": [d.part for d in differences]})
         return
@@ -267,12 +269,9 @@ def _has_uploads(catalog: Catalog) -> bool:
 def _publish_again(session: Session) -> bool:
     """Publish the serving build of each tenant, under the present prefix; return whether done."""
     with suppress(ServiceUnavailable):
-        cluster = session.store.indexes.cluster_id()
-        if cluster is not None:
-            session.catalog.installation.record_places([Place("cluster", cluster)])
+        names = session.store.indexes.names()
         for record in session.catalog.tenants.all():
             serving = session.catalog.generations.serving(record.id)
-            names = session.store.indexes.names()
             if serving is not None and serving.index_name in names:
                 owner = Owner(record.id, record.incarnation, serving.number)
                 session.store.indexes.publish(serving.index_name, owner)

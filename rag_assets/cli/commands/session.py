@@ -127,7 +127,7 @@ class Session:
         )
         store = open_store(config)
         self._opened.callback(store.close)
-        require_cluster(self.catalog, store)
+        require_cluster(self.catalog, store, identity)
         return store
 
     @cached_property

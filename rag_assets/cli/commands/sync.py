@@ -6,13 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
 from rag_assets.cli.commands.runs import STAGES, RunResult
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.cli.commands.tenant_sync import PRINTED_COUNTS, TenantSync
-from rag_assets.common.errors import ConfigurationError, RagAssetsError, ServiceUnavailable
+from rag_assets.common.errors import (
+    ConfigurationError,
+    IndexInconsistent,
+    RagAssetsError,
+    ServiceUnavailable,
+)
 from rag_assets.common.formatting import counted, dollars
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.drift import IndexDifference
 
 
 @with_session
@@ -98,7 +107,7 @@ def _held_warning(session: Session, result: TenantSync) -> str:
     record = session.active(result.tenant)
     lake = session.lake.tenant(record.id, record.incarnation)
     current = is_current(session.catalog, lake, record.id)
-    return held_warning(record.id, result.held, current=current)
+    return held_warning(record.id, session.catalog.syncs.held(record.id), current=current)
 
 
 def _sync_in_turn(
@@ -141,8 +150,11 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
     """Whether that is so; an error is left to the sync."""
     started = monotonic()
     try:
-        result.nothing_to_do = not _is_due(session, result.tenant)
+        result.nothing_to_do = not (
+            _index_differences(session, result.tenant) or _is_due(session, result.tenant)
+        )
         result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
+        result.held = _held(session, result.tenant)
     except RagAssetsError:
         return False
     result.seconds = monotonic() - started
@@ -156,15 +168,22 @@ def sync_tenant(
     started = monotonic()
     result = TenantSync(tenant_id)
     try:
-        if not (repair or allow_deletes) and not _is_due(session, tenant_id):
+        if repair or _is_to_be_repaired(session, tenant_id):
+            _repair(session, tenant_id, everything=repair)
+        elif not (allow_deletes or _is_due(session, tenant_id)):
             result.nothing_to_do = True
-        else:
-            _drain(session, result, repair=repair, allow_deletes=allow_deletes)
+            result.held = _held(session, tenant_id)
+        if not result.nothing_to_do:
+            _drain(session, result, allow_deletes=allow_deletes)
         result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
     except RagAssetsError as error:
         result.error = error
     result.seconds = monotonic() - started
     return result
+
+
+def _held(session: Session, tenant_id: str) -> int:
+    return sum(sync.held_deletions for sync in session.catalog.syncs.held(tenant_id))
 
 
 def print_sync(result: TenantSync) -> None:
@@ -215,10 +234,39 @@ def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
     return f"{cost}: {requests}{retries}{more if result.unpriced else ''}"
 
 
+def _is_to_be_repaired(session: Session, tenant_id: str) -> bool:
+    """Return whether the index differs from the catalog, and is to be repaired.
+
+    Raises:
+        IndexInconsistent: it differs, and a person decides: the tenant wants no automatic repair,
+            or somebody put another index in its place.
+        IndexUnavailable: it is closed, blocked or red.
+    """
+    differences = _index_differences(session, tenant_id)
+    if not differences:
+        return False
+    is_automatic = session.embedders.tenant(session.active(tenant_id)).auto_repair
+    if not is_automatic or any(difference.is_replaced for difference in differences):
+        raise IndexInconsistent(
+            "; ".join(difference.text for difference in differences),
+            hint=f"restore it without embedding anything: rag-assets sync {tenant_id} --repair",
+        )
+    for difference in differences:
+        progress(f"{difference.text}; repairing it")
+    return True
+
+
+def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
+    from rag_assets.pipeline.drift import index_differences
+
+    ref = session.active(tenant_id).ref
+    found = index_differences(session.catalog, session.store, session.lake, [ref])
+    return found.get(tenant_id, [])
+
+
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is work to do, at the price of a listing."""
     from rag_assets.pipeline.batch_states import poll
-    from rag_assets.pipeline.generations import require_same_index
     from sensors.due import why_due
     from sensors.state import tenant_state
 
@@ -228,21 +276,22 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     for trouble in poll(catalog, session.embedders, catalog.batches.open(tenant_id)):
         warn(trouble)
     tenant = session.embedders.tenant(record)
-    serving = catalog.generations.serving(tenant_id)
-    if serving is not None:
-        require_same_index(session.store, tenant_id, serving)
     state = tenant_state(catalog, record, tenant, session.settings)
     # A source that cannot be listed needs a run too: it fails with the reason.
     reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
     return bool(state.unlisted) or reason is not None
 
 
-def _drain(session: Session, result: TenantSync, *, repair: bool, allow_deletes: bool) -> None:
+def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
+    """Repair a tenant's stores; compare all of them, or the day's share as the nightly run does."""
+    config = {"ops": {"repair_live_index": {"config": {"everything": everything}}}}
+    repaired = session.runner.run("repair_index", tenant_id, config)
+    if repaired.failure is not None:
+        raise repaired.failure
+
+
+def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None:
     runner = session.runner
-    if repair:
-        repaired = runner.run("repair_index", result.tenant)
-        if repaired.failure is not None:
-            raise repaired.failure
     halt: RagAssetsError | None = None
     before: object = None
     while True:

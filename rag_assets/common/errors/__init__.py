@@ -34,9 +34,12 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ConfiguredByOperator      tenants.yaml defines the project, and nothing else changes it
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
+    │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
     │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
+    ├── SchemaTooNew              a newer program upgraded the catalog's schema
+    ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
     ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
@@ -183,9 +186,12 @@ from rag_assets.common.errors.stores import (
     ClockDoubted,
     DamagedIndex,
     IndexInconsistent,
+    IndexUnavailable,
     ListingFailed,
     OnHold,
+    SchemaTooNew,
     ServiceUnavailable,
+    SessionsNotKept,
     TenantBusy,
     TenantGone,
     TenantLocked,
@@ -226,6 +232,7 @@ __all__ = [
     "ForeignInstallation",
     "GuidelinesOff",
     "IndexInconsistent",
+    "IndexUnavailable",
     "InputRejected",
     "InvalidRequest",
     "KeyUnreadable",
@@ -255,8 +262,10 @@ __all__ = [
     "RerankFailed",
     "RerankFault",
     "RoleRefused",
+    "SchemaTooNew",
     "SearchRejected",
     "ServiceUnavailable",
+    "SessionsNotKept",
     "TenantBusy",
     "TenantGone",
     "TenantLocked",

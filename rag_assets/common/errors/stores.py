@@ -13,6 +13,10 @@ class ServiceUnavailable(RagAssetsError):
     """A server that the project needs does not answer."""
 
 
+class IndexUnavailable(ServiceUnavailable):
+    """Elasticsearch refuses until an operator acts: its disk is full, or an index is closed."""
+
+
 class VectorsUnavailable(ServiceUnavailable):
     """The back end that a build's vectors are searched in does not answer."""
 
@@ -23,6 +27,14 @@ class TenantBusy(ServiceUnavailable):
 
 class ListingFailed(RagAssetsError):
     """A source could not be listed completely; what it holds is unknown."""
+
+
+class SchemaTooNew(RagAssetsError):
+    """The catalog's schema was upgraded by a newer program than this one."""
+
+
+class SessionsNotKept(RagAssetsError):
+    """Postgres is behind a pooler that changes its session from one transaction to the next."""
 
 
 class TenantLocked(RagAssetsError):

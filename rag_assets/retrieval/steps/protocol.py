@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.altered_entries import AlteredEntries
+from rag_assets.retrieval.completeness import BuildCompleteness
 from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.retrieval.question_vectors import VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
@@ -40,6 +41,7 @@ class SearchServices:
         altered: reports entries that were altered in the index.
         known: entries at places that walks reached.
         surroundings: of the nodes that walks met.
+        completeness: counts the entries of builds.
     """
 
     catalog: Catalog
@@ -51,9 +53,12 @@ class SearchServices:
     altered: AlteredEntries = field(default_factory=AlteredEntries)
     known: KnownEntries = field(init=False)
     surroundings: KeptSurroundings = field(default_factory=KeptSurroundings)
+    completeness: BuildCompleteness = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "known", KnownEntries(self.searcher))
+        completeness = BuildCompleteness(self.reader, self.searcher)
+        object.__setattr__(self, "completeness", completeness)
 
 
 StepFactory: TypeAlias = Callable[[SearchServices], Step]

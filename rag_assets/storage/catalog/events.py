@@ -49,6 +49,7 @@ EventKind = Literal[
     "drift_found",
     "index_repaired",
     "catalog_accepted",
+    "compacted",
     "pruned",
     "prunes_held",
     "times_corrected",

@@ -18,8 +18,10 @@ from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbol
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.catalog.index_rows import (
+    ExpectedEntries,
     HeldVersion,
     IndexedVersion,
+    expected_entries,
     has_left,
     is_behind,
     is_excluded,
@@ -144,6 +146,12 @@ class IndexTable:
         )
         with self._database.begin() as connection:
             return int(connection.scalar(query) or 0)
+
+    def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
+        """Return the entries that builds of these tenants should have, by tenant and generation."""
+        with self._database.begin() as connection:
+            rows = connection.execute(expected_entries(), {"tenants": list(tenant_ids)})
+            return {(row.tenant, row.generation): ExpectedEntries.of(row) for row in rows}
 
     def entry_count_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """The number of entries that all generations should have of these documents."""

@@ -21,15 +21,18 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     update,
 )
 
 from rag_assets.storage.catalog.access import is_readable
-from rag_assets.storage.catalog.database import TenantRef, Texts, among
+from rag_assets.storage.catalog.database import TenantRef, Texts, among, texts_parameter
 from rag_assets.storage.catalog.retention import embedded_values
-from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.storage.catalog.tables import document_index, documents, generations
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
 from rag_assets.workspace.tree import EXCLUDED
+
+_RECENT_VERSIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,31 @@ class HeldVersion:
     indexed_key: str
     chunk_count: int
     access_scope: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedEntries:
+    """How many entries a build should hold, in all and of the versions that were indexed last.
+
+    The last versions tell an index that was rolled back from one that is complete: both may hold
+    equally many entries.
+
+    Attributes:
+        entries: of all versions.
+        recent_keys: the index_key of each of the last versions.
+        recent: how many entries these have.
+        is_settled: whether no entries wait to be deleted or written again.
+    """
+
+    entries: int = 0
+    recent_keys: tuple[str, ...] = ()
+    recent: int = 0
+    is_settled: bool = True
+
+    @classmethod
+    def of(cls, row: Row[Any]) -> ExpectedEntries:
+        """Return the value in a row of `expected_entries`."""
+        return cls(row.entries, tuple(row.recent_keys or ()), row.recent, row.is_settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +182,43 @@ def returnable(
             documents.c.status != "DELETED",
             ~is_excluded(),
         )
+    )
+
+
+def expected_entries() -> Select[Any]:
+    """Return the query for the rows of `ExpectedEntries.of`, one for each build of a tenant.
+
+    Its parameter "tenants" names the tenants.
+    """
+    held, build = document_index.c, generations.c
+    of_build = and_(held.tenant == build.tenant, held.generation == build.generation)
+    totals = (
+        select(
+            func.coalesce(func.sum(held.chunk_count), 0).label("entries"),
+            func.coalesce(func.bool_and(~or_(held.dirty, has_left())), True).label("is_settled"),
+        )
+        .join(documents, same_document())
+        .where(of_build)
+        .lateral("totals")
+    )
+    last = (
+        select(held.indexed_key, held.chunk_count)
+        .where(of_build, held.indexed_key.is_not(None))
+        .order_by(held.indexed_at.desc(), held.document_id)
+        .limit(_RECENT_VERSIONS)
+        .correlate(generations)
+        .subquery()
+    )
+    recent = select(
+        func.array_agg(last.c.indexed_key).label("recent_keys"),
+        func.coalesce(func.sum(last.c.chunk_count), 0).label("recent"),
+    ).lateral("recent")
+    return (
+        select(build.tenant, build.generation, *totals.c, *recent.c)
+        .select_from(generations)
+        .join(totals, true())
+        .join(recent, true())
+        .where(among(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -93,6 +93,26 @@ class Place:
     left_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InstallationState:
+    """What the catalog records of the installation.
+
+    Attributes:
+        row: its identity; None for a new catalog.
+        present_database: system identifier and name of the database that holds the catalog now.
+        places: present and former ones, in the order in which they were recorded.
+    """
+
+    row: InstallationRow | None
+    present_database: str
+    places: Sequence[Place]
+
+    @property
+    def present_places(self) -> dict[PlaceKind, str]:
+        """The address of each present place, by kind."""
+        return {place.kind: place.address for place in self.places if place.left_at is None}
+
+
 class InstallationTable:
     """Queries on the identity of the installation."""
 
@@ -125,10 +145,16 @@ class InstallationTable:
         assert row is not None  # noqa: S101 - rows are never deleted
         return row
 
-    def present_database(self) -> str:
-        """Return the system identifier and name of the database that holds this catalog."""
+    def state(self) -> InstallationState:
+        """Return what the catalog records of the installation, and which database holds it."""
+        query = select(installation.c.id, installation.c.database, installation.c.created_at)
         with self._database.begin() as connection:
-            return _present_database(connection)
+            row = connection.execute(query).first()
+            return InstallationState(
+                InstallationRow(*row) if row else None,
+                _present_database(connection),
+                _places(connection),
+            )
 
     def move_database(self) -> None:
         """Record that the catalog belongs where it is now."""
@@ -157,10 +183,8 @@ class InstallationTable:
 
     def places(self) -> list[Place]:
         """Return every present and former place, in the order in which they were recorded."""
-        query = select(places.c.kind, places.c.address, places.c.left_at)
         with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(places.c.recorded_at, places.c.address))
-            return [Place(*row) for row in rows]
+            return _places(connection)
 
     def record_places(self, present: Iterable[Place]) -> None:
         """Make these the present places; the former ones of the same kinds become former."""
@@ -179,6 +203,12 @@ class InstallationTable:
                         index_elements=["kind", "address"], set_={"left_at": None}
                     )
                 )
+
+    def leave_cluster(self) -> None:
+        """Make the recorded Elasticsearch a former one; the next that is opened is recorded."""
+        is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)
+        with self._database.begin() as connection:
+            connection.execute(update(places).where(is_present).values(left_at=func.now()))
 
     def forget_place(self, place: Place) -> bool:
         """Forget a former place that was destroyed; return whether it was recorded."""
@@ -213,6 +243,12 @@ class InstallationTable:
         with self._database.begin() as connection:
             row = connection.execute(query).first()
         return f"{row.path} on {row.host}" if row else f"an unknown home ({home_id})"
+
+
+def _places(connection: Connection) -> list[Place]:
+    query = select(places.c.kind, places.c.address, places.c.left_at)
+    rows = connection.execute(query.order_by(places.c.recorded_at, places.c.address))
+    return [Place(*row) for row in rows]
 
 
 def _present_database(connection: Connection) -> str:

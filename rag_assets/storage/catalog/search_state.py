@@ -24,7 +24,9 @@ from rag_assets.storage.catalog.access import PUBLIC, readable_scopes, reads_pub
 from rag_assets.storage.catalog.database import Database, TenantRef, texts_parameter
 from rag_assets.storage.catalog.generations import Generation, generation_of
 from rag_assets.storage.catalog.index_rows import (
+    ExpectedEntries,
     ReadableVersion,
+    expected_entries,
     readable_by_document,
     readable_versions,
 )
@@ -83,6 +85,7 @@ class SearchStateReader:
         named = bindparam("generation", type_=Integer)
         self._named_state = Statement.of(_search_state_statement(named))
         self._readable = Statement.of(_readable_statement())
+        self._expected = Statement.of(expected_entries())
         within = readable_within(
             bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
         )
@@ -172,6 +175,16 @@ class SearchStateReader:
             },
         )
         return readable_by_document(rows)
+
+    async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
+        """Return the entries that a build should have; None if it does not exist.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
+        found = (row for row in rows if row.generation == generation)
+        return next(map(ExpectedEntries.of, found), None)
 
     async def pages_within(
         self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int

@@ -332,6 +332,9 @@ syncs = Table(
     Column("listed_at_ns", BigInteger),
     Column("config_key", Text),
     Column("held_deletions", Integer, nullable=False, server_default="0"),
+    Column("held_reason", Text),
+    # By path, inode and file system of the root and of mount points at the last listing.
+    Column("folders", JSONB),
     # Documents that are due for pruning, and so many that a person has to confirm it.
     Column("held_prunes", Integer, nullable=False, server_default="0"),
     Column("attempts", Integer, nullable=False, server_default="0"),

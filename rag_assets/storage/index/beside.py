@@ -150,6 +150,11 @@ class SearcherBeside:
     ) -> dict[str, PassageVector]:
         return await self._first.vectors(index_name, owner, ids)
 
+    async def count(
+        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
+    ) -> tuple[int, int]:
+        return await self._first.count(index_name, owner, recent_keys)
+
     async def presence(self, index: IndexRef) -> Presence:
         return await self._first.presence(index)
 

@@ -80,6 +80,40 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedBuild:
+    """A build whose entries are to be counted.
+
+    Attributes:
+        index: that it was written to.
+        recent_keys: the index_key of versions whose entries are counted apart.
+        is_serving: whether the tenant's view should show exactly this build.
+    """
+
+    index: IndexRef
+    owner: Owner
+    recent_keys: tuple[str, ...] = ()
+    is_serving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCount:
+    """How many entries of a build can be found.
+
+    Attributes:
+        presence: whether its index is the one that it was written to; otherwise nothing counts.
+        entries: of the build.
+        recent: of the versions whose entries are counted apart.
+        is_shown: whether the tenant's view shows exactly these entries; True for a build that is
+            not the serving one.
+    """
+
+    presence: Presence
+    entries: int = 0
+    recent: int = 0
+    is_shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class EntryDocument:
     """The values that all entries of one version of a document share.
 

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index.model import (
     NONE_MOVED,
+    BuildCount,
     Candidate,
+    CountedBuild,
     Entry,
     EntryVector,
     IndexRef,
@@ -226,6 +228,16 @@ class EntrySearcher(Protocol):
         """
         ...
 
+    async def count(
+        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
+    ) -> tuple[int, int]:
+        """Count a generation's entries: all, and those with one of these index keys.
+
+        Raises:
+            IndexInconsistent: see rankings().
+        """
+        ...
+
     async def presence(self, index: IndexRef) -> Presence:
         """Whether an index is the very one that was made."""
         ...
@@ -264,6 +276,24 @@ class IndexAdministration(Protocol):
 
     def presence(self, index: IndexRef) -> Presence:
         """Whether an index is the very one that was made."""
+        ...
+
+    def require_usable(self, index_name: str) -> None:
+        """Require that an index can be searched; nothing is required of one that does not exist.
+
+        Raises:
+            IndexUnavailable: it is closed, blocked or red.
+        """
+        ...
+
+    def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
+        """Count the entries of builds, of any tenants, in two requests for all of them.
+
+        Entries that were written without a refresh may be missing.
+
+        Raises:
+            IndexUnavailable: an index is closed, blocked or red.
+        """
         ...
 
     def vector_length(self, index_name: str) -> int | None:

@@ -18,7 +18,12 @@ from uuid import UUID, uuid4
 from rag_assets.common.errors import ForeignInstallation, PlaceChanged, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.installation import InstallationRow, Place, PlaceKind
+from rag_assets.storage.catalog.installation import (
+    InstallationRow,
+    InstallationState,
+    Place,
+    PlaceKind,
+)
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.installation.home import Home, machine_name
@@ -48,11 +53,13 @@ class Identity:
         id: of the installation.
         home: id of the home folder.
         prefixes: of names of indexes: the present one, then former ones.
+        cluster: id of its Elasticsearch; None if none was recorded yet.
     """
 
     id: UUID
     home: UUID
     prefixes: tuple[str, ...]
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,34 +90,37 @@ def open_catalog(settings: Settings, database_url: str) -> tuple[Catalog, Identi
     """
     catalog = Catalog.open(database_url)
     try:
-        _require_no_difference(catalog, settings)
-        return catalog, _join(catalog, settings)
+        state = catalog.installation.state()
+        _require_no_difference(catalog, settings, state)
+        return catalog, _join(catalog, settings, state)
     except BaseException:
         catalog.close()
         raise
 
 
-def _require_no_difference(catalog: Catalog, settings: Settings) -> None:
-    for difference in find_differences(catalog, settings):
+def _require_no_difference(catalog: Catalog, settings: Settings, state: InstallationState) -> None:
+    for difference in find_differences(catalog, settings, state):
         raise difference.error
 
 
-def find_differences(catalog: Catalog, settings: Settings) -> Iterator[Difference]:
+def find_differences(
+    catalog: Catalog, settings: Settings, state: InstallationState
+) -> Iterator[Difference]:
     """Yield every part that is not what the catalog records, or belongs to others."""
-    row, home = catalog.installation.read(), Home(settings)
+    row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
             yield Difference("catalog", _empty_catalog(settings, home.installation))
         has_tenants = bool(catalog.generations.tenants())
         yield from _root_differences(settings, home.installation, may_adopt=has_tenants)
         return
-    if (present := catalog.installation.present_database()) != row.database:
-        yield Difference("catalog", _copied_catalog(row, present))
+    if state.present_database != row.database:
+        yield Difference("catalog", _copied_catalog(row, state.present_database))
     if home.installation not in {None, row.id}:
         yield Difference("home", _foreign_home(settings, home, row.id), can_move=False)
     elif home.is_copy():
         yield Difference("home", _copied_home(settings, home))
-    recorded = recorded_places(catalog, settings)
+    recorded = recorded_places(state, settings)
     for place in present_places(settings):
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
@@ -147,9 +157,9 @@ def present_places(settings: Settings) -> list[Place]:
     ]
 
 
-def recorded_places(catalog: Catalog, settings: Settings) -> dict[PlaceKind, str]:
+def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
     """Return the recorded addresses; those in a home folder that was moved have moved with it."""
-    recorded = {p.kind: p.address for p in catalog.installation.places() if p.left_at is None}
+    recorded = state.present_places
     former, present = Home(settings).recorded_path, str(settings.home)
     if former is None or former == present:
         return recorded
@@ -161,7 +171,7 @@ def recorded_places(catalog: Catalog, settings: Settings) -> dict[PlaceKind, str
     }
 
 
-def require_cluster(catalog: Catalog, store: VectorStore) -> None:
+def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) -> None:
     """Require that Elasticsearch is the cluster that the catalog records.
 
     The first cluster is recorded; indexes and schemas that an earlier version of the program made
@@ -173,31 +183,30 @@ def require_cluster(catalog: Catalog, store: VectorStore) -> None:
     cluster = store.indexes.cluster_id()
     if cluster is None:
         return
-    recorded = [p for p in catalog.installation.places() if p.kind == "cluster"]
-    former = next((place.address for place in recorded if place.left_at is None), None)
-    if former is None:
+    if identity.cluster is None:
         store.indexes.adopt(catalog.generations.indexes())
         owners = [Owner(*build) for build in catalog.generations.with_vectors_beside()]
         if owners and store.vectors is not None:
             store.vectors.adopt(owners)
         catalog.installation.record_places([Place("cluster", cluster)])
-    elif former != cluster:
-        row = catalog.installation.read()
-        raise _changed_place(row.id if row else None, Place("cluster", cluster), former)
+    elif identity.cluster != cluster:
+        raise _changed_place(identity.id, Place("cluster", cluster), identity.cluster)
 
 
-def _join(catalog: Catalog, settings: Settings) -> Identity:
+def _join(catalog: Catalog, settings: Settings, state: InstallationState) -> Identity:
     """Return the identity, after recording what is missing of it."""
-    row = catalog.installation.create()
-    recorded, present = recorded_places(catalog, settings), present_places(settings)
-    if any(recorded.get(place.kind) != place.address for place in present) or (
-        Home(settings).recorded_path not in {None, str(settings.home)}
-    ):
+    row, present = state.row, present_places(settings)
+    if row is None:
+        row = catalog.installation.create()
+    if any(state.present_places.get(place.kind) != place.address for place in present):
         catalog.installation.record_places(present)
-    return _mark(catalog, settings, row.id)
+        state = catalog.installation.state()
+    return _mark(catalog, settings, row.id, state)
 
 
-def _mark(catalog: Catalog, settings: Settings, installation: UUID) -> Identity:
+def _mark(
+    catalog: Catalog, settings: Settings, installation: UUID, state: InstallationState
+) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity."""
     for root in roots(settings):
         root.mark(installation)
@@ -209,9 +218,10 @@ def _mark(catalog: Catalog, settings: Settings, installation: UUID) -> Identity:
     else:
         home_id = home.join(installation, catalog.installation.home_at(path, machine))
         catalog.installation.record_home(home_id, path, machine)
-    indexes = [p for p in catalog.installation.places() if p.kind == "index"]
-    prefixes = dict.fromkeys([settings.index_prefix, *(place.address for place in indexes)])
-    return Identity(installation, home_id, tuple(prefixes))
+    former = [place.address for place in state.places if place.kind == "index"]
+    prefixes = dict.fromkeys([settings.index_prefix, *former])
+    cluster = state.present_places.get("cluster")
+    return Identity(installation, home_id, tuple(prefixes), cluster)
 
 
 # -- moves and clones
@@ -223,13 +233,14 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     Raises:
         ForeignInstallation: the home folder or a store is another installation's.
     """
-    for difference in find_differences(catalog, settings):
+    for difference in find_differences(catalog, settings, catalog.installation.state()):
         if not difference.can_move:
             raise difference.error
     row = catalog.installation.create(Home(settings).installation)
     catalog.installation.move_database()
+    catalog.installation.leave_cluster()
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, row.id)
+    return _mark(catalog, settings, row.id, catalog.installation.state())
 
 
 def clone_installation(catalog: Catalog, settings: Settings, *, keeps_builds: bool) -> Identity:
@@ -256,7 +267,7 @@ def clone_installation(catalog: Catalog, settings: Settings, *, keeps_builds: bo
         root.mark(clone)
     catalog.installation.replace(clone, keeps_builds=keeps_builds)
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, clone)
+    return _mark(catalog, settings, clone, catalog.installation.state())
 
 
 # -- errors

@@ -114,6 +114,7 @@ nightly_keys = dg.ScheduleDefinition(
     name="nightly_keys",
     job=pull_job,
     cron_schedule="30 1 * * *",
+    execution_timezone="UTC",
     run_config={"ops": {"pull_tenants": {"config": {"keys": True}}}},
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(

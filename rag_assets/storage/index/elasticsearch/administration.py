@@ -11,10 +11,12 @@ from uuid import UUID
 from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
 
 from rag_assets.common.errors import IndexInconsistent
-from rag_assets.storage.index.elasticsearch import mapping, queries
+from rag_assets.storage.index.elasticsearch import mapping, queries, requests
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
+    BuildCount,
+    CountedBuild,
     IndexRef,
     IndexSpec,
     Owner,
@@ -81,6 +83,12 @@ class ElasticsearchIndexes:
     def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
             return index.presence_of(self._uuid(index.name))
+
+    def require_usable(self, index_name: str) -> None:
+        requests.require_usable(self._client, index_name)
+
+    def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
+        return requests.count_builds(self._client, builds, self._names.alias)
 
     def vector_length(self, index_name: str) -> int | None:
         with translated_errors():

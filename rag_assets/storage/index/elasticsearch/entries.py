@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, NotFoundError
 
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
@@ -139,13 +139,13 @@ class ElasticsearchEntries:
 
     def count(self, index_name: str, owner: Owner) -> int:
         self._refresh(index_name)
-        with translated_errors():
-            answer = self._client.count(
-                index=index_name,
-                query=queries.entries(owner),
-                routing=owner.tenant,
-                ignore_unavailable=True,
-            )
+        with translated_errors(index_name=index_name):
+            try:
+                answer = self._client.count(
+                    index=index_name, query=queries.entries(owner), routing=owner.tenant
+                )
+            except NotFoundError:
+                return 0
         return int(answer["count"])
 
     def matching(
@@ -193,8 +193,7 @@ class ElasticsearchEntries:
         return changed
 
     def _refresh(self, index_name: str) -> None:
-        with translated_errors():
-            self._client.indices.refresh(index=index_name, ignore_unavailable=True)
+        requests.refresh(self._client, index_name)
 
     def _other_versions(
         self,

@@ -1,16 +1,26 @@
-"""Translation of Elasticsearch's errors into the project's."""
+"""Translation of Elasticsearch's errors into the project's: one table of named conditions.
+
+Elasticsearch's own reasons are never repeated, because they may quote a document.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from elastic_transport import ConnectionError as TransportConnectionError
 from elastic_transport import ConnectionTimeout, TransportError
-from elasticsearch import ApiError
+from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
 
-from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
+from rag_assets.common.errors import (
+    IndexInconsistent,
+    IndexUnavailable,
+    RagAssetsError,
+    SearchRejected,
+    ServiceUnavailable,
+)
 
 TRANSIENT = (429, 502, 503, 504)
 """Statuses of transient failures."""
@@ -18,46 +28,307 @@ TRANSIENT = (429, 502, 503, 504)
 _UNAUTHORIZED = (401, 403)
 
 
+class _Condition(NamedTuple):
+    """A condition of Elasticsearch; error_of() fills in the names in braces."""
+
+    error: type[RagAssetsError]
+    message: str
+    hint: str
+
+
+_START: Final = "start it with `rag-assets up`, or check ELASTICSEARCH_URL"
+_REPAIR: Final = "restore it without embedding anything: rag-assets sync {tenant} --repair"
+_CLOSED: Final = _Condition(
+    IndexUnavailable,
+    "{index} is closed",
+    "somebody closed it; open it again: POST /{name}/_open at Elasticsearch",
+)
+_RED: Final = _Condition(
+    IndexUnavailable,
+    "{index} is red: Elasticsearch has no usable copy of its files",
+    "see GET /_cluster/allocation/explain at Elasticsearch. If a node is starting, wait for it; if"
+    " the files are lost, delete the index, then: rag-assets sync {tenant} --repair",
+)
+_NO_MASTER: Final = _Condition(
+    IndexUnavailable,
+    "Elasticsearch is starting, or its nodes have not elected a master",
+    "try again in a moment; otherwise see GET /_cluster/health and its log",
+)
+_BUSY: Final = _Condition(
+    ServiceUnavailable,
+    "Elasticsearch is overloaded: it rejects requests",
+    "try again in a moment",
+)
+_OTHER_MAPPING: Final = _Condition(
+    IndexInconsistent,
+    "{index} refused an entry ({kind})",
+    "its mapping may have been altered: `rag-assets check {tenant}` compares it,"
+    " `rag-assets sync {tenant} --repair` builds the index again without embedding anything",
+)
+_LACKS_FEATURES: Final = _Condition(
+    IndexUnavailable,
+    "Elasticsearch cannot make {index}: its version, or a missing module, does not support the"
+    " mapping that vectors need",
+    "compare GET / and GET /_cat/plugins with the version in the README; it needs dense_vector with"
+    " quantized HNSW, flattened and text fields",
+)
+_DISK: Final = _Condition(
+    IndexUnavailable,
+    "Elasticsearch cannot write to its disk",
+    "see its log and the free space of its data folder, then sync again",
+)
+
+
+def _read_only(setting: str) -> _Condition:
+    return _Condition(
+        IndexUnavailable,
+        f"{{index}} was blocked by somebody ({setting})",
+        f'lift the block at Elasticsearch: PUT /{{name}}/_settings {{{{"{setting}": null}}}}',
+    )
+
+
+def _cluster_read_only(setting: str) -> _Condition:
+    return _Condition(
+        IndexUnavailable,
+        f"Elasticsearch was made read-only by somebody ({setting})",
+        f'lift it: PUT /_cluster/settings {{{{"persistent": {{{{"{setting}": null}}}}}}}}',
+    )
+
+
+_BLOCKS: Final[Mapping[int, _Condition]] = {
+    1: _NO_MASTER,
+    2: _NO_MASTER,
+    4: _CLOSED,
+    5: _read_only("index.blocks.read_only"),
+    6: _cluster_read_only("cluster.blocks.read_only"),
+    7: _read_only("index.blocks.read"),
+    8: _read_only("index.blocks.write"),
+    9: _read_only("index.blocks.metadata"),
+    12: _Condition(
+        IndexUnavailable,
+        "the disk of Elasticsearch is nearly full{free}: {index} accepts no entries",
+        "free or add disk space there; Elasticsearch lifts the block by itself within a minute."
+        " Then sync again",
+    ),
+    13: _cluster_read_only("cluster.blocks.read_only_allow_delete"),
+}
+"""Conditions by the number of a block of Elasticsearch (ClusterBlock.id)."""
+
+_CONDITIONS: Final[Mapping[str, _Condition]] = {
+    "index_closed_exception": _CLOSED,
+    "index_not_found_exception": _Condition(IndexInconsistent, "{index} is gone", _REPAIR),
+    "no_shard_available_action_exception": _RED,
+    "unavailable_shards_exception": _RED,
+    "master_not_discovered_exception": _NO_MASTER,
+    "not_master_exception": _NO_MASTER,
+    "es_rejected_execution_exception": _BUSY,
+    "circuit_breaking_exception": _Condition(
+        ServiceUnavailable,
+        "Elasticsearch has too little memory for a request",
+        "try again in a moment; if it recurs, give it a larger heap"
+        " (RAG_ASSETS_ELASTICSEARCH_HEAP for the embedded server)",
+    ),
+    "security_exception": _Condition(
+        ServiceUnavailable,
+        "Elasticsearch refuses the account (status {status})",
+        "start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
+    ),
+    "strict_dynamic_mapping_exception": _OTHER_MAPPING,
+    "document_parsing_exception": _OTHER_MAPPING,
+    "query_shard_exception": _Condition(
+        IndexInconsistent,
+        "{index} has another mapping than its build",
+        _REPAIR,
+    ),
+    "mapper_parsing_exception": _LACKS_FEATURES,
+    "named_object_not_found_exception": _LACKS_FEATURES,
+    "media_type_header_exception": _Condition(
+        IndexUnavailable,
+        "Elasticsearch is too old for this program",
+        "compare GET / at ELASTICSEARCH_URL with the version in the README, and upgrade it",
+    ),
+    "validation_exception": _Condition(
+        IndexUnavailable,
+        "Elasticsearch makes no further index: it has as many shards as it may",
+        "delete indexes that nothing needs, or raise cluster.max_shards_per_node",
+    ),
+    "invalid_index_name_exception": _Condition(
+        IndexUnavailable,
+        "Elasticsearch refuses the name of {index}",
+        "correct RAG_ASSETS_INDEX_PREFIX",
+    ),
+    "i_o_exception": _DISK,
+    "file_system_exception": _DISK,
+    "too_many_clauses": _Condition(
+        SearchRejected,
+        "the search has more words and filters than the index accepts",
+        "use fewer words or fewer filters",
+    ),
+    "too_many_nested_clauses": _Condition(
+        SearchRejected,
+        "the search has more words and filters than the index accepts",
+        "use fewer words or fewer filters",
+    ),
+}
+"""Conditions by the type of an error, or of one of its causes."""
+
+_BLOCK = re.compile(r"[\[;]\s*[A-Z_]+/(\d+)/")
+_BLOCKED_INDEX = re.compile(r"^index \[([^\]]+)\]")
+_SHARD = re.compile(r"\[([^\[\]]+)\]\[\d+\]")
+_MISSING_SHARDS = "rejected due to missing shards"
+_DEPTH = 8
+
+
 @contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn the client's errors of an unavailable Elasticsearch into the project's.
+def translated_errors(
+    client: Elasticsearch | None = None, index_name: str | None = None
+) -> Iterator[None]:
+    """Turn errors of the client into the project's.
+
+    Args:
+        client: asked for the free disk space where that is the condition.
+        index_name: named by errors of Elasticsearch that do not name one.
 
     Raises:
-        ServiceUnavailable: it does not answer, is overloaded, or rejects the account.
+        ServiceUnavailable: Elasticsearch does not answer, is overloaded, or rejects the account.
+        IndexUnavailable: it refuses until an operator acts, as the message says.
+        IndexInconsistent: the index is gone, or has another mapping.
+        RagAssetsError: it refused for another reason.
     """
     try:
         yield
     except (TransportConnectionError, ConnectionTimeout) as error:
         raise _unavailable(type(error).__name__) from None
+    except UnsupportedProductError:
+        raise IndexUnavailable(
+            "the server at ELASTICSEARCH_URL is not Elasticsearch",
+            hint="set ELASTICSEARCH_URL to an Elasticsearch; other products are not supported",
+        ) from None
     except ApiError as error:
-        if error.status_code in TRANSIENT:
-            raise _unavailable(f"status {error.status_code}") from None
-        if error.status_code in _UNAUTHORIZED:
-            raise ServiceUnavailable(
-                f"Elasticsearch refuses the account (status {error.status_code})",
-                hint="start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
-            ) from None
-        raise
+        raise error_of(error.status_code, error.body, index_name, client=client) from None
     except TransportError as error:
         raise _unavailable(type(error).__name__) from None
 
 
-def _unavailable(reason: str) -> ServiceUnavailable:
-    return ServiceUnavailable(
-        f"Elasticsearch does not answer ({reason})",
-        hint="start it with `rag-assets up`, or check ELASTICSEARCH_URL",
-    )
+def error_of(
+    status: int,
+    body: object,
+    index_name: str | None = None,
+    *,
+    tenant_id: str = "TENANT",
+    client: Elasticsearch | None = None,
+) -> RagAssetsError:
+    """Return the project's error for a response of Elasticsearch.
+
+    Args:
+        status: of the response, or of a part of it.
+        body: the response; its "error" counts.
+        index_name: the index of the request; None if unknown.
+        tenant_id: named in hints.
+        client: see translated_errors.
+    """
+    causes = list(_causes(body.get("error") if isinstance(body, Mapping) else None))
+    known = ((cause, found) for cause in causes if (found := _condition(cause)))
+    cause, condition = next(known, (causes[0] if causes else {}, _by_status(status)))
+    names = (_index_of(cause) for cause in causes)
+    name = next((named for named in names if named), index_name)
+    values = {
+        "index": f"index {name!r}" if name else "an index",
+        "name": name or "INDEX",
+        "tenant": tenant_id,
+        "kind": cause.get("type", "no reason given"),
+        "status": status,
+        "free": _free_space(client) if "{free}" in condition.message else "",
+    }
+    return condition.error(condition.message.format(**values), hint=condition.hint.format(**values))
 
 
-def bulk_item_error(result: Mapping[str, Any]) -> IndexInconsistent | ServiceUnavailable:
-    """The error for a failed item of a bulk request."""
-    status = int(result.get("status", 0))
-    error = result.get("error")
-    kind = error.get("type", "unknown") if isinstance(error, Mapping) else "unknown"
+def bulk_item_error(
+    result: Mapping[str, Any], client: Elasticsearch | None = None
+) -> RagAssetsError:
+    """Return the error for a failed item of a bulk request."""
+    status, name = int(result.get("status", 0)), result.get("_index")
+    cause = result.get("error")
+    kind = cause.get("type") if isinstance(cause, Mapping) else None
+    if kind in {"mapper_parsing_exception", "illegal_argument_exception"}:
+        # Of an entry they mean what they do not mean of an index: its fields do not fit.
+        result = {"error": {"type": "document_parsing_exception"}}
+    return error_of(status, result, name, client=client)
+
+
+def _by_status(status: int) -> _Condition:
+    """Return the condition for a response whose type says nothing more."""
+    if status == 429:  # noqa: PLR2004
+        return _BUSY
     if status in TRANSIENT:
-        return _unavailable(f"status {status} on a bulk item")
-    # The reason may quote the document, so only the error's type is passed on.
-    return IndexInconsistent(
-        f"Elasticsearch refused an entry of index {result.get('_index')!r}: {kind}",
-        hint="the index's mapping may have been altered; `rag-assets check` compares it",
+        return _Condition(
+            ServiceUnavailable, "Elasticsearch does not answer (status {status})", _START
+        )
+    if status in _UNAUTHORIZED:
+        return _CONDITIONS["security_exception"]
+    return _Condition(
+        IndexInconsistent,
+        "Elasticsearch refused a request for {index}: {kind} (status {status})",
+        "`rag-assets check {tenant}` compares the index; Elasticsearch's log has the reason",
     )
+
+
+def _condition(cause: Mapping[str, Any]) -> _Condition | None:
+    """Return the condition that one cause of an error names."""
+    kind, reason = cause.get("type"), str(cause.get("reason"))
+    if kind == "cluster_block_exception":
+        blocks = [int(number) for number in _BLOCK.findall(reason)]
+        return next((_BLOCKS[number] for number in blocks if number in _BLOCKS), None)
+    if kind == "search_phase_execution_exception" and _MISSING_SHARDS in reason:
+        return _RED
+    return _CONDITIONS.get(str(kind))
+
+
+def _index_of(cause: Mapping[str, Any]) -> str | None:
+    """Return the index that a cause names."""
+    if isinstance(name := cause.get("index"), str):
+        return name
+    kind, reason = cause.get("type"), str(cause.get("reason"))
+    if kind == "cluster_block_exception":
+        found = _BLOCKED_INDEX.search(reason)
+    elif kind in {"search_phase_execution_exception", "unavailable_shards_exception"}:
+        found = _SHARD.search(reason)
+    else:
+        found = None
+    return found[1] if found else None
+
+
+def _causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """Yield an error and all of its causes, the innermost ones first.
+
+    The outer error of a search only says that shards failed.
+    """
+    if not isinstance(error, Mapping) or depth > _DEPTH:
+        return
+    for shard in error.get("failed_shards") or ():
+        yield from _causes(shard.get("reason"), depth + 1)
+        if "index" in shard:
+            yield {"index": shard["index"]}
+    yield from _causes(error.get("caused_by"), depth + 1)
+    for cause in error.get("root_cause") or ():
+        if cause.get("type") != error.get("type"):
+            yield from _causes(cause, depth + 1)
+    yield error
+
+
+def _unavailable(reason: str) -> ServiceUnavailable:
+    return ServiceUnavailable(f"Elasticsearch does not answer ({reason})", hint=_START)
+
+
+def _free_space(client: Elasticsearch | None) -> str:
+    """Return how much of the fullest disk is free, in words; empty if that is unknown."""
+    if client is None:
+        return ""
+    try:
+        stats = client.options(request_timeout=5, max_retries=0).nodes.stats(metric="fs")
+        free = min(
+            int(node["fs"]["total"]["available_in_bytes"]) for node in stats["nodes"].values()
+        )
+    except (ApiError, TransportError, KeyError, TypeError, ValueError):
+        return ""
+    return f" ({free / 1e9:,.1f} GB free)"

@@ -69,6 +69,17 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
     }
 
 
+def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
+    """Return the search that counts a generation's entries, and those with one of these keys."""
+    recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
+    return {
+        "size": 0,
+        "track_total_hits": True,
+        "query": entries(owner),
+        "aggs": {"recent": recent},
+    }
+
+
 def reachable(tenant: str) -> dict[str, Any]:
     """A query for all entries with a tenant's id or routing, also if the other one is another's."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}

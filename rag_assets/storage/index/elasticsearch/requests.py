@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from elastic_transport import ConnectionTimeout
 from elasticsearch import Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
 from rag_assets.common.batches import batched
+from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.elasticsearch.errors import (
     TRANSIENT,
     bulk_item_error,
+    error_of,
     translated_errors,
 )
+from rag_assets.storage.index.model import BuildCount, CountedBuild
 
 _BULK_ACTIONS = 500
 _BULK_THREADS = 2
@@ -23,7 +27,9 @@ _BULK_BYTES = 8 * 1024 * 1024
 _PAGE = 1_000
 _PAGE_WITH_VECTORS = 250
 _BUCKETS = 5_000
-_NOT_FOUND = 404
+_NAMES = 20
+_REFRESH_SECONDS = 10.0
+_OK, _NOT_FOUND = 200, 404
 
 
 def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
@@ -56,7 +62,7 @@ def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
 
 def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
     done = 0
-    with translated_errors():
+    with translated_errors(client):
         for ok, item in streaming_bulk(
             client,
             actions,
@@ -71,7 +77,7 @@ def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
         ):
             operation, result = next(iter(item.items()))
             if not ok and not (operation == "delete" and result["status"] == _NOT_FOUND):
-                raise bulk_item_error(result)
+                raise bulk_item_error(result, client)
             done += 1
     return done
 
@@ -178,3 +184,113 @@ def buckets(
             if "after_key" not in answer:
                 return
             composite = {**composite, "after": answer["after_key"]}
+
+
+def refresh(client: Elasticsearch, index_name: str) -> None:
+    """Make everything that was written to an index visible to searches, if the index exists.
+
+    Raises:
+        IndexUnavailable: it is red; Elasticsearch itself would wait for a minute.
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    shortly = client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)
+    with translated_errors(client, index_name):
+        try:
+            shortly.indices.refresh(index=index_name, ignore_unavailable=True)
+        except ConnectionTimeout:
+            require_usable(client, index_name)
+            client.indices.refresh(index=index_name, ignore_unavailable=True)
+
+
+def require_usable(client: Elasticsearch, index_name: str) -> None:
+    """Require that an index can be searched; nothing is required of one that does not exist.
+
+    Raises:
+        IndexUnavailable: it is closed, blocked or red.
+    """
+    search = [_header(index_name, None), {"size": 0, "terminate_after": 1}]
+    with translated_errors(client, index_name):
+        [answer] = client.msearch(searches=search)["responses"]
+    if answer["status"] not in {_OK, _NOT_FOUND}:
+        raise error_of(answer["status"], answer, index_name, client=client)
+
+
+def count_builds(
+    client: Elasticsearch, builds: Sequence[CountedBuild], alias_of: Callable[[str], str]
+) -> list[BuildCount]:
+    """Count the entries of builds, in one request for all that exist.
+
+    Args:
+        client: of the cluster.
+        builds: of any tenants.
+        alias_of: returns the name of a tenant's alias.
+
+    Raises:
+        IndexUnavailable: an index is closed, blocked or red.
+    """
+    uuids = _uuids(client, {build.index.name for build in builds})
+    presence = [build.index.presence_of(uuids.get(build.index.name)) for build in builds]
+    searches: list[Mapping[str, Any]] = []
+    for build, present in zip(builds, presence, strict=True):
+        if present == "present":
+            searches += _counting(build, alias_of(build.owner.tenant))
+    answers: Iterator[Mapping[str, Any]] = iter(())
+    if searches:
+        with translated_errors(client):
+            answers = iter(client.msearch(searches=searches)["responses"])
+    return [
+        _counted(build, answers) if present == "present" else BuildCount(present)
+        for build, present in zip(builds, presence, strict=True)
+    ]
+
+
+def _uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
+    """Return the uuid of each of these indexes that exists, closed ones too."""
+    found: dict[str, str] = {}
+    with translated_errors(client):
+        for part in batched(sorted(names), _NAMES):
+            # With a wildcard in each name, those that do not exist are left out.
+            answer = client.indices.get_settings(
+                index=[f"{name}*" for name in part],
+                name="index.uuid",
+                expand_wildcards=["open", "closed", "hidden"],
+            )
+            found |= {name: str(body["settings"]["index"]["uuid"]) for name, body in answer.items()}
+    return found
+
+
+def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the lines of the searches that count a build."""
+    owner = build.owner
+    yield _header(build.index.name, owner.tenant)
+    yield queries.entry_count(owner, build.recent_keys)
+    if build.is_serving:
+        of_index = {"term": {"_index": build.index.name}}
+        shown = {"filter": queries.entries(owner, [of_index])}
+        yield _header(alias, None)
+        yield {"size": 0, "track_total_hits": True, "aggs": {"shown": shown}}
+
+
+def _counted(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
+    """Return the count of a build from the answers to its searches."""
+    answer = next(answers)
+    by_alias = next(answers) if build.is_serving else None
+    if "error" in answer:
+        raise error_of(answer["status"], answer, build.index.name, tenant_id=build.owner.tenant)
+    entries = answer["hits"]["total"]["value"]
+    is_shown = by_alias is None or (
+        "error" not in by_alias
+        and by_alias["hits"]["total"]["value"] == entries
+        and by_alias["aggregations"]["shown"]["doc_count"] == entries
+    )
+    recent = answer["aggregations"]["recent"]["doc_count"]
+    return BuildCount("present", entries, recent, is_shown)
+
+
+def _header(index_name: str, routing: str | None) -> dict[str, Any]:
+    """Return the header of a search in a request with several.
+
+    The hits of some shards only would be taken for all there are.
+    """
+    routed = {} if routing is None else {"routing": routing}
+    return {"index": index_name, "allow_partial_search_results": False, **routed}

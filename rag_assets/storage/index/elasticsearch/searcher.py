@@ -10,9 +10,8 @@ import numpy.typing as npt
 import orjson
 from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
-from rag_assets.common.errors import IndexInconsistent, SearchRejected, ServiceUnavailable
 from rag_assets.storage.index.elasticsearch import hits, queries
-from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, translated_errors
+from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, error_of, translated_errors
 from rag_assets.storage.index.model import (
     NONE_MOVED,
     Candidate,
@@ -28,8 +27,6 @@ from rag_assets.storage.index.model import (
 
 _CONNECTIONS = 16
 _SECONDS = 30
-_NOT_FOUND = 404
-_TOO_MUCH = frozenset({"too_many_clauses", "too_many_nested_clauses"})
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
@@ -112,6 +109,12 @@ class ElasticsearchSearcher:
         [found] = await self._search(index_name, owner, [body])
         return {hit["_id"]: hits.passage_vector(hit) for hit in found if "vector" in hit["_source"]}
 
+    async def count(
+        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
+    ) -> tuple[int, int]:
+        [answer] = await self._answers(index_name, owner, [queries.entry_count(owner, recent_keys)])
+        return answer["hits"]["total"]["value"], answer["aggregations"]["recent"]["doc_count"]
+
     async def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
             try:
@@ -129,6 +132,12 @@ class ElasticsearchSearcher:
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[list[Mapping[str, Any]]]:
         """The hits of several queries for a tenant's entries, in one round trip."""
+        answers = await self._answers(index_name, owner, bodies)
+        return [list(answer["hits"]["hits"]) for answer in answers]
+
+    async def _answers(
+        self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
+    ) -> list[Mapping[str, Any]]:
         # Replicas may differ for a moment. The preference sends all requests of a tenant to the
         # same one, so that found entries can be read and equal queries return equal hits.
         target = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
@@ -137,32 +146,9 @@ class ElasticsearchSearcher:
         for body in bodies:
             lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
         with translated_errors():
-            answers = (await self._client.msearch(searches=lines)).body["responses"]
-        return [_hits(answer, index_name, owner) for answer in answers]
-
-
-def _hits(answer: Mapping[str, Any], index_name: str, owner: Owner) -> list[Mapping[str, Any]]:
-    if "error" not in answer:
-        return list(answer["hits"]["hits"])
-    status, kind = answer.get("status"), answer["error"].get("type", "an error")
-    if status in TRANSIENT:
-        raise ServiceUnavailable(
-            f"Elasticsearch is too busy to search: {kind}", hint="try again in a moment"
-        )
-    if _is_too_much(answer["error"]):
-        raise SearchRejected(
-            "the search has more words and filters than the index accepts",
-            hint="use fewer words or fewer filters",
-        )
-    problem = "is gone" if status == _NOT_FOUND else f"rejected the search: {kind}"
-    raise IndexInconsistent(
-        f"index {index_name!r} of tenant {owner.tenant!r} {problem}",
-        hint=f"restore it with `rag-assets sync {owner.tenant} --repair`",
-    )
-
-
-def _is_too_much(error: Mapping[str, Any]) -> bool:
-    # The error itself only says that shards failed: the cause is in each shard's reason.
-    reasons = [shard.get("reason", {}) for shard in error.get("failed_shards", ())]
-    causes = [*reasons, *(reason.get("caused_by", {}) for reason in reasons)]
-    return any(cause.get("type") in _TOO_MUCH for cause in causes)
+            answered = await self._client.msearch(searches=lines)
+        answers: list[Mapping[str, Any]] = answered["responses"]
+        for answer in answers:
+            if "error" in answer:
+                raise error_of(int(answer["status"]), answer, index_name, tenant_id=owner.tenant)
+        return answers

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from rag_assets.storage.index.memory.state import Memory, missing_index
 from rag_assets.storage.index.model import (
+    BuildCount,
+    CountedBuild,
     IndexRef,
     IndexSpec,
     Owner,
@@ -40,6 +42,12 @@ class MemoryIndexes:
 
     def presence(self, index: IndexRef) -> Presence:
         return self._memory.presence(index)
+
+    def require_usable(self, index_name: str) -> None:
+        """Do nothing: what is in memory can be searched."""
+
+    def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
+        return [self._count(build) for build in builds]
 
     def vector_length(self, index_name: str) -> int | None:
         index = self._memory.indexes.get(index_name)
@@ -94,6 +102,15 @@ class MemoryIndexes:
             return None
         tenants = {row.fields["tenant"] for row in self._memory.owned(*view)}
         return TenantView(self.view_name(tenant), restricted=True, tenants=tuple(sorted(tenants)))
+
+    def _count(self, build: CountedBuild) -> BuildCount:
+        presence = self._memory.presence(build.index)
+        if presence != "present":
+            return BuildCount(presence)
+        rows = self._memory.owned(build.index.name, build.owner)
+        recent = sum(row.fields["index_key"] in build.recent_keys for row in rows)
+        is_shown = not build.is_serving or self.is_published(build.index.name, build.owner)
+        return BuildCount(presence, len(rows), recent, is_shown)
 
     def _shared_with_room(self, stem: str) -> str:
         number = 1

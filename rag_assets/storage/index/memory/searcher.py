@@ -70,6 +70,12 @@ class MemorySearcher:
             if row.id in wanted and row.vector.any()
         }
 
+    async def count(
+        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
+    ) -> tuple[int, int]:
+        rows = self._rows(index_name, owner)
+        return len(rows), sum(row.fields["index_key"] in recent_keys for row in rows)
+
     async def presence(self, index: IndexRef) -> Presence:
         return self._memory.presence(index)
 
