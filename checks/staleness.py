@@ -27,7 +27,7 @@ Reason = Literal[
     "added",  # at the source and not in the catalog
     "changed",  # at the source otherwise than in the catalog
     "removed",  # no longer at the source, yet in the catalog
-    "held",  # removed in suspicious number: deletion needs a person's consent
+    "held",  # removed, or on a disk that is not mounted: deletion needs a person's consent
     "unlisted",  # its source cannot be listed
 ]
 
@@ -197,7 +197,7 @@ def _behind_at_sources(
         sync = syncs.get(source.name)
         last = _last_listing(sync, now)
         if sync is not None and sync.held_deletions:
-            what = f"{source.name}: {counted(sync.held_deletions, 'deletion')}"
+            what = f"{source.name}: {counted(sync.held_deletions, 'deletion')}, {sync.held_reason}"
             yield Behind(what, "held", last, certain=False)
         try:
             digest = ListingDigest(settings_key(ctx.tenant, config))
@@ -228,7 +228,7 @@ def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
 
 
 def _taken_of(source: DocumentSource, digest: ListingDigest) -> str:
-    for _ in digest.through(source.list()):
+    for _ in digest.of(source):
         pass
     return digest.hexdigest()
 

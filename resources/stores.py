@@ -12,6 +12,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
+from rag_assets.storage.installation.identity import Identity, open_catalog, require_cluster
 from rag_assets.storage.lake.store import Lake
 
 
@@ -30,7 +31,11 @@ class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        return _catalog(self.url or _own(Settings.from_environment()).database_url)
+        return _opened_catalog(self.url or _own(Settings.from_environment()).database_url)[0]
+
+    def identity(self) -> Identity:
+        """Return the installation that the catalog belongs to."""
+        return _opened_catalog(self.url or _own(Settings.from_environment()).database_url)[1]
 
 
 class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -51,7 +56,7 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = Settings.from_environment()
         own = _own(settings)
         vectors = settings.vectors_url or own.database_url
-        return _store(self.url or own.elasticsearch_url, settings.index_prefix, vectors)
+        return _store(self.url or own.elasticsearch_url, own.database_url, vectors)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -73,7 +78,7 @@ def close_all() -> None:
     for opened in _opened:
         opened.close()
     _opened.clear()
-    _catalog.cache_clear()
+    _opened_catalog.cache_clear()
     _store.cache_clear()
 
 
@@ -87,14 +92,23 @@ _opened: list[Catalog | VectorStore] = []
 
 
 @lru_cache(maxsize=4)
-def _catalog(url: str) -> Catalog:
-    catalog = Catalog.open(url)
+def _opened_catalog(url: str) -> tuple[Catalog, Identity]:
+    catalog, identity = open_catalog(Settings.from_environment(), url)
     _opened.append(catalog)
-    return catalog
+    return catalog, identity
 
 
 @lru_cache(maxsize=4)
-def _store(url: str, prefix: str, vectors_url: str) -> VectorStore:
-    store = open_store(StoreConfig(url, prefix=prefix, vectors_url=vectors_url))
+def _store(url: str, catalog_url: str, vectors_url: str) -> VectorStore:
+    catalog, identity = _opened_catalog(catalog_url)
+    config = StoreConfig(
+        url,
+        prefix=identity.prefixes[0],
+        vectors_url=vectors_url,
+        installation=identity.id,
+        former_prefixes=identity.prefixes[1:],
+    )
+    store = open_store(config)
     _opened.append(store)
+    require_cluster(catalog, store, identity)
     return store

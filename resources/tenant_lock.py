@@ -21,6 +21,8 @@ PROCESS_TAG = "rag_assets/process"
 """On runs that no daemon launched: the process that executes them."""
 WORKER_TAG = "rag_assets/worker"
 """On runs that the daemon launched as forks: the process that executes them."""
+INSTALLATION_TAG = "rag_assets/installation"
+"""The installation that a run works for: of others in the same Dagster, none is marked failed."""
 REASON_TAG = "rag_assets/reason"
 """Why a run was requested; shown to people."""
 _UNFINISHED = (
@@ -61,6 +63,9 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 on_wait=lambda holder: log.info(f"waiting for {holder}") if log else None,
                 on_takeover=take_over,
             ) as held:
+                installation = str(self.postgres.identity().id)
+                if run.tags.get(INSTALLATION_TAG) != installation:
+                    instance.add_run_tags(run.run_id, {INSTALLATION_TAG: installation})
                 fail_abandoned_runs(instance, self.postgres.catalog(), tenant_id)
                 self._held = held
                 try:
@@ -138,10 +143,13 @@ def fail_abandoned_runs(
     """
     failed = []
     tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}
+    row = catalog.installation.read()
+    installation = str(row.id) if row else None
     filters = dg.RunsFilter(statuses=list(_UNFINISHED), tags=tags)
     for run in instance.get_runs(filters=filters):
         whose = run.tags.get(PARTITION_TAG)
-        if whose is None:
+        owner = run.tags.get(INSTALLATION_TAG)
+        if whose is None or owner not in {None, installation}:
             continue
         holder = catalog.lock.holder(whose)
         if holder is not None and holder.run_id == run.run_id:

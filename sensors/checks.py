@@ -29,6 +29,7 @@ daily_checks = dg.ScheduleDefinition(
     name="daily_checks",
     job=check_all_job,
     cron_schedule="0 5 * * *",
+    execution_timezone="UTC",
     run_config={"ops": {"evaluate_checks": {"config": {"checks": _DAILY}}}},
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(

@@ -29,6 +29,7 @@ nightly_drift = dg.ScheduleDefinition(
     name="nightly_drift",
     job=drift_job,
     cron_schedule="0 2 * * *",
+    execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
         "Compares every tenant's live index, its lake and its records, and a share of its vectors "

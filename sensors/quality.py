@@ -11,6 +11,7 @@ weekly_quality = dg.ScheduleDefinition(
     name="weekly_quality",
     job=quality_job,
     cron_schedule="0 6 * * 0",
+    execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
         "Measures how well every tenant's serving build answers its judged questions, in one run "

@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.sync import sync_job
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
 from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -83,6 +85,7 @@ class _Tick:
         requests: the runs that tenants need.
         notes: what went wrong.
         seen: what was done for each tenant that was looked at.
+        doubt: why nothing is deleted for its age, if the clock may be wrong.
     """
 
     instance: dg.DagsterInstance
@@ -96,11 +99,15 @@ class _Tick:
     seen: dict[str, Verdict | None] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
+    doubt: ClockDoubt | None = None
 
     def run(self) -> Cursor:
         """Look at the tenants; returns the cursor of the next tick."""
         self.ids = list(self.catalog.tenants.active_versions())
         self.busy = partitions_under_way(self.instance)
+        # Every tick, so that the trusted time advances as long as the daemon runs.
+        trusted = time_for_deletion(self.catalog, Clock())
+        self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
         reasons = set() if self.report is NO_WATCHER else self._reasons()
         planned = plan(self.ids, self.cursor, self.report, reasons, self.now)
         self._look_at(planned.first, seconds=None)
@@ -158,6 +165,8 @@ class _Tick:
             parts[1] = f"{left} left to the change watcher"
         if self.busy:
             parts.append(f"{len(self.busy)} with a run")
+        if self.doubt is not None:
+            parts.append(self.doubt.line)
         return ", ".join(parts)
 
 
@@ -181,11 +190,12 @@ def _request(
 def _just_failed(record: dg.RunRecord) -> bool:
     """Whether a run of the daemon failed so recently that it may not be recorded yet."""
     run = record.dagster_run
+    # A run that seems to end later than now was recorded while the clock was ahead.
     return (
         run.status is dg.DagsterRunStatus.FAILURE
         and PROCESS_TAG not in run.tags
         and record.end_time is not None
-        and time.time() - record.end_time < backoff_seconds(0)
+        and 0 <= time.time() - record.end_time < backoff_seconds(0)
     )
 
 

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.spending import require_price
 from rag_assets.common.batches import batched
-from rag_assets.common.clock import MOST_SKEW, Clock
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.follow_up import unfinished
 from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
@@ -135,9 +136,9 @@ class _Facts:
         self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
         wanted = [build for of_tenant in builds.values() for build in of_tenant]
         self._left = catalog.work.left(wanted) if ids else {}
-        ages = any(of.tenant.retention_days is not None for of in keys)
-        # A run that the wrong time requests would prune nothing, and be requested again.
-        self._clock_is_right = ages and Clock().skew(catalog.database.time()) <= MOST_SKEW
+        # A run that a wrong time requests would prune nothing, and be requested again.
+        trusted = time_for_deletion(catalog, Clock())
+        self._is_clock_trusted = not isinstance(trusted, ClockDoubt)
         self._serving = {
             id_: one.number for id_ in ids for one in live.get(id_, ()) if one.state == "SERVING"
         }
@@ -164,7 +165,7 @@ class _Facts:
 
     def next_expiry(self, tenant: Tenant) -> datetime | None:
         """When the next document that need not wait for a person falls due for pruning."""
-        if not self._clock_is_right:
+        if not self._is_clock_trusted:
             return None
         held = {name for name, sync in self.syncs(tenant.id).items() if sync.held_prunes}
         expiries = [
@@ -226,7 +227,7 @@ def _state(
             continue
         digest = ListingDigest(settings_of_source)
         try:
-            for _ in digest.through(source.list()):
+            for _ in digest.of(source):
                 pass
         except ListingFailed as error:
             unlisted[source.name] = error.message

@@ -32,7 +32,8 @@ def tenants_sensor(
 ) -> dg.SensorResult | dg.SkipReason:
     """Bring catalog and partitions up to date."""
     with clear_failures():
-        found = reconcile_tenants(postgres.catalog(), Settings.from_environment())
+        settings = Settings.from_environment()
+        found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
     for problem in found.problems:
         context.log.warning(problem.advice)
     present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))

@@ -9,6 +9,7 @@ daily_pruning = dg.ScheduleDefinition(
     name="daily_pruning",
     job=prune_job,
     cron_schedule="0 3 * * *",
+    execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Prunes documents that are older than their tenant's retention.",
 )
@@ -17,6 +18,7 @@ weekly_compaction = dg.ScheduleDefinition(
     name="weekly_compaction",
     job=compact_job,
     cron_schedule="0 4 * * 0",
+    execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
         "Merges the lake's small files, deletes what is no longer needed, and deletes "

@@ -21,13 +21,13 @@ from rag_assets.cli.commands.session import Session
 
 def create_database(postgres_url: str, name: str) -> str:
     """Create a database in which all tables are there and empty; returns its URL."""
-    _execute(postgres_url, "CREATE DATABASE {} TEMPLATE {}", name, _template(postgres_url))
+    execute(postgres_url, "CREATE DATABASE {} TEMPLATE {}", name, _template(postgres_url))
     return url_of(postgres_url, name)
 
 
 def drop_database(postgres_url: str, name: str) -> None:
     """Drop a database, whoever is connected to it."""
-    _execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
+    execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
 
 
 def drop_template(postgres_url: str) -> None:
@@ -44,7 +44,7 @@ def url_of(postgres_url: str, name: str) -> str:
 @cache
 def _template(postgres_url: str) -> str:
     name = f"template_{uuid.uuid4().hex[:12]}"
-    _execute(postgres_url, "CREATE DATABASE {}", name)
+    execute(postgres_url, "CREATE DATABASE {}", name)
     before = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAG_ASSETS_HOME", folder)
@@ -52,13 +52,14 @@ def _template(postgres_url: str) -> str:
         environment.setenv("ELASTICSEARCH_URL", "http://127.0.0.1:9")  # nobody connects to it
         environment.setenv("RAG_ASSETS_MASTER_KEY_FILE", str(Path(folder) / "master.key"))
         with Session() as session:
-            assert session.catalog is not None
+            assert session.unverified_catalog is not None  # a copy is an installation of its own
             assert session.instance is not None
     os.environ.clear()
     os.environ.update(before)
     return name
 
 
-def _execute(postgres_url: str, statement: str, *names: str) -> None:
+def execute(postgres_url: str, statement: str, *names: str) -> None:
+    """Execute a statement with names of databases."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))

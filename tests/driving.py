@@ -27,7 +27,6 @@ from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import plan_work
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.systems.workspace.finishing import FOLLOW_UP
@@ -72,7 +71,7 @@ class Driver:
     def locked(self, tenant_id: str) -> Iterator[TenantContext]:
         """The context of a tenant's stages, under its lock, with tenants.yaml read again."""
         catalog = self.session.catalog
-        reconcile_tenants(catalog, self.session.settings)
+        self.session.reconcile()
         record = catalog.tenants.get(tenant_id)
         tenant = self.session.embedders.tenant(record)
         holder = Holder.here("a test")

@@ -29,6 +29,7 @@ from rag_assets.cli.commands.tenant_sync import TenantSync
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Hit, SearchRequest
+from rag_assets.storage.index.store import StoreConfig, open_store
 from rag_assets.tenants.file import TenantsFile
 from tests.back_ends import BackEnd
 from tests.databases import create_database, drop_database
@@ -217,10 +218,17 @@ class Installation:
             retriever.close()
         for session in self._sessions:
             session.close()
-        with Session() as remover:
-            for index_name in remover.store.indexes.names():
-                remover.store.indexes.drop(index_name)
         stores.close_all()
+        # Whoever these indexes belong to by now: a test may have moved or cloned the installation.
+        remover = open_store(
+            StoreConfig(
+                self.environment["ELASTICSEARCH_URL"],
+                prefix=self.environment["RAG_ASSETS_INDEX_PREFIX"],
+            )
+        )
+        for index_name in remover.indexes.names():
+            remover.indexes.drop(index_name)
+        remover.close()
 
 
 @contextmanager

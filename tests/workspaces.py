@@ -23,7 +23,6 @@ from rag_assets.api.server import config, listening
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.commands.session import Session
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -135,7 +134,7 @@ def workspace_of(
     sources = [{"name": "pushed", "type": "records"}]
     entry = {**FAST, "profile": "workspace", "sources": sources, **config}
     installation.add_tenant(tenant, **entry)
-    reconcile_tenants(driver.session.catalog, driver.session.settings)
+    driver.session.reconcile()
     session = installation.session()
     with TestClient(service_of(session)) as client:
         yield Workspace(tenant, client, driver)

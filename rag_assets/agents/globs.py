@@ -9,14 +9,15 @@ import fnmatch
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.sources.roots import MOST_MOUNTS, FolderIdentity
 
 MAX_ENTRIES: Final = 200_000
 """Entries of folders that the patterns of one agent may visit."""
@@ -56,12 +57,14 @@ class Matches:
     Attributes:
         files: each once, in the order of the patterns and sorted within each.
         empty: patterns that match no file.
-        unreadable: folders that are there and could not be listed.
+        unreadable: folders that are there and could not be listed, and what lies in closed ones.
+        mounts: identities of the mount points that were walked, by their places.
     """
 
     files: tuple[FoundFile, ...]
     empty: tuple[str, ...]
     unreadable: tuple[str, ...] = ()
+    mounts: Mapping[str, FolderIdentity] = field(default_factory=dict)
 
 
 def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
@@ -90,7 +93,7 @@ def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Mat
                 found[place] = FoundFile(place, path, *facts)
         if not matched:
             empty.append(pattern)
-    return Matches(tuple(found.values()), tuple(empty), tuple(walk.unreadable))
+    return Matches(tuple(found.values()), tuple(empty), tuple(walk.unreadable), walk.mounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,8 @@ class _Walk:
 
     def __init__(self) -> None:
         self.unreadable: list[str] = []
+        self.mounts: dict[str, FolderIdentity] = {}
+        self._devices: dict[str, int] = {}
         self._visited = 0
         self._listed: dict[str, list[os.DirEntry[str]]] = {}
 
@@ -175,6 +180,9 @@ class _Walk:
     ) -> Iterator[tuple[str, os.stat_result]]:
         try:
             status = os.stat(place)  # noqa: PTH116 - strings: this is asked often
+        except PermissionError:
+            self.unreadable.append(place)
+            return
         except (OSError, ValueError):
             return
         if not _stays(place, inside):
@@ -223,12 +231,20 @@ class _Walk:
                             hint="begin them at a folder nearer to the documentation",
                         )
                     entries.append(entry)
+            self._note_device(folder)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError:
             self.unreadable.append(folder)
         self._listed[folder] = entries
         return entries
+
+    def _note_device(self, folder: str) -> None:
+        facts = os.stat(folder)  # noqa: PTH116 - strings: this is asked often
+        self._devices[folder] = facts.st_dev
+        above = self._devices.get(os.path.dirname(folder))  # noqa: PTH120
+        if above is not None and above != facts.st_dev and len(self.mounts) < MOST_MOUNTS:
+            self.mounts[folder] = FolderIdentity(facts.st_ino, os.statvfs(folder).f_fsid)
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ many vanish, nothing is deleted until a person allows it. The run's slice is cho
         "documents, added, changed, removed": "the sources' documents, and the changes among them",
         "moved": "of those removed, the ones whose content lies at another place now",
         "touched": "other listing facts, same content: nothing to do",
-        "held": "disappeared in suspicious number, and kept: `sync --allow-deletes` deletes them",
+        "held": "disappeared, and kept: `sync --allow-deletes` deletes them; the log says why",
         "pruned": "older than the tenant's retention",
         "failed": "cannot be read, now or permanently; first failures shows why",
         "left out": "files that stay out by a rule of their source: vendored ones, say",

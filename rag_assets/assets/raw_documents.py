@@ -1,5 +1,7 @@
 """raw_documents: the documents of a tenant's sources."""
 
+from dataclasses import replace
+
 import dagster as dg
 
 from rag_assets.assets.columns import DOCUMENT_COLUMNS
@@ -20,7 +22,7 @@ class ListingConfig(dg.Config):
     """Parameters of a listing.
 
     Attributes:
-        allow_deletes: delete documents even when suspiciously many vanished at once.
+        allow_deletes: delete documents whose deletion would be held back.
     """
 
     allow_deletes: bool = False
@@ -48,11 +50,15 @@ def raw_documents(
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:
         context.log.error(message)
-    for warning in pruned.warnings(ctx.ref.id):
+    if pruned.doubt is not None:
+        # The command says it once for all tenants, the daemon's sensor at each tick.
+        context.log.info(pruned.doubt.line)
+    for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)
     if report.held:
         current = is_current(ctx.catalog, ctx.lake, ctx.ref.id)
-        context.log.warning(held_warning(ctx.ref.id, report.held, current=current))
+        held = ctx.catalog.syncs.held(ctx.ref.id)
+        context.log.warning(held_warning(ctx.ref.id, held, current=current))
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,

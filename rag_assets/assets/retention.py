@@ -82,6 +82,8 @@ def _headline(found: RetentionReport) -> str:
 
 
 def _parts(found: RetentionReport) -> Iterator[str]:
+    if found.doubt is not None:
+        yield found.doubt
     if found.due:
         first = min(found.due, key=lambda each: each.next)
         yield f"next due: {first.source_type}, {first.next:%Y-%m-%d}"

@@ -72,7 +72,8 @@ class InstallationKeys:
             raise KeyUnreadable(
                 f"the stored key of {described(key.owner)} for {key.provider} was encrypted with"
                 f" the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {self._key_location()}; or, if it is lost,"
+                hint=f"restore {self._key_location()}, or name its file in"
+                " RAG_ASSETS_MASTER_KEY_FILE; or, if it is lost,"
                 f" `{remove_command(key.owner, key.provider)}`, and set the key again",
             )
         return found
@@ -89,7 +90,7 @@ class InstallationKeys:
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
                 for path in paths_of(source, kinds).values():
-                    yield self._settings.home / Path(path).expanduser()
+                    yield self._settings.home / path
 
     def _key_location(self) -> str:
         if self._environ.get(VARIABLE):

@@ -6,12 +6,15 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from rag_assets.billing.master_key import MasterKey, MasterKeys
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
+from rag_assets.common.private_files import draft_prefix, rewrite_file, sync_folder
 from rag_assets.common.settings import Settings
+from rag_assets.storage.installation.home import Home
 
 VARIABLE = "RAG_ASSETS_MASTER_KEY_FILE"
 _HEAD = """\
@@ -22,9 +25,11 @@ _LARGEST_BYTES = 65_536
 
 
 def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """The path of the file, which may not exist.
+    """Return the path of the file, which may not exist.
 
-    By default below the user's configuration folder, one per installation.
+    By default it lies below the user's configuration folder and is named after the installation's
+    id, so that a home folder may be moved. One that an earlier version named after the path of the
+    home folder is renamed.
 
     Raises:
         ConfigurationError: neither a file nor the user's folder is known.
@@ -40,8 +45,17 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
             "there is no folder for the master key: the user has no home folder",
             hint=f"set {VARIABLE} to a file, or RAG_ASSETS_MASTER_KEY to a key",
         ) from None
-    installation = key_of("installation", str(settings.home))[:12]
-    return folder / "rag-assets" / f"master-{installation}.key"
+    home, keys = Home(settings), folder / "rag-assets"
+    by_path = keys / f"master-{key_of('installation', str(settings.home))[:12]}.key"
+    if home.installation is None:
+        return by_path
+    path = keys / f"master-{home.installation}.key"
+    if _exists(path) or not _exists(by_path):
+        return path
+    with suppress(OSError):
+        os.link(by_path, path)  # Unlike a renaming, it never replaces a file.
+        by_path.unlink()
+    return path if _exists(path) else by_path
 
 
 def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
@@ -50,7 +64,11 @@ def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | 
         path = key_file_path(settings, environ)
     except ConfigurationError:
         return None
-    return path if os.path.exists(path) else None  # noqa: PTH110 - Path's raises where it may not look
+    return path if _exists(path) else None
+
+
+def _exists(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - Path's raises where it may not look
 
 
 class KeyFile:
@@ -116,7 +134,7 @@ class KeyFile:
                 pass
             finally:
                 temporary.unlink()
-            self._sync_folder()
+            sync_folder(self.path.resolve().parent)
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
         made = self.read()
@@ -132,30 +150,21 @@ class KeyFile:
         """
         path = self.path.resolve()  # the target of a link is replaced
         try:
-            for abandoned in path.parent.glob(f"{_temporary(path)}*"):
+            for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):
                 abandoned.unlink()  # by a rotation that was killed
-            self._written(keys).replace(path)
-            self._sync_folder()
+            rewrite_file(path, _content(keys), new_mode=0o600)
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
 
     def _written(self, keys: MasterKeys) -> Path:
         # mkstemp opens exclusively, readable by nobody else.
         path = self.path.resolve()
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_temporary(path))
-        with os.fdopen(handle, "w", encoding="ascii") as stream:
-            stream.write(_HEAD)
-            stream.writelines(f"{key.text()}\n" for key in (keys.present, *keys.former))
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_content(keys))
             stream.flush()
             os.fsync(stream.fileno())
         return Path(name)
-
-    def _sync_folder(self) -> None:
-        handle = os.open(self.path.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
     def _require_place(self) -> None:
         path = self.path.resolve()
@@ -179,5 +188,6 @@ class KeyFile:
         )
 
 
-def _temporary(path: Path) -> str:
-    return f".{path.name}-"
+def _content(keys: MasterKeys) -> bytes:
+    lines = "".join(f"{key.text()}\n" for key in (keys.present, *keys.former))
+    return (_HEAD + lines).encode("ascii")

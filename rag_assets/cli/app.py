@@ -19,6 +19,7 @@ from rag_assets.cli import (
     chain,
     generations,
     holds,
+    installation,
     judgements,
     keys,
     organizations,
@@ -59,6 +60,7 @@ app.add_typer(tokens.app, name="tokens")
 app.add_typer(judgements.app, name="judgements")
 app.add_typer(uploads.app, name="uploads")
 app.add_typer(holds.app, name="hold")
+app.add_typer(installation.app, name="installation")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -31,7 +31,7 @@ def sync(
         ),
     ] = False,
     allow_deletes: Annotated[
-        bool, typer.Option("--allow-deletes", help="Delete documents even if many disappeared.")
+        bool, typer.Option("--allow-deletes", help="Delete documents whose deletion is held back.")
     ] = False,
     accept_catalog: Annotated[
         bool,

@@ -14,7 +14,7 @@ from rag_assets.forkserver.protocol import SYNC
 from rag_assets.local_stack.fork_server import revive
 from rag_assets.local_stack.stack import LocalStack
 from rag_assets.privacy.masker import masker_of
-from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.installation.identity import open_catalog
 from rag_assets.watch.watcher import Watcher
 
 
@@ -66,7 +66,7 @@ def main() -> None:
         sys.stderr.write(masker.text(line) + "\n")
         sys.stderr.flush()
 
-    catalog = Catalog.open(LocalStack(settings).endpoints().database_url)
+    catalog, _ = open_catalog(settings, LocalStack(settings).endpoints().database_url)
     watcher = Watcher(catalog, settings, lambda: ForkedFollower.open(settings), log)
     signal.signal(signal.SIGTERM, lambda *_: watcher.stop())
     watcher.run()

@@ -48,7 +48,7 @@ _LIBRARIES = (
 
 
 def main() -> None:
-    """Import, and serve until stopped."""
+    """Import, and serve until stopped; an argument names the descriptor of the server's lock."""
     home = Path(home_folder())
     prepare(home / ".local")
     configuration = [home / name for name in ("dagster.yaml", "workspace.yaml")]
@@ -56,7 +56,8 @@ def main() -> None:
     fingerprint = Fingerprint([*configuration, root / "requirements" / "lock.txt"])
     parsers = _start_parsers(home / ".local")
     executors = {COMMAND: _execute_command, RUN: _execute_run, SYNC: _execute_syncs}
-    if ForkServer(home / SOCKET, fingerprint, executors).serve():
+    held = [int(number) for number in sys.argv[1:]]
+    if ForkServer(home / SOCKET, fingerprint, executors, not_for_forks=held).serve():
         begin_anew()  # The parsers' server ends with its input, which is closed by that.
     parsers.communicate()
 

@@ -15,7 +15,11 @@ app = typer.Typer()
 def prune(
     tenant: TenantArgument,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Prune a source even if most of it is due.")
+        bool,
+        typer.Option(
+            "--confirm",
+            help="Prune a source even if most of it is due; not while the clock is doubted.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -38,6 +42,22 @@ def purge(
     from rag_assets.cli.commands.retention import purge as run
 
     raise typer.Exit(0 if run(tenant, document, confirmed=yes, as_json=json) else 1)
+
+
+@app.command()
+def compact(
+    tenants: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TENANT...", help="By default all tenants, and what is left of removed ones."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Remove deleted text from the files of lake and index, as the daemon does weekly."""
+    from rag_assets.cli.commands.compact import compact as run
+
+    raise typer.Exit(0 if run(tenants or [], as_json=json) else 1)
 
 
 @app.command()

@@ -34,10 +34,13 @@ def down(json: Json = False) -> None:
 
 @app.command()
 def status(json: Json = False) -> None:
-    """Show the state and the address of every server."""
+    """Show the state and the address of every server, and what needs a person.
+
+    Exit code 1: the daemon runs, but its sensors do not tick.
+    """
     from rag_assets.cli.commands import stack
 
-    stack.status(as_json=json)
+    raise typer.Exit(0 if stack.status(as_json=json) else 1)
 
 
 @app.command()

@@ -71,6 +71,17 @@ def enable(tenant: TenantArgument, json: Json = False) -> None:
     tenants.set_enabled(tenant, enabled=True, as_json=json)
 
 
+@app.command("claim")
+def claim(
+    tenant_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Tenants to claim.")],
+    json: Json = False,
+) -> None:
+    """Make this home folder the one whose tenants.yaml lists these tenants."""
+    from rag_assets.cli.commands import tenants
+
+    tenants.claim(tenant_ids, as_json=json)
+
+
 @app.command("remove")
 def remove(
     tenant: TenantArgument,

@@ -1,14 +1,45 @@
-"""The clock by which every age is counted: of documents, builds, batches, events."""
+"""The clock by which every age is counted: of documents, builds, batches, events; in UTC."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 MOST_SKEW: Final = timedelta(hours=1)
-"""A machine's clock that differs more than this from Postgres's is not believed."""
+"""By which a machine's clock may differ from another clock that is believed."""
+MOST_JUMP: Final = timedelta(days=1)
+"""A time at most this long after the last trusted one is trusted without further evidence."""
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class BootTime:
+    """How long a machine has been running, which does not change when its clock is set.
+
+    Attributes:
+        boot_id: distinguishes this start of the machine from every other.
+        seconds: since that start, the time in suspension included.
+    """
+
+    boot_id: str
+    seconds: float
+
+
+def read_boot_time() -> BootTime | None:
+    """Return how long this machine has been running; None on systems other than Linux."""
+    clock_id = getattr(time, "CLOCK_BOOTTIME", None)
+    if clock_id is None:
+        return None
+    try:
+        boot_id = _BOOT_ID.read_text(encoding="ascii").strip()
+        return BootTime(boot_id, time.clock_gettime(clock_id))
+    except OSError:
+        return None
 
 
 def _utc_now() -> datetime:
@@ -23,19 +54,17 @@ class Clock:
         machine: returns this machine's time, in UTC.
         ahead: added to the times of the machine and of Postgres alike, so that ages can be counted
             as they will be later.
+        boot: returns how long this machine has been running.
     """
 
     machine: Callable[[], datetime] = _utc_now
     ahead: timedelta = timedelta()
+    boot: Callable[[], BootTime | None] = read_boot_time
 
     def now(self) -> datetime:
-        """The time from which ages are counted."""
-        return self.machine() + self.ahead
+        """Return the time from which ages are counted.
 
-    def skew(self, server: datetime) -> timedelta:
-        """How far the machine's time is from a server's.
-
-        Args:
-            server: the server's own time, of now.
+        To delete anything for its age, use `time_for_deletion` in `rag_assets.pipeline.clock_guard`
+        instead: this clock may be wrong.
         """
-        return abs(self.machine() - server)
+        return self.machine() + self.ahead

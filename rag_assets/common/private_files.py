@@ -1,8 +1,10 @@
-"""Small files that only their owner may read, each replaced in one step."""
+"""Small files that are replaced in one step: private ones of ours, and those that people keep."""
 
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -20,3 +22,50 @@ def write_atomically(path: Path, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     draft.replace(path)
+
+
+def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
+    """Replace the content of a file in one step; its mode and owner stay, and so does a link to it.
+
+    Args:
+        path: of the file, or of a link to it.
+        content: to write.
+        new_mode: of a file that does not exist yet.
+
+    Raises:
+        OSError: it cannot be replaced as it is; nothing was changed.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        former = target.stat()
+    except FileNotFoundError:
+        former = None
+    descriptor, name = tempfile.mkstemp(prefix=draft_prefix(target), dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            made = os.fstat(descriptor)
+            if former and (former.st_uid, former.st_gid) != (made.st_uid, made.st_gid):
+                os.fchown(descriptor, former.st_uid, former.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(former.st_mode) if former else new_mode)
+            file.flush()
+            os.fsync(descriptor)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def draft_prefix(target: Path) -> str:
+    """Return how names of files begin that rewrite_file leaves beside one when it is killed."""
+    return f".{target.name}-"
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the file system keep which files a folder has."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -57,6 +57,7 @@ class ForkServer:
         fingerprint: of what has been imported.
         executors: what a fork executes, by kind of request.
         parent: a descriptor at whose end the server ends; none: it ends by a signal alone.
+        not_for_forks: inherited descriptors that forks close.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class ForkServer:
         executors: Mapping[str, Execute],
         *,
         parent: int | None = None,
+        not_for_forks: Sequence[int] = (),
     ) -> None:
+        self._not_for_forks = not_for_forks
         self._parent = parent
         self._path = path
         self._fingerprint = fingerprint
@@ -185,6 +188,8 @@ class ForkServer:
                 fork.connection.close()
         self._wakeup.close()
         self._waker.close()
+        for descriptor in self._not_for_forks:
+            os.close(descriptor)
 
     def _hang_up(self, descriptor: int) -> None:
         """Close the connection of a client that is gone; its command ends with it."""

@@ -81,7 +81,8 @@ def evaluate_checks(
     try:
         for_each(context, records, "checks", evaluate)
     finally:
-        deleted = delete_old_runs(context.instance, _WITH_EVALUATIONS, days=_KEPT_DAYS)
+        catalog = workbench.postgres.catalog()
+        deleted = delete_old_runs(catalog, context.instance, _WITH_EVALUATIONS, days=_KEPT_DAYS)
         if deleted:
             context.log.info(f"deleted {counted(deleted, 'run')} older than {_KEPT_DAYS} days")
 

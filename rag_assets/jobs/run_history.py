@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import dagster as dg
+
+from rag_assets.common.clock import Clock
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.storage.catalog.catalog import Catalog
 
 _AT_ONCE = 1_000
 
 
-def delete_old_runs(instance: dg.DagsterInstance, job_names: Sequence[str], *, days: int) -> int:
-    """Delete the runs of jobs that are older than a limit; returns how many."""
-    before = datetime.now(UTC) - timedelta(days=days)
+def delete_old_runs(
+    catalog: Catalog, instance: dg.DagsterInstance, job_names: Sequence[str], *, days: int
+) -> int:
+    """Delete the runs of jobs that are older than a limit; returns how many.
+
+    None is deleted while the clock is doubted.
+    """
+    now = time_for_deletion(catalog, Clock())
+    if isinstance(now, ClockDoubt):
+        return 0
+    before = now - timedelta(days=days)
     run_ids = [
         run.run_id
         for name in job_names

@@ -1,20 +1,21 @@
 """prune, compact: keep documents and the lake within bounds."""
 
+from dataclasses import replace
+
 import dagster as dg
 
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.retention import retention_report
+from rag_assets.common.clock import Clock
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each_locked
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
-from rag_assets.pipeline.blobs import sweep_blobs
-from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
-from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.retention_report import report_retention
-from rag_assets.pipeline.upkeep import compact, compaction_lines, drop_old_generations
+from rag_assets.pipeline.upkeep import compact_tenant, delete_leftovers, drop_old_generations
 from rag_assets.storage.blobs.store import open_blobs
 from resources.workbench import Workbench, clear_failures
 
@@ -22,6 +23,7 @@ from resources.workbench import Workbench, clear_failures
 @dg.op
 def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Prune every tenant's documents and search events that exceed their retention."""
+    _warn_of_clock(context, workbench)
 
     def prune_one(ctx: TenantContext) -> str:
         found = rescan(ctx, by="job prune")
@@ -29,7 +31,9 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
             context.log.warning(
                 f"{ctx.ref.id}: credentials were masked, see receipt {found.number}"
             )
-        report, builds = prune(ctx, by="job prune"), drop_old_generations(ctx)
+        # The doubt is the same for all tenants, and was logged once.
+        report = replace(prune(ctx, by="job prune"), doubt=None)
+        builds = drop_old_generations(ctx)
         for told in (_builds_told(ctx), _retention_told(ctx)):
             if told is not None:
                 context.log_event(told)
@@ -41,6 +45,13 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
         )
 
     for_each_locked(context, workbench, "pruning", prune_one)
+
+
+def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    with clear_failures():
+        trusted = time_for_deletion(workbench.postgres.catalog(), Clock())
+    if isinstance(trusted, ClockDoubt):
+        context.log.warning(trusted.line)
 
 
 def _builds_told(ctx: TenantContext) -> dg.AssetMaterialization | None:
@@ -57,27 +68,20 @@ def _retention_told(ctx: TenantContext) -> dg.AssetMaterialization | None:
 @dg.op
 def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete data of removed tenants."""
+    _warn_of_clock(context, workbench)
 
     def compact_one(ctx: TenantContext) -> str:
-        lines = compaction_lines(compact(ctx))
-        if not may_delete(ctx):
-            return set_back_error(ctx.ref.id).message
-        if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock.now()):
-            lines = [*lines, f"{swept} uploaded files deleted that nothing needs"]
-        return "; ".join(lines) or "nothing is in the lake"
+        return "; ".join(compact_tenant(ctx))
 
     for_each_locked(context, workbench, "compaction", compact_one)
     with clear_failures():
-        store = workbench.elasticsearch.store()
-        swept = delete_strays(
+        swept = delete_leftovers(
             workbench.postgres.catalog(),
             workbench.lake.lake(),
-            store,
+            workbench.elasticsearch.store(),
             open_blobs(Settings.from_environment()),
+            context.log.info,
         )
-        for index_name in store.indexes.names():
-            left = store.indexes.expunge(index_name)
-            context.log.info(f"{index_name}: {left} deleted entries left in its files")
     if swept:
         context.log.warning(f"deleted {swept} entries and folders of tenants that were removed")
 

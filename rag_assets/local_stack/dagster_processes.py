@@ -7,13 +7,19 @@ import re
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.formatting import duration
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.net import LOOPBACK, get_json, listening_socket
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 
 _START_SECONDS = 180
+_LONGEST_SILENCE = timedelta(minutes=5)
+"""Sensors tick every few seconds; runs that are launched at once delay them by a minute or two."""
+_TICK_TOLERANCE = timedelta(minutes=1)
+_LAST_TICK = "SELECT timestamp FROM job_ticks WHERE type = 'SENSOR' ORDER BY id DESC LIMIT 1"
 # The daemon's log line once it has read the instance and starts its loops.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
 # Warnings at every start about beta features that are used on purpose.
@@ -94,6 +100,24 @@ class DagsterProcesses:
             raise ServiceUnavailable("the Dagster webserver ended right after it had started")
         return url
 
+    def last_tick(self, database_url: str, default: datetime) -> datetime | None:
+        """Return when a sensor last ticked; None if Dagster's storage cannot be read.
+
+        Its table is read: importing Dagster takes seconds.
+
+        Args:
+            database_url: Dagster's storage.
+            default: returned if no sensor has ever ticked.
+        """
+        import psycopg
+
+        try:
+            with psycopg.connect(plain_url(database_url), connect_timeout=2) as connection:
+                row = connection.execute(_LAST_TICK).fetchone()
+        except psycopg.Error:
+            return None
+        return row[0].replace(tzinfo=UTC) if row else default
+
     def stop(self) -> None:
         """End both, and the code servers they started."""
         with ThreadPoolExecutor(max_workers=2) as pool:
@@ -127,7 +151,7 @@ class DagsterProcesses:
                 return
             progress("Dagster daemon: starting")
             self.daemon.start(
-                self._command("dagster._daemon", "run"),
+                self._command("sensors.daemon"),
                 env=environment,
                 healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
                 timeout=_START_SECONDS,
@@ -159,7 +183,36 @@ def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]
 
 def dagster_storage_url(database_url: str) -> str:
     """The URL with psycopg2 as its driver: Dagster's event notifications fail with psycopg 3."""
-    return re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql+psycopg2://", database_url)
+    return plain_url(database_url).replace("postgresql://", "postgresql+psycopg2://", 1)
+
+
+def plain_url(database_url: str) -> str:
+    """Return the URL without the name of a driver."""
+    return re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", database_url)
+
+
+def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
+    """Return a warning if the sensors of a running daemon do not tick; None if they do.
+
+    Args:
+        last: the time of their last tick.
+        started: when the daemon was started.
+        now: this machine's time.
+    """
+    age = now - last
+    if age < -_TICK_TOLERANCE:
+        return (
+            f"the daemon's sensors last ticked at {last:%Y-%m-%d %H:%M} UTC, which lies in the"
+            " future: none ticks until then; `rag-assets down`, then `rag-assets up` discards such"
+            " ticks"
+        )
+    # A daemon that was started just now had no time yet; one started in the future had.
+    if age > _LONGEST_SILENCE and not timedelta() <= now - started < _LONGEST_SILENCE:
+        return (
+            f"no sensor has ticked for {duration(age.total_seconds())} although the daemon runs:"
+            " no change is followed; `rag-assets down`, then `rag-assets up` starts it again"
+        )
+    return None
 
 
 def _serves(port: int) -> bool:

@@ -114,10 +114,12 @@ class EmbeddedElasticsearch:
         return runs
 
     def _start(self, progress: Progress) -> None:
-        home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
-        install_distribution(home, progress=progress)
-        progress("Elasticsearch: starting")
-        port = self._launch(home)
+        # Before anything is written: the passwords and the port are those of a server that runs.
+        with self.process.hold():
+            home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
+            install_distribution(home, progress=progress)
+            progress("Elasticsearch: starting")
+            port = self._launch(home)
         progress(f"Elasticsearch: running on port {port}")
 
     def _launch(self, home: Path, *, again: bool = True) -> int:

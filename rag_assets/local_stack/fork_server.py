@@ -63,7 +63,10 @@ class ForkServerProcess:
     def _launch(self) -> None:
         command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
         environment = {**os.environ, "RAG_ASSETS_HOME": str(self._settings.home)}
-        self.process.launch(command, env=_neutral(environment), cwd=self._settings.home)
+        with self.process.hold() as held:
+            # Named, so that its forks, which may outlive it, do not keep it locked.
+            command.append(str(held))
+            self.process.launch(command, env=_neutral(environment), cwd=self._settings.home)
 
 
 class ChangeWatcherProcess:

@@ -72,6 +72,19 @@ def birth_of(pid: int) -> str | None:
     return birth
 
 
+def boot_of(birth: str) -> str:
+    """Return the part of a start time that names the boot of a machine, if it has one."""
+    return birth.rpartition("/")[0]
+
+
+def pid_namespace_of(pid: int | str = "self") -> str | None:
+    """Return the PID namespace of a process; None if it is out of sight, or the system has none."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return None
+
+
 def _birth_of(pid: int) -> str | None:
     boot = _boot_id()
     if boot is None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.accounts import open_path_to, open_programs, server_account
+from rag_assets.local_stack.liveness import pid_namespace_of
 from rag_assets.local_stack.net import LOOPBACK, free_port, port_is_free
 from rag_assets.local_stack.processes import (
     Account,
@@ -36,6 +37,7 @@ DATABASE = "rag_assets"
 _USER = "rag_assets"
 _START_SECONDS = 120
 _INITDB_SECONDS = 300
+_ORPHAN_SECONDS = 10
 
 _SETTINGS = {
     "listen_addresses": LOOPBACK,
@@ -117,15 +119,19 @@ class EmbeddedPostgres:
         return self.process.stop()
 
     def _start(self, progress: Progress) -> None:
-        account = server_account(self._data)
-        if account is not None:
-            open_path_to(self._data, account)
-        if not self._data.exists():
-            progress("Postgres: creating its data folder")
-            self._create_data(account)
-        self._clear_after_a_crash()
-        progress("Postgres: starting")
-        identity = self._launch(account)
+        self._end_orphans()
+        with self.process.hold():
+            # Ours to remove: whoever holds the lock has no server over this folder. Postgres itself
+            # refuses to start if the pid of a server that was killed belongs to another process.
+            (self._data / "postmaster.pid").unlink(missing_ok=True)
+            account = server_account(self._data)
+            if account is not None:
+                open_path_to(self._data, account)
+            if not self._data.exists():
+                progress("Postgres: creating its data folder")
+                self._create_data(account)
+            progress("Postgres: starting")
+            identity = self._launch(account)
         _ensure_database(identity)
         progress(f"Postgres: running on port {identity.port}")
 
@@ -177,24 +183,33 @@ class EmbeddedPostgres:
         self._remember(identity)
         draft.rename(self._data)
 
-    def _clear_after_a_crash(self) -> None:
-        """Remove the remains of a killed server: its ending children and its pid file.
+    def _end_orphans(self) -> None:
+        """Wait for the processes of a server that was killed, and end those that stay.
 
-        Postgres does so itself unless its old pid now belongs to another process of the same
-        user, which is likely after a reboot.
+        Raises:
+            ServiceUnavailable: the server itself runs, and no record names it.
         """
-        stale = self._data / "postmaster.pid"
-        if not stale.exists():
-            return
-        deadline = time.monotonic() + 10
-        while remaining := _processes_in(self._data):
+        deadline = time.monotonic() + _ORPHAN_SECONDS
+        while orphans := _processes_in(self._data):
+            if (server := self._postmaster()) in orphans:
+                raise ServiceUnavailable(
+                    f"Postgres runs over {self._data} as process {server}, which"
+                    f" {self.process.pid_file} does not name",
+                    hint=f"`kill -INT {server}` stops it in order; then start it again",
+                )
             if time.monotonic() > deadline:
-                for pid in remaining:
+                for pid in orphans:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGQUIT)
                 deadline += 5
             time.sleep(0.1)
-        stale.unlink(missing_ok=True)
+
+    def _postmaster(self) -> int | None:
+        """Return the pid that the server itself recorded."""
+        try:
+            return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (OSError, ValueError):
+            return None
 
     def _answers(self) -> bool:
         identity = self._identity()
@@ -273,13 +288,20 @@ def _ensure_database(identity: _Identity) -> None:
 
 
 def _processes_in(data: Path) -> list[int]:
-    """Postgres processes whose working folder is the data folder."""
+    """Return the Postgres processes of our PID namespace whose working folder is the data folder.
+
+    Those of a container are in sight of its host as well, where they may be in good health.
+    """
     import psutil
 
     found = []
     for process in psutil.process_iter(["name"]):
-        if process.info["name"] == "postgres":
+        if process.info["name"] == "postgres" and _is_here(process.pid):
             with suppress(psutil.Error):
                 if Path(process.cwd()) == data.resolve():
                     found.append(process.pid)
     return found
+
+
+def _is_here(pid: int) -> bool:
+    return pid_namespace_of(pid) == pid_namespace_of()

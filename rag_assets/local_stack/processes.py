@@ -1,8 +1,13 @@
 """Background processes: servers that outlive the command that started them.
 
-A `BackgroundProcess` is one server in a session of its own, known by a pid file. The file names
-the process by its pid *and* the moment it began, so that a pid which the system has reused
-is never mistaken for the server, let alone signalled.
+A `BackgroundProcess` is one server in a session of its own, recorded in a pid file. The record
+names the process by its pid *and* the moment it began, so that a pid which the system has reused is
+never mistaken for the server, let alone signalled; and it names the folder and the PID namespace,
+so that neither a copy of the folder nor another container mistakes the server for its own.
+
+A record can be lost, copied or out of sight. A lock of the kernel cannot: each server inherits one
+on a file beside its pid file, which is free exactly when the server and its children have ended.
+Without that lock no server starts.
 """
 
 from __future__ import annotations
@@ -12,22 +17,35 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.private_files import write_atomically
-from rag_assets.local_stack.liveness import adopt, birth_of, end_session, wait_for
+from rag_assets.local_stack.liveness import (
+    adopt,
+    birth_of,
+    boot_of,
+    end_session,
+    pid_namespace_of,
+    wait_for,
+)
 
 Progress: TypeAlias = Callable[[str], None]
 
 _POLL_SECONDS = 0.1
+_RELEASE_SECONDS = 3
+"""How long a lock may still be held by a process that has just ended."""
+_ORPHAN_SECONDS = 15
+"""How long the children of a server that was killed may hold its lock."""
 _LOG_BYTES = 8 * 1024 * 1024
 _TAIL_BYTES = 16 * 1024
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -54,12 +72,19 @@ class ProcessRecord:
         birth: its start time, in a form that two processes of one pid never share.
         port: the loopback port it listens on, if any.
         started_at: its start time for people (ISO 8601, UTC).
+        place: device and inode of the folder of the pid file: a copy of the folder has others. None
+            in a record of an earlier version, as the two below.
+        host: the name of the machine or container that it runs on, for people.
+        pid_namespace: in which its pid counts; None also where the system has none.
     """
 
     pid: int
     birth: str
     port: int | None
     started_at: str
+    place: str | None = None
+    host: str | None = None
+    pid_namespace: str | None = None
 
 
 @contextmanager
@@ -76,7 +101,8 @@ class BackgroundProcess:
 
     Args:
         name: as shown to people, such as "Postgres".
-        pid_file: the file with its `ProcessRecord`; a lock file is beside it.
+        pid_file: the file with its `ProcessRecord`. Two lock files are beside it: of commands that
+            start or stop the server (``.lock``), and of the server itself (``.running``).
         log_file: receives its output. Over 8 MB it is rotated at a start; one previous log is kept.
         stop_signal: requests an orderly shutdown.
         kill_signal: ends it if the shutdown fails.
@@ -97,18 +123,47 @@ class BackgroundProcess:
         self._stop_signal = stop_signal
         self._kill_signal = kill_signal
         self._log_begins = 0
+        self._held: int | None = None
 
     def lock(self) -> AbstractContextManager[None]:
         """Lock for starting and stopping, so that two commands start one server."""
         return exclusive(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:
-        """The running process, or None; costs well under a millisecond."""
-        try:
-            record = ProcessRecord(**json.loads(self.pid_file.read_text()))
-        except (OSError, ValueError, TypeError):
+        """The running process of this folder and PID namespace, or None; takes 0.1 ms."""
+        record = self._recorded()
+        if record is None or birth_of(record.pid) != record.birth:
             return None
-        return record if birth_of(record.pid) == record.birth else None
+        return record if self._is_here(record) else None
+
+    def find_elsewhere(self) -> ProcessRecord | None:
+        """The record of a server that runs over this folder out of our sight, or None.
+
+        It runs in another container, or on another machine that mounts the folder.
+        """
+        record = self._recorded()
+        if record is None or self._is_here(record):
+            return None
+        return record if self._is_locked() else None
+
+    @contextmanager
+    def hold(self) -> Iterator[int]:
+        """Hold the lock of the server, which `launch` passes on; yields its descriptor.
+
+        While it is held no server runs over the folder, neither here nor in another container.
+
+        Raises:
+            ServiceUnavailable: a server holds it, or the file system has no locks.
+        """
+        if self._held is not None:
+            yield self._held
+            return
+        self._held = self._acquire()
+        try:
+            yield self._held
+        finally:
+            os.close(self._held)
+            self._held = None
 
     def start(
         self,
@@ -135,7 +190,8 @@ class BackgroundProcess:
             descriptors: open files that it inherits under the same numbers.
 
         Raises:
-            ServiceUnavailable: it ended or did not become healthy in time; nothing is left running.
+            ServiceUnavailable: it ended or did not become healthy in time, and nothing is left
+                running; or one runs already, out of our sight.
         """
         self.launch(command, env=env, port=port, cwd=cwd, account=account, descriptors=descriptors)
         try:
@@ -154,35 +210,50 @@ class BackgroundProcess:
         account: Account | None = None,
         descriptors: Sequence[int] = (),
     ) -> ProcessRecord:
-        """Start the server without waiting for it. Call it with the lock held."""
-        self._rotate_log()
-        try:
-            with self.log_file.open("ab") as log:
-                self._log_begins = log.tell()
-                child = subprocess.Popen(  # noqa: S603  (our own command, no shell)
-                    [str(part) for part in command],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=dict(env),
-                    cwd=cwd or self.pid_file.parent,
-                    start_new_session=True,
-                    user=account.uid if account else None,
-                    group=account.gid if account else None,
-                    extra_groups=[] if account else None,
-                    umask=0o077,
-                    pass_fds=descriptors,
-                )
-        except OSError as error:
-            raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error
+        """Start the server without waiting for it. Call it with the lock held.
+
+        Raises:
+            ServiceUnavailable: it cannot be started, or one runs already, out of our sight.
+        """
+        with self.hold() as held:
+            try:
+                self._rotate_log()
+                with self.log_file.open("ab") as log:
+                    self._log_begins = log.tell()
+                    child = subprocess.Popen(  # noqa: S603  (our own command, no shell)
+                        [str(part) for part in command],
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
+                        env=dict(env),
+                        cwd=cwd or self.pid_file.parent,
+                        start_new_session=True,
+                        user=account.uid if account else None,
+                        group=account.gid if account else None,
+                        extra_groups=[] if account else None,
+                        umask=0o077,
+                        pass_fds=(*descriptors, held),
+                    )
+            except OSError as error:
+                raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error
         adopt(child)
         record = ProcessRecord(
             pid=child.pid,
             birth=birth_of(child.pid) or "",
             port=port,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            place=self._place(),
+            host=socket.gethostname(),
+            pid_namespace=pid_namespace_of(),
         )
-        write_atomically(self.pid_file, json.dumps(asdict(record)))
+        try:
+            write_atomically(self.pid_file, json.dumps(asdict(record)))
+        except OSError as error:
+            # Nobody could stop what nobody can find.
+            child.kill()
+            raise ServiceUnavailable(
+                f"{self.name} could not be recorded in {self.pid_file}: {error.strerror}"
+            ) from error
         return record
 
     def reuse(self, healthy: Callable[[], bool], *, timeout: float) -> bool:
@@ -235,7 +306,8 @@ class BackgroundProcess:
                     self._signal(record, signal.SIGKILL)
                     self._gone(record, 5)
             end_session(record.pid)
-        self.pid_file.unlink(missing_ok=True)
+        if record is not None or self.find_elsewhere() is None:
+            self.pid_file.unlink(missing_ok=True)
         return record is not None
 
     def output(self) -> str:
@@ -255,6 +327,78 @@ class BackgroundProcess:
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
         return shown[-lines:]
+
+    def _recorded(self) -> ProcessRecord | None:
+        try:
+            return ProcessRecord(**json.loads(self.pid_file.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def _is_here(self, record: ProcessRecord) -> bool:
+        """Whether a record is of our machine, folder and PID namespace; an old one names none."""
+        return record.place is None or (
+            record.place == self._place()
+            and record.pid_namespace == pid_namespace_of()
+            and boot_of(record.birth) == boot_of(birth_of(os.getpid()) or "")
+        )
+
+    def _place(self) -> str:
+        folder = self.pid_file.parent.stat()
+        return f"{folder.st_dev}:{folder.st_ino}"
+
+    @property
+    def _running_file(self) -> Path:
+        return self.pid_file.with_suffix(".running")
+
+    def _acquire(self) -> int:
+        """Lock the server's file; returns its descriptor."""
+        descriptor = None
+        try:
+            self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._running_file, os.O_RDWR | os.O_CREAT, 0o600)
+            record = self._recorded()
+            is_near = record is None or self._is_here(record)
+            patience = _ORPHAN_SECONDS if is_near else _RELEASE_SECONDS
+            is_free = wait_for(partial(_try_lock, descriptor), patience)
+        except OSError as error:
+            if descriptor is not None:
+                os.close(descriptor)
+            raise ServiceUnavailable(
+                f"{self._running_file} cannot be locked: {error.strerror}",
+                hint="the home folder has to be writable, on a file system that has locks",
+            ) from error
+        if is_free:
+            return descriptor
+        os.close(descriptor)
+        raise self._occupied()
+
+    def _is_locked(self) -> bool:
+        if self._held is not None:
+            return False
+        try:
+            descriptor = os.open(self._running_file, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            return not _try_lock(descriptor)
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+
+    def _occupied(self) -> ServiceUnavailable:
+        record, folder = self._recorded(), self.pid_file.parent
+        if record is None or self._is_here(record):
+            return ServiceUnavailable(
+                f"{self.name} cannot start: another process uses {folder}",
+                hint=f"end it: `fuser` or `lsof` shows the process that holds {self._running_file}",
+            )
+        return ServiceUnavailable(
+            f"{self.name} cannot start: it already runs over {folder}, as process {record.pid} of"
+            f" host {record.host}, PID namespace {record.pid_namespace}, since {record.started_at}",
+            hint="an installation runs in one container or on one machine at a time: run"
+            " `rag-assets down` there, or end that container, then start it here",
+        )
 
     def _failure(self, what: str) -> ServiceUnavailable:
         tail = "".join(f"\n  {line[:300]}" for line in self.log_tail())
@@ -277,3 +421,11 @@ class BackgroundProcess:
         with suppress(FileNotFoundError):
             if self.log_file.stat().st_size > _LOG_BYTES:
                 self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

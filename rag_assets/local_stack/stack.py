@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.dagster_processes import DagsterProcesses
+from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_fault
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import SEARCHER
 from rag_assets.local_stack.fork_server import ChangeWatcherProcess, ForkServerProcess
@@ -19,7 +21,9 @@ from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 
-ServiceState: TypeAlias = Literal["running", "stopped", "external", "unreachable", "unguarded"]
+ServiceState: TypeAlias = Literal[
+    "running", "stopped", "elsewhere", "external", "unreachable", "unguarded"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,13 @@ class ServiceStatus:
     Attributes:
         name: its name for people.
         state: "external" is in the settings and listens; "unreachable" runs, or is in the settings,
-            and does not answer; "unguarded" was started by an earlier version without a password.
+            and does not answer; "unguarded" was started by an earlier version without a password;
+            "elsewhere" runs over this home in another container, or on another machine.
         url: its URL without passwords; None if it has none.
         pid: of a running server of the installation.
         log: of a server of the installation.
+        last_tick: when a sensor of the running daemon last ticked; None if it is not known.
+        fault: what is wrong with a server that runs, and what to do.
     """
 
     name: str
@@ -48,6 +55,8 @@ class ServiceStatus:
     url: str | None = None
     pid: int | None = None
     log: Path | None = None
+    last_tick: datetime | None = None
+    fault: str | None = None
 
 
 class LocalStack:
@@ -74,19 +83,19 @@ class LocalStack:
         self.fork_server = ForkServerProcess(settings)
         self.watcher = ChangeWatcherProcess(settings)
 
-    def up(self, *, dagster: bool = True, progress: Progress = silent) -> Endpoints:
-        """Start servers that are not running, and wait until all answer.
+    def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:
+        """Start the servers that commands use and that are not running; wait until all answer.
 
         Args:
-            dagster: also start Dagster's webserver and daemon.
+            for_dagster: also start what Dagster's processes need, if all servers are external.
             progress: called with a line about each step, from several threads.
 
         Raises:
             ServiceUnavailable: a server does not start; the others stay as they are.
-            ConfigurationError: there is no workspace.yaml for Dagster, or the home folder is not
-                ours to use.
+            ConfigurationError: the home folder is not ours to use.
         """
-        if dagster or not self._all_external():
+        has_processes = for_dagster or not self._all_external()
+        if has_processes:
             keep_private(self._settings.local)
         if self._settings.elasticsearch_url is None and self.elasticsearch.unguarded():
             # Dagster of an earlier version, too, would continue to connect without a password.
@@ -97,17 +106,25 @@ class LocalStack:
             starts.append(self.postgres.start)
         if self._settings.elasticsearch_url is None:
             starts.append(self.elasticsearch.start)
-        if dagster or not self._all_external():
+        if has_processes:
             starts.append(self.fork_server.start)
         with ThreadPoolExecutor(max_workers=3) as pool:
             started = [pool.submit(start, progress) for start in starts]
         for server in started:
             server.result()
-        endpoints = self.endpoints()
-        if dagster:
-            self.dagster.start(endpoints.database_url, progress)
-            self.watcher.start(progress)
-        return endpoints
+        return self.endpoints()
+
+    def start_dagster(self, progress: Progress = silent) -> None:
+        """Start what acts by itself: Dagster's webserver and daemon, and the change watcher.
+
+        Call it when the servers run and the catalog has been opened, which migrates and checks it.
+
+        Raises:
+            ServiceUnavailable: one of them does not start; the others stay as they are.
+            ConfigurationError: there is no workspace.yaml for Dagster.
+        """
+        self.dagster.start(self.endpoints().database_url, progress)
+        self.watcher.start(progress)
 
     def down(self) -> None:
         """Stop every server of the installation: Dagster first, as it uses the others."""
@@ -165,12 +182,28 @@ class LocalStack:
             self._postgres_status,
             self._elasticsearch_status,
             self._webserver_status,
-            self._daemon_status,
+            self.daemon_status,
             self._fork_server_status,
             lambda: _own(self.watcher.process, lambda: None, lambda: True),
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             return [status.result() for status in [pool.submit(check) for check in checks]]
+
+    def daemon_status(self) -> ServiceStatus:
+        """The present state of Dagster's daemon, and when its sensors last ticked."""
+        status = _own(self.dagster.daemon, lambda: None, lambda: True)
+        record = self.dagster.daemon.find()
+        if record is None:
+            return status
+        started = datetime.fromisoformat(record.started_at)
+        try:
+            url = self._settings.database_url or self.postgres.url
+        except ServiceUnavailable:
+            return status
+        last = self.dagster.last_tick(url, default=started)
+        if last is None:
+            return status
+        return replace(status, last_tick=last, fault=tick_fault(last, started, datetime.now(UTC)))
 
     def _all_external(self) -> bool:
         return None not in (self._settings.database_url, self._settings.elasticsearch_url)
@@ -199,9 +232,6 @@ class LocalStack:
             self.dagster.webserver, lambda: self.dagster.url, self.dagster.webserver_answers
         )
 
-    def _daemon_status(self) -> ServiceStatus:
-        return _own(self.dagster.daemon, lambda: None, lambda: True)
-
     def _fork_server_status(self) -> ServiceStatus:
         return _own(self.fork_server.process, lambda: None, self.fork_server.answers)
 
@@ -216,7 +246,9 @@ def _own(
 ) -> ServiceStatus:
     record = process.find()
     if record is None:
-        return ServiceStatus(process.name, "stopped", log=process.log_file)
+        is_elsewhere = process.find_elsewhere() is not None
+        state: ServiceState = "elsewhere" if is_elsewhere else "stopped"
+        return ServiceStatus(process.name, state, log=process.log_file)
     where = url()
     return ServiceStatus(
         process.name,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rag_assets.billing.embedders import Embedders
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantGone
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import ABANDONED_AFTER, BatchStatus, closing
 from rag_assets.pipeline.batch_submissions import recover
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.storage.catalog.batches import EmbeddingBatch, is_poll_due
 from rag_assets.storage.catalog.catalog import Catalog
 
@@ -74,8 +76,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
 
 
 def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
-    late = datetime.now(UTC) - batch.submitted_at > ABANDONED_AFTER
-    if status.state == "under way" and not late:
+    if status.state == "under way" and not _is_late(catalog, batch):
         catalog.batches.mark_polled(batch.ref, batch.id)
         return
     if status.state == "ended":
@@ -86,3 +87,9 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
     else:
         catalog.batches.mark_failed(batch.ref, batch.id, status.reason or "for no given reason")
     catalog.quarantine.release(batch.ref)
+
+
+def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
+    """Return whether a batch is given up for its age: its texts are paid for again then."""
+    trusted = time_for_deletion(catalog, Clock())
+    return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER

@@ -9,7 +9,9 @@ from time import monotonic, sleep
 from typing import Literal, TypeAlias
 
 from rag_assets.common.batches import batched
+from rag_assets.common.clock import Clock
 from rag_assets.common.errors import BlobAltered, BlobMissing
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.storage.blobs.store import BlobStore, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -75,19 +77,23 @@ def compare_blobs(
             yield BlobDifference("nobody's", blob.sha256, blob.size)
 
 
-def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, now: datetime) -> int:
+def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock) -> int:
     """Delete the blobs of a tenant that are nobody's, and files that were never kept.
 
-    Not while the catalog may have been set back: what it has forgotten would be lost.
+    Not while the catalog may have been set back: what it has forgotten would be lost. Nothing is
+    deleted while the clock is doubted.
 
     Args:
         catalog, blobs: of the installation.
         ref: the tenant.
-        now: what is younger than a day stays.
+        clock: by which what is younger than a day stays.
 
     Returns:
         how many blobs were deleted.
     """
+    now = time_for_deletion(catalog, clock)
+    if isinstance(now, ClockDoubt):
+        return 0
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     before = now - GRACE
     of_tenant.discard_staged(before)

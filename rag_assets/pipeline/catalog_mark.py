@@ -8,9 +8,13 @@ that catalog.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rag_assets.common.errors import CatalogSetBack
+from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.syncs import Sync
 from rag_assets.storage.lake.model import LakeMark
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -27,22 +31,25 @@ def is_current(catalog: Catalog, lake: TenantLake, tenant_id: str) -> bool:
     return kept is None or (not kept.set_back and kept.mark <= catalog.marks.of(tenant_id))
 
 
-def held_warning(tenant_id: str, held: int, *, current: bool) -> str:
-    """What a person has to know of documents that disappeared and are kept.
+def held_warning(tenant_id: str, syncs: Sequence[Sync], *, current: bool) -> str:
+    """Return the warning about documents that disappeared and are kept.
 
     Args:
         tenant_id: the tenant.
-        held: how many.
+        syncs: of its sources whose deletions are held back.
         current: whether the catalog was not set back.
     """
+    held = counted(sum(sync.held_deletions for sync in syncs), "document")
     if current:
+        reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)
         return (
-            f"{held} documents of {tenant_id} disappeared at once and are kept. To delete them:"
-            f" rag-assets sync {tenant_id} --allow-deletes"
+            f"{held} of {tenant_id} disappeared, and the deletion is held back: {reasons}. To"
+            f" delete: rag-assets sync {tenant_id} --allow-deletes"
         )
     error = set_back_error(tenant_id)
     return (
-        f"{held} documents of {tenant_id} disappeared and are kept: {error.message}. {error.hint}"
+        f"{held} of {tenant_id} disappeared, and the deletion is held back: {error.message}."
+        f" {error.hint}"
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from rag_assets.pipeline.blobs import drop_blobs, nobodys_blobs
 from rag_assets.pipeline.catalog_mark import may_delete, require_current
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.former_places import erase_rows, open_former_places
 from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
 from rag_assets.pipeline.proof import Traces, prove, prove_masked, traces_of
 from rag_assets.pipeline.publication import drop_generation
@@ -101,6 +102,7 @@ def settle_scan(
     # Vectors stay: those of the other passages are needed once the masked texts are chunked.
     ctx.guard()
     ctx.lake.compact(replace(needed.kept, texts=None), dead)
+    erase_rows(ctx, dead)
     deleted_entries, dead_rows = _clean_files(ctx, ())
     proof = prove_masked(ctx, dead, deleted_entries, dead_rows)
     ctx.guard()
@@ -196,7 +198,9 @@ def _erase_entries(ctx: TenantContext, erasure: Erasure) -> None:
 def _erase_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> None:
     needed = needed_keys(ctx)
     ctx.guard()
-    ctx.lake.compact(needed.kept, _dead_keys(ctx, erasure, needed))
+    dead = _dead_keys(ctx, erasure, needed)
+    ctx.lake.compact(needed.kept, dead)
+    erase_rows(ctx, dead)
 
 
 def _erase_blobs(ctx: TenantContext, erasure: Erasure) -> None:
@@ -204,7 +208,8 @@ def _erase_blobs(ctx: TenantContext, erasure: Erasure) -> None:
     if erasure.kind == "purge" and hashes:
         # A former version of a file may have been left behind as nobody's.
         hashes |= set(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
-    drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, hashes)
+    for blobs in (ctx.blobs, *open_former_places(ctx.catalog, ctx.settings).blobs):
+        drop_blobs(ctx.catalog, blobs, ctx.ref, hashes)
 
 
 def _count_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> Mapping[str, int]:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
-from rag_assets.pipeline.catalog_mark import may_delete
+from rag_assets.ingest.sources.roots import folders_as_json
+from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.derived_marks import derived_configs
 from rag_assets.pipeline.former_contents import forget_former_contents
@@ -103,7 +104,12 @@ def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
     """A plan that deletes nothing while the catalog was set back."""
     if not plan.deletions.removed or may_delete(ctx):
         return plan
-    return replace(plan, deletions=Deletions(held=plan.deletions.removed))
+    held = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
+    return replace(plan, deletions=Deletions(held=held, reason=_set_back(ctx)))
+
+
+def _set_back(ctx: TenantContext) -> str:
+    return set_back_error(ctx.ref.id).message
 
 
 def _record(
@@ -129,9 +135,11 @@ def _record(
         uris = {row.document_id: row.uri for row in known}
         events = [{"uri": uris[document_id]} for document_id in deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
+    # The path of a folder can hold a credential, too.
+    reason = names.masked(deletions.reason) if deletions.held else None
     if deletions.held:
-        payload = {"source": config.name, "vanished": listing.lost, "known": listing.known}
-        ctx.catalog.events.write(ctx.ref, "deletions_held", [payload])
+        payload = {"source": config.name, "vanished": len(listing.lost), "known": listing.known}
+        ctx.catalog.events.write(ctx.ref, "deletions_held", [{**payload, "reason": reason}])
     changes = _write_changes(ctx, listing, names, scope, first=frozenset(moved.values()))
     is_whole = len(changes) == len(listing.changes)
     _rescope(ctx, listing, known, scope)
@@ -141,6 +149,8 @@ def _record(
         digest=listing.digest if is_whole else partial_digest(plan.settings),
         at_ns=listing.listed_at_ns,
         held_deletions=len(deletions.held),
+        held_reason=reason,
+        folders=_folders_to_remember(plan, names),
     )
     kinds = [change.kind for change in changes]
     fresh = [change for change in changes if change.kind in {"added", "changed"}]
@@ -157,6 +167,15 @@ def _record(
         sample=sample_of(fresh, known, deletions.removed, names, moved),
         rejected=rejected_of(changes, names),
         left_out=Counter(listing.left_out),
+    )
+
+
+def _folders_to_remember(plan: SourcePlan, names: MaskedNames) -> dict[str, list[int]] | None:
+    """The folders of a listing as JSON, without those whose names hold a credential."""
+    if plan.folders is None:
+        return None
+    return folders_as_json(
+        {at: of for at, of in plan.folders.items() if not at or names.masked(at) == at}
     )
 
 
@@ -248,7 +267,7 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
         ctx.guard()
         deletions = plan.deletions
         if deletions.removed and not may_delete(ctx):
-            deletions = Deletions(held=deletions.removed)
+            deletions = Deletions(held=deletions.removed, reason=_set_back(ctx))
         if deletions.held:
             ctx.catalog.syncs.record_listing(
                 ctx.ref,
@@ -256,6 +275,7 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
                 digest="",
                 at_ns=time.time_ns(),
                 held_deletions=len(deletions.held),
+                held_reason=deletions.reason,
             )
             held += len(deletions.held)
             continue

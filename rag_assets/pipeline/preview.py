@@ -39,7 +39,8 @@ class Preview:
         failed: documents that would be quarantined.
         chunks: of the documents that would be published.
         embeddings: distinct texts that would be embedded; tokens counts theirs.
-        held: documents that vanished in suspicious number and would be kept.
+        held: documents that vanished and would be kept.
+        held_reasons: why, one of each source.
         entries_deleted: entries of removed documents.
         new_generation: whether a new build would be made beside the serving one.
         embedder: the embedder that would make the vectors.
@@ -58,6 +59,7 @@ class Preview:
     changed: int = 0
     removed: int = 0
     held: int = 0
+    held_reasons: tuple[str, ...] = ()
     documents: int = 0
     parse: int = 0
     cut: int = 0
@@ -95,19 +97,20 @@ def preview(ctx: TenantContext) -> Preview:
     pending = set(ctx.catalog.index.pending(ctx.ref.id, target or 0, ctx.config_key))
     listings: list[SourceListing] = []
     failures: list[ListingFailed] = []
-    deletions: list[Deletions] = []
+    deletions: dict[str, Deletions] = {}
+    masker = masker_of(ctx.settings.local)
     due: list[DueDocument] = []
     for plan in plan_sources(ctx):
         if plan.error is not None:
-            failures.append(masked_failure(plan, masker_of(ctx.settings.local)))
+            failures.append(masked_failure(plan, masker))
         if plan.listing is not None:
             listings.append(plan.listing)
-            deletions.append(plan.deletions)
+            deletions[plan.config.name] = plan.deletions
         due += due_documents(ctx, plan, pending)
     require_any_listed(failures, len(ctx.tenant.sources))
-    deletions += [plan.deletions for plan in plan_removed_sources(ctx)]
+    deletions |= {plan.name: plan.deletions for plan in plan_removed_sources(ctx)}
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
-    deleted += [document_id for each in deletions for document_id in each.removed]
+    deleted += [document_id for each in deletions.values() for document_id in each.removed]
     work = measure(ctx, due)
     kinds = [change.kind for listing in listings for change in listing.changes]
     price = require_price(ctx.tenant)
@@ -125,8 +128,13 @@ def preview(ctx: TenantContext) -> Preview:
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
-        removed=sum(len(each.removed) for each in deletions),
-        held=sum(len(each.held) for each in deletions),
+        removed=sum(len(each.removed) for each in deletions.values()),
+        held=sum(len(each.held) for each in deletions.values()),
+        held_reasons=tuple(
+            masker.text(f"source {name}: {each.reason}")
+            for name, each in deletions.items()
+            if each.held
+        ),
         documents=len(due),
         parse=work.parse,
         cut=work.cut,

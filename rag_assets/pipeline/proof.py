@@ -11,6 +11,7 @@ from typing import Any, Final
 from rag_assets.common.batches import batched
 from rag_assets.pipeline.blobs import nobodys_blobs
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.former_places import count_files_left, open_former_places
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.storage.catalog.erasure_rows import Erasure
 from rag_assets.storage.lake.model import DeadKeys
@@ -79,6 +80,8 @@ def prove(
         "lake": _found_in_lake(ctx, traces),
         "postgres": _found_in_postgres(ctx, traces),
     }
+    if open_former_places(ctx.catalog, ctx.settings).lakes:
+        found["former places"] = count_files_left(ctx, traces.dead)
     if traces.uploaded:
         # What other uploads need is theirs; nothing else may be left.
         found["blobs"] = len(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
@@ -114,8 +117,9 @@ def _proof(
     deleted_entries: int,
     dead_rows: int,
 ) -> dict[str, Any]:
+    unseen = open_former_places(ctx.catalog, ctx.settings).unseen
     remote = ctx.tenant.embedder.provider not in {"local", "deterministic"}
-    return proof_of(searched_for, found, deleted_entries, dead_rows, remote=remote)
+    return proof_of(searched_for, found, deleted_entries, dead_rows, unseen=unseen, remote=remote)
 
 
 def proof_of(
@@ -124,6 +128,7 @@ def proof_of(
     deleted_entries: int,
     dead_rows: int,
     *,
+    unseen: Sequence[str],
     remote: bool,
 ) -> dict[str, Any]:
     """What was searched and found, as a receipt holds it.
@@ -132,6 +137,7 @@ def proof_of(
         searched_for: kinds of traces.
         found: by store.
         deleted_entries, dead_rows: see prove.
+        unseen: former places of the installation that could not be searched.
         remote: whether texts were sent to a provider.
     """
     return {
@@ -139,7 +145,8 @@ def proof_of(
         "found": dict(found),
         "deleted entries in segments": deleted_entries,
         "dead rows in tables": dead_rows,
-        "complete": not (any(found.values()) or deleted_entries or dead_rows),
+        "places not seen": [*unseen],
+        "complete": not (any(found.values()) or deleted_entries or dead_rows or unseen),
         "out of reach": {**_OUT_OF_REACH, **(_AT_THE_PROVIDER if remote else {})},
     }
 

@@ -10,6 +10,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.catalog_mark import is_forgotten
+from rag_assets.pipeline.former_places import open_former_places
 from rag_assets.pipeline.removal_proof import Stores, prove_removal, traces_of_tenant
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -78,7 +79,8 @@ def purge_tenant(
         delete_history()
     catalog.erasures.forget_tenant(erasure)
     stores = Stores(catalog, lake, store, blobs)
-    proof = prove_removal(stores, record, erasure, traces)
+    former = open_former_places(catalog, settings)
+    proof = prove_removal(stores, record, erasure, traces, former)
     receipt = catalog.erasures.end_removal(erasure, proof)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt

@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.pipeline.former_places import FormerPlaces, erase_tenant
 from rag_assets.pipeline.proof import MOST_PHRASES, phrases_of, proof_of
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -51,7 +52,11 @@ def traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> TenantTr
 
 
 def prove_removal(
-    stores: Stores, record: TenantRecord, erasure: Erasure, traces: TenantTraces
+    stores: Stores,
+    record: TenantRecord,
+    erasure: Erasure,
+    traces: TenantTraces,
+    former: FormerPlaces,
 ) -> dict[str, Any]:
     """Clean the files that others use as well, and look for what is left of a tenant.
 
@@ -60,6 +65,7 @@ def prove_removal(
         record: the tenant, of which its own row alone is left.
         erasure: its removal.
         traces: collected before it.
+        former: places of lake and blobs, which the tenant is erased from as well.
     """
     catalog, store = stores.catalog, stores.store
     names = store.indexes.names()
@@ -81,10 +87,14 @@ def prove_removal(
         "blobs": sum(tenant_id == record.id for tenant_id, _ in stores.blobs.incarnations()),
         "postgres": catalog.traces.holding(record.id, traces.texts, traces.names),
     }
+    if former.lakes or former.blobs:
+        found["former places"] = erase_tenant(former, record.id)
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", "document ids", "names", "phrases"]
-    return proof_of(searched_for, found, deleted_entries, dead_rows, remote=remote)
+    return proof_of(
+        searched_for, found, deleted_entries, dead_rows, unseen=former.unseen, remote=remote
+    )
 
 
 def _texts(lake: Lake, erasure: Erasure) -> Iterator[str]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from rag_assets.common.clock import MOST_SKEW
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
 from rag_assets.storage.catalog.events import SEARCHES
@@ -37,14 +37,16 @@ class PruningReport:
     Attributes:
         receipts: of what was pruned, by this run or by one before that did not end.
         held: sources that wait for a person's confirmation.
-        skew: how far the machine's clock is from Postgres's, if so far that nothing was pruned.
+        doubt: why nothing was pruned, if the clock may be wrong.
+        corrected: rows of which a time lay in the future.
         events: deleted events of searches.
         set_back: whether nothing was pruned because the catalog was set back.
     """
 
     receipts: tuple[Receipt, ...] = ()
     held: tuple[HeldPrune, ...] = ()
-    skew: timedelta | None = None
+    doubt: ClockDoubt | None = None
+    corrected: int = 0
     events: int = 0
     set_back: bool = False
 
@@ -64,7 +66,7 @@ class PruningReport:
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
-        """What a person has to know, in words."""
+        """Return what a person has to know, one sentence each."""
         found = [
             f"{counted(one.due, 'document')} of {one.documents:,} of source {one.source!r} are past"
             f" their retention and are kept. To prune them: rag-assets prune {tenant_id} --confirm"
@@ -73,10 +75,12 @@ class PruningReport:
         if self.set_back:
             error = set_back_error(tenant_id)
             found.append(f"nothing was pruned: {error.message}. {error.hint}")
-        if self.skew is not None:
-            minutes = self.skew.total_seconds() / 60
+        if self.doubt is not None:
+            found.append(self.doubt.line)
+        if self.corrected:
             found.append(
-                f"nothing was pruned: this machine's clock is {minutes:.0f} minutes from Postgres's"
+                f"{counted(self.corrected, 'row')} of {tenant_id} had times in the future, recorded"
+                " while the clock was ahead: their ages count from now on"
             )
         return found
 
@@ -89,35 +93,55 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
         by: who or what prunes.
         confirm: whether a person has allowed any share of a source's documents.
     """
-    report = prune_documents(ctx, by=by, confirm=confirm)
-    if report.set_back or report.skew is not None or _skew(ctx) is not None:
+    receipts = settle_open(ctx)
+    now = time_for_deletion(ctx.catalog, ctx.clock)
+    if isinstance(now, ClockDoubt):
+        return PruningReport(tuple(receipts), doubt=now)
+    corrected = _correct_times(ctx, now)
+    report = _prune_documents(ctx, now, by=by, confirm=confirm)
+    report = replace(report, receipts=(*receipts, *report.receipts), corrected=corrected)
+    if report.set_back:
         return report
-    before = ctx.clock.now() - timedelta(days=ctx.tenant.retrieval.events_days)
+    before = now - timedelta(days=ctx.tenant.retrieval.events_days)
     events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, before)
-    return PruningReport(report.receipts, report.held, events=events)
+    return replace(report, events=events)
 
 
 def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
-    """What a sync does: it prunes what is due, and asks one query where nothing is."""
-    receipts = settle_open(ctx, seconds=ctx.limits.parse_seconds)
-    cutoffs = cutoffs_of(ctx.tenant, ctx.clock.now())
-    if cutoffs is None or not ctx.catalog.retention.due(ctx.ref.id, cutoffs).documents:
-        return PruningReport(tuple(receipts))
-    report = prune_documents(ctx, by=by)
-    return replace(report, receipts=(*receipts, *report.receipts))
-
-
-def prune_documents(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningReport:
-    """Prune documents that exceed their retention, and end erasures that were interrupted."""
-    receipts = settle_open(ctx)
-    cutoffs = cutoffs_of(ctx.tenant, ctx.clock.now())
+    """Prune in a sync what is due; where nothing is, this costs three queries."""
+    receipts = tuple(settle_open(ctx, seconds=ctx.limits.parse_seconds))
+    now = time_for_deletion(ctx.catalog, ctx.clock)
+    if isinstance(now, ClockDoubt):
+        return PruningReport(receipts, doubt=now)
+    cutoffs = cutoffs_of(ctx.tenant, now)
     if cutoffs is None:
-        return PruningReport(tuple(receipts))
-    skew = _skew(ctx)
-    if skew is not None:
-        return PruningReport(tuple(receipts), skew=skew)
+        return PruningReport(receipts)
+    is_wrong = ctx.catalog.clock.has_future_ages(ctx.ref.id, now)
+    corrected = _correct_times(ctx, now) if is_wrong else 0
+    if not ctx.catalog.retention.due(ctx.ref.id, cutoffs).documents:
+        return PruningReport(receipts, corrected=corrected)
+    report = _prune_documents(ctx, now, by=by)
+    return replace(report, receipts=(*receipts, *report.receipts), corrected=corrected)
+
+
+def _correct_times(ctx: TenantContext, now: datetime) -> int:
+    """Replace times in the future, which were recorded while the clock was ahead."""
+    ctx.guard()
+    corrected = ctx.catalog.clock.correct_future_times(ctx.ref, now)
+    if corrected:
+        ctx.catalog.events.write(ctx.ref, "times_corrected", [{"rows": corrected}])
+    return corrected
+
+
+def _prune_documents(
+    ctx: TenantContext, now: datetime, *, by: str, confirm: bool = False
+) -> PruningReport:
+    """Prune documents that exceed their retention at a trusted time."""
+    cutoffs = cutoffs_of(ctx.tenant, now)
+    if cutoffs is None:
+        return PruningReport()
     if not may_delete(ctx):
-        return PruningReport(tuple(receipts), set_back=True)
+        return PruningReport(set_back=True)
     due = ctx.catalog.retention.due(ctx.ref.id, cutoffs)
     held = () if confirm else held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
@@ -125,18 +149,14 @@ def prune_documents(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pr
     if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(
-        ctx.ref,
-        cutoffs,
-        counts.keys(),
-        rule=rule_of(ctx.tenant),
-        by=by,
-        at=ctx.clock.now(),
+        ctx.ref, cutoffs, counts.keys(), rule=rule_of(ctx.tenant), by=by, at=now
     )
-    if erasure is not None:
-        receipts.append(settle(ctx, erasure))
-        pruned = {"documents": len(erasure.document_ids), "receipt": str(erasure.id)}
-        ctx.catalog.events.write(ctx.ref, "pruned", [pruned])
-    return PruningReport(tuple(receipts), held)
+    if erasure is None:
+        return PruningReport(held=held)
+    receipt = settle(ctx, erasure)
+    pruned = {"documents": len(erasure.document_ids), "receipt": str(erasure.id)}
+    ctx.catalog.events.write(ctx.ref, "pruned", [pruned])
+    return PruningReport((receipt,), held)
 
 
 def cutoffs_of(tenant: Tenant, now: datetime) -> Cutoffs | None:
@@ -165,12 +185,6 @@ def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]
         for source, count in sorted(counts.items())
         if count > _UNSUSPICIOUS and count > share * due.living[source]
     )
-
-
-def _skew(ctx: TenantContext) -> timedelta | None:
-    """How far the machine's clock is from Postgres's, if that is too far to be believed."""
-    skew = ctx.clock.skew(ctx.catalog.database.time())
-    return skew if skew > MOST_SKEW else None
 
 
 def rule_of(tenant: Tenant) -> str:

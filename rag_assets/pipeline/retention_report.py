@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.retention import cutoffs_of, rule_of
 from rag_assets.storage.catalog.holds import Hold
@@ -42,6 +43,7 @@ class RetentionReport:
         prunes_to_confirm: documents that a person has to confirm, by source.
         receipts: the last ones, the newest first.
         receipt_count: of all.
+        doubt: why nothing is deleted for its age, if the clock may be wrong.
     """
 
     rule: str | None
@@ -51,6 +53,7 @@ class RetentionReport:
     prunes_to_confirm: Mapping[str, int]
     receipts: Sequence[Receipt]
     receipt_count: int
+    doubt: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -71,6 +74,7 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     receipts = ctx.catalog.receipts.all(tenant_id)
     holds = ctx.catalog.holds.all(tenant_id)
     syncs = ctx.catalog.syncs.all(tenant_id)
+    trusted = time_for_deletion(ctx.catalog, ctx.clock)
     return RetentionReport(
         rule=None if cutoffs is None else rule_of(ctx.tenant),
         due=due,
@@ -79,4 +83,5 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
         prunes_to_confirm={name: s.held_prunes for name, s in syncs.items() if s.held_prunes},
         receipts=receipts[: -_SHOWN - 1 : -1],
         receipt_count=len(receipts),
+        doubt=trusted.line if isinstance(trusted, ClockDoubt) else None,
     )

@@ -76,7 +76,7 @@ def compare_contents(
         digest = ListingDigest(settings)
         comparison = _Comparison(rows, share)
         try:
-            chosen = comparison.chosen(digest.through(source.list()))
+            chosen = comparison.chosen(digest.of(source))
             found = comparison.altered(hash_documents(source, _paced(chosen, Pace(bytes_a_second))))
             altered = _still_unchanged(source, rows, found)
         except ListingFailed:

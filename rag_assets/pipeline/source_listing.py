@@ -19,8 +19,10 @@ from rag_assets.ingest.sources.model import (
     KnowsState,
     LeavesOut,
     ListedDocument,
+    ReadsFolders,
     Withholds,
 )
+from rag_assets.ingest.sources.roots import FolderIdentity, folders_as_json
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION
@@ -40,6 +42,8 @@ class SourceListing:
 
     Attributes:
         lost: removed documents whose content does not appear elsewhere in the same listing.
+        listed: how many documents the source holds.
+        folders: that were listed, see ReadsFolders; None where none was, now or ever.
         scoped: ids of documents whose access scope is set by their source.
         left_out: how many documents the source has left out, by its rules.
         withheld: removed documents that the source still has, and does not list by its rules.
@@ -47,11 +51,13 @@ class SourceListing:
 
     changes: tuple[Change, ...]
     removed: frozenset[str]
-    lost: int
+    lost: frozenset[str]
     known: int
+    listed: int
     unchanged: int
     digest: str
     listed_at_ns: int
+    folders: Mapping[str, FolderIdentity] | None = None
     scoped: frozenset[str] = frozenset()
     left_out: Mapping[str, int] = field(default_factory=dict)
     withheld: frozenset[str] = frozenset()
@@ -60,6 +66,9 @@ class SourceListing:
 class ListingDigest:
     """A digest of a listing, independent of its order and computed while streaming.
 
+    Attributes:
+        count: how many documents were added.
+
     Args:
         settings: the key of other settings that affect the listed documents; see settings_key.
     """
@@ -67,20 +76,34 @@ class ListingDigest:
     def __init__(self, settings: str = "") -> None:
         self._settings = settings
         self._sum = 0
-        self._count = 0
+        self.count = 0
+
+    def of(self, source: DocumentSource) -> Iterator[ListedDocument]:
+        """List a source; add its documents, and then the folders that it read, to the digest."""
+        yield from self.through(source.list())
+        for path, identity in folders_as_json(folders_of(source) or {}).items():
+            self._add(f"folder/{path}/{identity}")
 
     def through(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield documents and add them to the digest."""
         for document in listed:
             facts = document.facts
             line = f"{document.document_id}/{facts.size}/{facts.mtime_ns}/{facts.ctime_ns}"
-            self._sum += int(sha256_hex(f"{line}/{facts.identity}")[:32], 16)
-            self._count += 1
+            self._add(f"{line}/{facts.identity}")
+            self.count += 1
             yield document
 
     def hexdigest(self) -> str:
         """The digest so far."""
-        return f"{self._count:x}-{self._sum % (1 << 128):032x}{self._settings[:8]}"
+        return f"{self.count:x}-{self._sum % (1 << 128):032x}{self._settings[:8]}"
+
+    def _add(self, line: str) -> None:
+        self._sum += int(sha256_hex(line)[:32], 16)
+
+
+def folders_of(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
+    """Return the folders of a source's last listing; None if it reads none."""
+    return source.folders if isinstance(source, ReadsFolders) else None
 
 
 def digest_without_listing(source: DocumentSource, settings: str = "") -> str | None:
@@ -112,7 +135,7 @@ def partial_digest(settings: str) -> str:
 
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
     """Hash of the settings that change the meaning of a listing without changing its documents."""
-    moved = {"name", *tenant.source_kind(config).path_fields}
+    moved = {"name", "follow_root_link", *tenant.source_kind(config).path_fields}
     settings = config.model_dump(mode="json", exclude=moved)
     # Names are scanned for credentials as well, and again whenever the rules change.
     return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
@@ -167,7 +190,7 @@ def compare_source(
     )
     digest = ListingDigest(settings)
     scoped: set[str] = set()
-    suspects = comparison.suspects(digest.through(_collecting_scopes(source.list(), scoped)))
+    suspects = comparison.suspects(_collecting_scopes(digest.of(source), scoped))
     found = comparison.changes(hash_documents(source, suspects))
     changes = tuple(change for change in found if not _known_failure(change, rows))
     removed = comparison.removed()
@@ -176,13 +199,17 @@ def compare_source(
     return SourceListing(
         changes=changes,
         removed=removed,
-        lost=sum(
-            rows[id_].content_sha256 not in found_again for id_ in removed.difference(withheld)
+        lost=frozenset(
+            id_
+            for id_ in removed.difference(withheld)
+            if rows[id_].content_sha256 not in found_again
         ),
         known=sum(row.status != "DELETED" for row in rows.values()),
+        listed=digest.count,
         unchanged=comparison.unchanged_count,
         digest=known_state or digest.hexdigest(),
         listed_at_ns=listed_at_ns,
+        folders=folders_of(source),
         scoped=frozenset(scoped),
         left_out=source.left_out if isinstance(source, LeavesOut) else {},
         withheld=frozenset(withheld),

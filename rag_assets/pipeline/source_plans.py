@@ -1,20 +1,24 @@
 """Plans of the changes by a tenant's next listing, source by source; nothing is written.
 
 A sync acts on these plans and `plan` shows them, so that both follow the same rules: which
-documents are deleted, which are kept because too many vanished at once, and the handling of a
-source that cannot be listed or is no longer configured.
+documents are deleted, which are kept until a person allows it, and the handling of a source that
+cannot be listed or is no longer configured.
+
+Documents are kept if too many vanish at once, if their folder is empty, or if another folder is at
+its place: that is what a disk looks like which is not mounted.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.diff import deletions_suspicious
 from rag_assets.ingest.sources.kinds import SourceConfig
-from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.sources.model import DocumentSource, ReadsFolders, path_of
+from rag_assets.ingest.sources.roots import FolderIdentity, folders_from_json
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_listing import (
     SourceListing,
@@ -35,12 +39,14 @@ class Deletions:
 
     Attributes:
         removed: ids of those that are deleted, in order.
-        held: ids of those that are kept until a person allows so many deletions, or accepts a
-            catalog that was set back; in order.
+        held: ids of those that are kept until a person allows their deletion, or accepts a catalog
+            that was set back; in order.
+        reason: why they are kept; it may name a folder.
     """
 
     removed: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class SourcePlan:
         known: the catalog's documents of the source, deleted ones too.
         settings: see settings_key.
         listing: None where the source could not be listed; its documents stay as they are.
+        folders: to remember with the listing; None: those that are remembered.
         error: why it could not be listed.
     """
 
@@ -60,6 +67,7 @@ class SourcePlan:
     settings: str
     listing: SourceListing | None
     deletions: Deletions = field(default_factory=Deletions)
+    folders: Mapping[str, FolderIdentity] | None = None
     error: ListingFailed | None = None
 
 
@@ -89,7 +97,7 @@ def decide_deletions(
     """
     ids = tuple(sorted(vanished))
     if not allow_deletes and deletions_suspicious(lost, known):
-        return Deletions(held=ids)
+        return Deletions(held=ids, reason=f"{lost} of {known} documents are gone at once")
     return Deletions(removed=ids)
 
 
@@ -104,11 +112,11 @@ def plan_sources(
         anew: list a source also if it knows that nothing has changed since its last listing.
     """
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
-    syncs = {} if anew else ctx.catalog.syncs.all(ctx.ref.id)
+    syncs = ctx.catalog.syncs.all(ctx.ref.id)
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         settings = settings_key(ctx.tenant, config)
         last = syncs.get(source.name)
-        if last is not None and (listing := _as_before(ctx, source, settings, last)):
+        if not anew and last and (listing := _as_before(ctx, source, settings, last)):
             yield SourcePlan(config, source, [], settings, listing)
             continue
         known = list(ctx.catalog.documents.known(ctx.ref.id, source.name))
@@ -118,16 +126,91 @@ def plan_sources(
             yield SourcePlan(config, source, known, settings, None, error=error)
             continue
         listing = without_pruned(ctx, compared)
-        deletions = decide_deletions(
-            listing.removed - listing.withheld,
-            lost=listing.lost,
-            known=listing.known,
-            allow_deletes=allow_deletes,
-        )
+        former = folders_from_json(last.folders or {}) if last and not allow_deletes else {}
+        kept = _lost_with_their_folder(source, listing, known, former)
+        if kept:
+            deletions = _hold_with_folders(source, listing, kept)
+        elif not allow_deletes and _is_emptied(ctx, config, listing):
+            deletions = Deletions(held=tuple(sorted(listing.removed)), reason=_emptied(source))
+        else:
+            deletions = decide_deletions(
+                listing.removed - listing.withheld,
+                lost=len(listing.lost),
+                known=listing.known,
+                allow_deletes=allow_deletes,
+            )
         # What a source leaves out by its rules goes on the day, however much it is.
         removed = tuple(sorted({*deletions.removed, *listing.withheld}))
         deletions = replace(deletions, removed=removed)
-        yield SourcePlan(config, source, known, settings, listing, deletions)
+        folders = listing.folders and {**listing.folders, **{at: former[at] for at in kept}}
+        yield SourcePlan(config, source, known, settings, listing, deletions, folders)
+
+
+def _lost_with_their_folder(
+    source: DocumentSource,
+    listing: SourceListing,
+    known: Sequence[CatalogDocument],
+    former: Mapping[str, FolderIdentity],
+) -> dict[str, set[str]]:
+    """Return the lost documents of each folder at whose place is another one now, or none.
+
+    Args:
+        source: the source.
+        listing: of it.
+        known: its documents in the catalog.
+        former: the folders of its last listing.
+    """
+    if listing.folders is None or not isinstance(source, ReadsFolders):
+        return {}
+    found = {}
+    for folder, identity in sorted(former.items()):
+        # One that the configuration excludes by now is not listed.
+        now = listing.folders.get(folder) or FolderIdentity.at(source.place_of(folder))
+        if now is None or not now.is_same(identity):
+            found[folder] = {
+                row.document_id
+                for row in known
+                if row.document_id in listing.lost and _lies_in(path_of(row.uri), folder)
+            }
+    return {folder: lost for folder, lost in found.items() if lost}
+
+
+def _hold_with_folders(
+    source: DocumentSource, listing: SourceListing, kept: Mapping[str, Collection[str]]
+) -> Deletions:
+    """Hold the lost documents of folders that were replaced; decide about all others as ever."""
+    held = frozenset(id_ for lost in kept.values() for id_ in lost)
+    others = decide_deletions(
+        listing.removed - listing.withheld - held,
+        lost=len(listing.lost - held),
+        known=listing.known - len(held),
+    )
+    reason = (
+        f"the folder at {_place(source, next(iter(kept)))} is another one than at the last listing"
+        " (another disk or an unmounted one?)"
+    )
+    return Deletions(others.removed, tuple(sorted({*held, *others.held})), reason)
+
+
+def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing) -> bool:
+    """Whether folders hold no document any more, as where a disk is not mounted."""
+    of_folders = ctx.tenant.source_kind(config).reads_folders
+    return of_folders and not listing.listed and bool(listing.lost)
+
+
+def _emptied(source: DocumentSource) -> str:
+    return f"no document is left in {_place(source)} (is a disk not mounted?)"
+
+
+def _place(source: DocumentSource, folder: str = "") -> str:
+    return str(source.place_of(folder)) if isinstance(source, ReadsFolders) else "its folder"
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Whether a document lies in a folder; "" holds all but those of absolute paths."""
+    if not folder:
+        return not path.startswith("/")
+    return path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _as_before(
@@ -147,8 +230,9 @@ def _as_before(
     return SourceListing(
         changes=(),
         removed=frozenset(),
-        lost=0,
+        lost=frozenset(),
         known=count,
+        listed=count,
         unchanged=count,
         digest=digest,
         listed_at_ns=listed_at_ns,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
+from uuid import UUID
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.generations import fill_in_recipes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import Origin, TenantRecord
+from rag_assets.storage.installation.identity import Identity
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.reconciliation import (
@@ -35,8 +37,10 @@ class Reconciliation:
     problems: Sequence[RagAssetsError] = ()
 
 
-def reconcile_tenants(catalog: Catalog, settings: Settings) -> Reconciliation:
+def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) -> Reconciliation:
     """Bring the catalog's tenants in line with the file, and with the lists that it names.
+
+    Tenants that another home folder lists keep the configuration that they have there.
 
     Raises:
         ConfigurationError: the file, or a tenant in it, is not usable; nothing was changed.
@@ -45,35 +49,49 @@ def reconcile_tenants(catalog: Catalog, settings: Settings) -> Reconciliation:
     listed, lists = file.load(), file.lists()
     known = {record.id: record for record in catalog.tenants.all()}
     _require_none_of_the_api(listed, known)
-    changes = {FILE: plan_tenants(listed, known, over=lists)}
+    home = identity.home
+    changes = {FILE: plan_tenants(listed, known, home, over=lists)}
     problems: list[RagAssetsError] = []
     for key, said in lists.items():
         usable, wrong = without_conflicts(key, said, listed, known)
         problems += wrong
         kept = {*said.kept, *listed, *(() if said.complete else known)}
-        changes[key] = plan_tenants(usable, known, origin=key, kept=kept)
+        changes[key] = plan_tenants(usable, known, home, origin=key, kept=kept)
     for plan in changes.values():
+        problems += [_listed_elsewhere(catalog, known[id_]) for id_ in plan.foreign]
         for config, _ in plan.put:
             _require_reranker(config)
     for origin, plan in changes.items():
-        _apply(catalog, known, plan, origin)
+        _apply(catalog, known, plan, origin, home)
     if any(plan.put or plan.disable for plan in changes.values()):
         return Reconciliation(catalog.tenants.all(), problems)
     return Reconciliation(list(known.values()), problems)
 
 
 def _apply(
-    catalog: Catalog, known: Mapping[str, TenantRecord], changes: TenantChanges, origin: str
+    catalog: Catalog,
+    known: Mapping[str, TenantRecord],
+    changes: TenantChanges,
+    origin: str,
+    home: UUID,
 ) -> None:
     for config, enabled in changes.put:
         former = known.get(str(config["id"]))
         if former is not None and former.configured != config:
             fill_in_recipes(catalog, former)
-        catalog.tenants.put(
-            str(config["id"]), config, enabled=enabled, origin=cast("Origin", origin)
-        )
+        id_, listed_by = str(config["id"]), cast("Origin", origin)
+        catalog.tenants.put(id_, config, enabled=enabled, origin=listed_by, home=home)
     for tenant_id in changes.disable:
         catalog.tenants.set_state(tenant_id, "DISABLED")
+
+
+def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationError:
+    other = "" if record.home is None else catalog.installation.home_name(record.home)
+    return ConfigurationError(
+        f"tenants.yaml lists {record.id!r} differently from {other}, which lists it too",
+        hint=f"change it there; or, if this home folder is to list it: rag-assets tenants claim"
+        f" {record.id}",
+    )
 
 
 def _require_none_of_the_api(

@@ -1,18 +1,25 @@
-"""Upkeep: old generations, compaction."""
+"""Upkeep: old generations, compaction, and the removal of what nothing needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.catalog_mark import may_delete
+from rag_assets.pipeline.blobs import sweep_blobs
+from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.recipes import wanted_build
+from rag_assets.pipeline.removal import delete_strays
+from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.model import Compaction
+from rag_assets.storage.lake.store import Lake
 
 GRACE_PERIOD = timedelta(days=7)
 """How long rows of deleted documents and closed batches are kept."""
@@ -21,9 +28,12 @@ GRACE_PERIOD = timedelta(days=7)
 def drop_old_generations(ctx: TenantContext) -> int:
     """Delete builds retired or abandoned for longer than the grace period; returns how many.
 
-    None is deleted while the catalog was set back.
+    None is deleted while the catalog was set back. While the clock is doubted, only removals that
+    were begun before are continued.
     """
-    before = ctx.clock.now() - timedelta(days=ctx.tenant.grace_days)
+    now = time_for_deletion(ctx.catalog, ctx.clock)
+    grace = timedelta(days=ctx.tenant.grace_days)
+    before = None if isinstance(now, ClockDoubt) else now - grace
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
     kept = {g.number for g in (wanted,) if g is not None}
@@ -35,11 +45,11 @@ def drop_old_generations(ctx: TenantContext) -> int:
     return len(old)
 
 
-def _is_over(generation: Generation, before: datetime) -> bool:
-    """Whether a build that is not wanted is to go."""
+def _is_over(generation: Generation, before: datetime | None) -> bool:
+    """Return whether a build that is not wanted is to go; its age does not count without a time."""
     if generation.state == "REMOVING":
         return True
-    if generation.state == "SERVING":
+    if generation.state == "SERVING" or before is None:
         return False
     # A build whose configuration was replaced before its completion never retires.
     last = generation.retired_at or generation.completed_at or generation.created_at
@@ -49,15 +59,18 @@ def _is_over(generation: Generation, before: datetime) -> bool:
 def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
     """Merge the lake's small files, and delete data that no document or build needs.
 
-    Nothing is done while the catalog was set back: it does not know what is needed.
+    Nothing is done while the catalog was set back: it does not know what is needed. While the
+    clock is doubted, nothing is deleted for its age.
     """
     if not may_delete(ctx):
         return {}
     drop_old_generations(ctx)
     ctx.guard()
-    before = ctx.clock.now() - GRACE_PERIOD
-    ctx.catalog.documents.purge_deleted(ctx.ref, before)
-    ctx.catalog.batches.delete_closed(ctx.ref, before)
+    now = time_for_deletion(ctx.catalog, ctx.clock)
+    if not isinstance(now, ClockDoubt):
+        before = now - GRACE_PERIOD
+        ctx.catalog.documents.purge_deleted(ctx.ref, before)
+        ctx.catalog.batches.delete_closed(ctx.ref, before)
     ctx.catalog.uploads.forget_texts(ctx.ref)
     live = needed_keys(ctx).kept
     compacted = ctx.lake.compact(live)
@@ -65,6 +78,47 @@ def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
         ctx.catalog.probes.keep_only(ctx.ref, live.embedders)
         ctx.catalog.question_vectors.keep_only(ctx.ref, live.embedders)
     return compacted
+
+
+def compact_tenant(ctx: TenantContext) -> list[str]:
+    """Compact a tenant's lake, delete its files that nothing needs, and record that it was done.
+
+    Returns:
+        lines for people: the result for each table, or why nothing was done.
+    """
+    compacted = compact(ctx)
+    if not may_delete(ctx):
+        return [set_back_error(ctx.ref.id).message]
+    lines = compaction_lines(compacted)
+    if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock):
+        lines = [*lines, f"{swept} uploaded files deleted that nothing needs"]
+    dead = sum(result.dead for result in compacted.values())
+    ctx.catalog.events.write(ctx.ref, "compacted", [{"rows": dead, "files": swept}])
+    return lines or ["nothing is in the lake"]
+
+
+def delete_leftovers(
+    catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore, log: Callable[[str], None]
+) -> int:
+    """Delete what late writers left of removed tenants, and expunge deleted entries from the index.
+
+    Args:
+        catalog, lake, store, blobs: of the installation.
+        log: called with a line about each index.
+
+    Returns:
+        how many entries and folders of removed tenants were deleted.
+    """
+    swept = delete_strays(catalog, lake, store, blobs)
+    expunge(store, store.indexes.names(), log)
+    return swept
+
+
+def expunge(store: VectorStore, index_names: Iterable[str], log: Callable[[str], None]) -> None:
+    """Remove deleted entries from the files of indexes; logs a line about each."""
+    for index_name in index_names:
+        left = store.indexes.expunge(index_name)
+        log(f"{index_name}: {left} deleted entries left in its files")
 
 
 def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:

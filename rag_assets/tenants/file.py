@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
-import tempfile
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,9 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarbool import ScalarBoolean
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
+from rag_assets.common.private_files import rewrite_file
 from rag_assets.ingest.sources.registry import paths_of
+from rag_assets.ingest.sources.roots import home_of_owner
 from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.lists import ListedTenants
@@ -25,6 +28,7 @@ from rag_assets.tenants.profiles import profile_of
 from rag_assets.tenants.projects import require_beginning
 
 _KEYS = ("tenants", "projects")
+_DOLLAR = re.compile(r"\$(\$|[A-Za-z_{])")
 _HEADER = """\
 # Tenants, their sources and settings: docs/configuration.md explains every field.
 # A tenant that is taken out of this list is disabled; `rag-assets tenants remove` deletes it.
@@ -66,7 +70,7 @@ class TenantsFile:
                     f"{self.path.name}: tenant number {number} has no id",
                     hint="every tenant needs an id of lower-case letters, digits, . _ and -",
                 )
-            config = self._absolute(dict(entry))
+            config = self.with_absolute_paths(entry)
             tenant = Tenant.from_config(config, self._kinds)
             if tenant.id in tenants:
                 raise ConfigurationError(
@@ -89,7 +93,7 @@ class TenantsFile:
         Raises:
             ConfigurationError: the file is not valid.
         """
-        return self._absolute(_beginning(self._values()))
+        return self.with_absolute_paths(_beginning(self._values()))
 
     def lists(self) -> dict[str, ListedTenants]:
         """What other lists of tenants say that the file names, by the key; see TenantList.
@@ -114,7 +118,7 @@ class TenantsFile:
         Raises:
             ConfigurationError: it is not valid, or the id is in use.
         """
-        tenant = Tenant.from_config(self._absolute(dict(config)), self._kinds)
+        tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
         with self._edited() as document:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
                 raise ConfigurationError(
@@ -133,11 +137,11 @@ class TenantsFile:
             self._entry(document, tenant_id)["enabled"] = enabled
 
     def remove(self, tenant_id: str) -> None:
-        """Remove a tenant from the list, if it is listed."""
+        """Remove a tenant from the list, if it is listed; otherwise nothing is written."""
+        if all(entry.get("id") != tenant_id for entry in self._values()["tenants"]):
+            return
         with self._edited() as document:
-            kept = [entry for entry in document["tenants"] if entry.get("id") != tenant_id]
-            if len(kept) < len(document["tenants"]):
-                document["tenants"] = kept
+            document["tenants"] = [e for e in document["tenants"] if e.get("id") != tenant_id]
 
     def _entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
         for entry in document["tenants"]:
@@ -214,34 +218,87 @@ class TenantsFile:
 
     @contextmanager
     def _edited(self) -> Iterator[dict[str, Any]]:
-        # Concurrent commands must not undo each other's edits.
-        with self.path.with_name(f".{self.path.name}.lock").open("a") as lock:
+        # The file may be a link to one that is managed elsewhere: that one is edited.
+        target = Path(os.path.realpath(self.path))
+        try:
+            lock = target.with_name(f".{target.name}.lock").open("a")
+        except OSError as error:
+            raise self._unwritable(target, error) from None
+        with lock:
+            # Concurrent commands must not undo each other's edits.
             fcntl.flock(lock, fcntl.LOCK_EX)
             document = self._read()
             yield document
-            self._write(document)
+            text = io.StringIO()
+            _yaml().dump(document, text)
+            try:
+                rewrite_file(target, text.getvalue().encode(), new_mode=0o644)
+            except OSError as error:
+                raise self._unwritable(target, error) from None
 
-    def _write(self, document: dict[str, Any]) -> None:
-        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".tenants-")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            _yaml().dump(document, stream)
-        Path(temporary).chmod(self.path.stat().st_mode & 0o777 if self.path.exists() else 0o644)
-        Path(temporary).replace(self.path)
+    def _unwritable(self, target: Path, error: OSError) -> ConfigurationError:
+        leads = "" if target == self.path else f", which leads to {target},"
+        return ConfigurationError(
+            f"{self.path}{leads} cannot be changed: {error.strerror}; nothing was written",
+            hint="change the list where it is managed, or run the command as the file's owner",
+        )
 
-    def _absolute(self, config: dict[str, Any]) -> dict[str, Any]:
+    def with_absolute_paths(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a written configuration with the paths of its sources made absolute.
+
+        Raises:
+            ConfigurationError: a path depends on the environment.
+        """
         sources = config.get("sources")
-        if isinstance(sources, list):
-            config["sources"] = [self._rooted(source) for source in sources]
-        return config
+        if not isinstance(sources, list):
+            return dict(config)
+        whose = f"tenant {config['id']!r}" if "id" in config else "projects"
+        return {**config, "sources": [self._rooted(source, whose) for source in sources]}
 
-    def _rooted(self, source: Any) -> Any:
+    def _rooted(self, source: Any, whose: str) -> Any:
         if not isinstance(source, Mapping):
             return source
-        paths = paths_of(source, self._kinds.sources)
-        return {**source, **{field: self._path(path) for field, path in paths.items()}}
+        what = f"of source {source.get('name')!r} of {whose}"
+        paths = {
+            field: str(absolute_path(path, self.path.parent, f"{field} {what}"))
+            for field, path in paths_of(source, self._kinds.sources).items()
+        }
+        return {**source, **paths}
 
-    def _path(self, written: str) -> str:
-        return str(self.path.parent / Path(os.path.expandvars(written)).expanduser())
+
+def absolute_path(written: str, base: Path, what: str) -> Path:
+    """Return the path that a text in tenants.yaml stands for, the same in every process.
+
+    Args:
+        written: relative to the base, absolute, or beginning with `~`; `$$` stands for a dollar.
+        base: the folder of tenants.yaml.
+        what: names the path in an error.
+
+    Raises:
+        ConfigurationError: it names a variable, or `~` stands for no folder.
+    """
+    if any(match[1] != "$" for match in _DOLLAR.finditer(written)):
+        raise ConfigurationError(
+            f"tenants.yaml: the {what} names a variable, which processes may differ in: {written}",
+            hint="write the path itself; a dollar in the name of a folder is written $$",
+        )
+    text = _DOLLAR.sub("$", written)
+    if text == "~" or text.startswith("~/"):
+        return home_of_owner() / text[2:]
+    expanded = os.path.expanduser(text)  # noqa: PTH111 - Path's takes ./~name for a user, too
+    if expanded.startswith("~"):
+        raise ConfigurationError(
+            f"tenants.yaml: the {what} begins with the name of no user: {written}",
+            hint="write the path itself, with ./ before it if a folder is called so",
+        )
+    return base / expanded
+
+
+def written_path(place: Path, base: Path) -> str:
+    """Return a path as absolute_path reads it: relative where it lies below the base."""
+    inside = place.is_relative_to(base)
+    text = str(place.relative_to(base) if inside else place).replace("$", "$$")
+    return f"./{text}" if text.startswith("~") else text
 
 
 def _beginning(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from uuid import UUID
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.tenants.lists import ListedTenants
@@ -27,6 +28,8 @@ class _Record(Protocol):
     def configured(self) -> Mapping[str, Any]: ...
     @property
     def configured_state(self) -> str: ...
+    @property
+    def home(self) -> UUID | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +39,36 @@ class TenantChanges:
     Attributes:
         put: tenants to create or update, and whether they are enabled.
         disable: ids that are no longer listed.
+        foreign: listed ids that another home folder lists with another configuration.
     """
 
     put: tuple[tuple[Mapping[str, Any], bool], ...]
     disable: tuple[str, ...]
+    foreign: tuple[str, ...] = ()
 
 
 def plan_tenants(
     listed: Mapping[str, Mapping[str, Any]],
     known: Mapping[str, _Record],
+    home: UUID,
     *,
     origin: str = FILE,
     over: Collection[str] = (),
     kept: Collection[str] = (),
 ) -> TenantChanges:
-    """Compare a list with the catalog; tenants of another origin are left alone.
+    """Compare a list with the catalog; tenants of another origin, or home folder, are left alone.
 
     What applications have set over the file's configuration stays out of it.
 
     Args:
         listed: configuration by id.
         known: the catalog's tenants by id.
+        home: the home folder with the list; it disables only tenants that it listed itself.
         origin: of the tenants that the list has.
         over: other origins, whose tenants the list takes over by listing them.
         kept: ids that are not disabled, whether they are listed or not.
     """
-    put = []
+    put, foreign = [], []
     for tenant_id, config in listed.items():
         enabled = config.get("enabled", True) is not False
         record = known.get(tenant_id)
@@ -70,17 +77,24 @@ def plan_tenants(
         ):
             continue
         wanted = (config, "ACTIVE" if enabled else "DISABLED", origin)
-        if record is None or (record.configured, record.configured_state, record.origin) != wanted:
-            put.append((config, enabled))
+        is_same = record is not None and wanted == (
+            *(record.configured, record.configured_state, record.origin),
+        )
+        if record is None or record.home in {None, home}:
+            if not is_same or record is None or record.home is None:
+                put.append((config, enabled))
+        elif not is_same:
+            foreign.append(tenant_id)
     disable = [
         tenant_id
         for tenant_id, record in known.items()
         if record.origin == origin
+        and record.home == home
         and record.configured_state == "ACTIVE"
         and tenant_id not in listed
         and tenant_id not in kept
     ]
-    return TenantChanges(tuple(put), tuple(disable))
+    return TenantChanges(tuple(put), tuple(disable), tuple(foreign))
 
 
 def without_conflicts(

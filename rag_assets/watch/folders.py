@@ -40,7 +40,7 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
     kinds = [(tenant.source_kind(source), source) for source in tenant.sources]
     folders = [folder for kind, source in kinds for folder in kind.watched(source)]
     return TenantSources(
-        tuple(str(base / folder.expanduser()) for folder in folders),
+        tuple(str(base / folder) for folder in folders),
         all(kind.tells(source) for kind, source in kinds),
     )
 

@@ -174,6 +174,7 @@ class Pages:
             "documents.html",
             checks=self._checks(tenant.tenant_id),
             tenant=tenant,
+            held=self._catalog().syncs.held(tenant.tenant_id),
             formats=self._catalog().overview.formats(tenant.tenant_id),
             documents=found[:PAGE_ROWS],
             more=len(found) > PAGE_ROWS,

@@ -141,7 +141,8 @@ def running_daemon(installation: Installation, *, watched: bool) -> Iterator[Dae
     catalog = session.catalog
     assert installation.retriever is not None
     if watched:
-        session.stack.up()
+        session.stack.start_servers(for_dagster=True)
+        session.stack.start_dagster()
     else:
         session.stack.fork_server.start()
         session.stack.dagster.start(session.endpoints.database_url, silent)

@@ -31,7 +31,6 @@ from rag_assets.common.errors import (
     UnknownProject,
 )
 from rag_assets.pipeline.projects import Projects
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import alembic_config, migrate
@@ -176,16 +175,16 @@ def test_tenants_of_the_file_are_the_operators(made: Installation) -> None:
     with pytest.raises(ConfiguredByOperator, match="tenant 'mine'"):
         put(made, "own", "web")
     session = made.session()
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     with pytest.raises(ConfiguredByOperator):
         put(made, "own", "web")
     found = projects(made).get(Project(PROFILE, "own", "web"))
     assert (found.id, found.origin) == ("mine", "file")
     made.add_tenant("twin", **mine)
     with pytest.raises(ConfigurationError, match="'mine' and 'twin' are one project"):
-        reconcile_tenants(session.catalog, session.settings)
+        session.reconcile()
     made.configure("twin", project="other")
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
 
 
 def test_reconciliation_leaves_projects_alone(made: Installation) -> None:
@@ -193,10 +192,10 @@ def test_reconciliation_leaves_projects_alone(made: Installation) -> None:
     session = made.session()
     assert made.command("tenants", "disable", before.id).code == 0
     assert put(made, "left", "alone").state == "DISABLED"
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     assert session.catalog.tenants.get(before.id).state == "DISABLED"
     assert made.command("tenants", "enable", before.id).code == 0
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     assert session.catalog.tenants.get(before.id) == before
     clash = {"profile": PROFILE, "organization": "left", "project": "alone"}
     for tenant_id, config in (("clash", clash), (before.id, {"profile": "documents"})):
@@ -204,7 +203,7 @@ def test_reconciliation_leaves_projects_alone(made: Installation) -> None:
         kept = path.read_text()
         made.add_tenant(tenant_id, **config)
         with pytest.raises(ConfigurationError, match="was made over the API"):
-            reconcile_tenants(session.catalog, session.settings)
+            session.reconcile()
         path.write_text(kept)
     assert session.catalog.tenants.get(before.id) == before
 
@@ -408,7 +407,7 @@ def test_a_token_of_an_organization_covers_its_projects(made: Installation) -> N
     foreign = put(made, "uncovered", "one")
     # Of the same organization, and no project: its profile requires none.
     made.add_tenant("plain", organization="covered", project="three", **FAST)
-    reconcile_tenants(catalog, made.session().settings)
+    made.session().reconcile()
     admin = identity(catalog, org="covered", role="admin")
     assert admin.tenants == {one.id, two.id}
     assert admin.administered_organization() == "covered"
@@ -457,7 +456,7 @@ def test_the_migration_up_and_down_on_a_filled_catalog(installation: Installatio
     ):
         installation.add_tenant(name, **FAST, **config)
     catalog = installation.session().catalog
-    reconcile_tenants(catalog, installation.session().settings)
+    installation.session().reconcile()
     keys = ring(installation)
     refs = {record.id: record.ref for record in catalog.tenants.all()}
     for name, ref in refs.items():

@@ -207,11 +207,12 @@ def test_a_clock_an_hour_from_postgress_prunes_nothing(make: Make, minutes: int)
     tenant.clock = replace(right, machine=wrong)
     report = tenant.prune()
     assert (report.documents, report.events, report.receipts) == (0, 0, ())
-    assert report.skew is not None
+    assert report.doubt is not None
+    assert report.doubt.kind == "skewed"
     assert "clock" in report.warnings(tenant.id)[0]
     tenant.clock = right
     report = tenant.prune()
-    assert (report.documents, report.events, report.skew) == (1, 1, None)
+    assert (report.documents, report.events, report.doubt) == (1, 1, None)
 
 
 def test_most_of_a_source_is_pruned_only_when_a_person_confirms_it(

@@ -249,7 +249,7 @@ def test_a_disabled_upload_is_found_by_nobody_and_costs_nothing_when_it_is_back(
     tenant.clock = replace(tenant.clock, ahead=timedelta(days=30))
     with tenant.within() as ctx:
         compact(ctx)
-        sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock.now())
+        sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
     tenant.enable(id_, enabled=True)
     done = tenant.sync()
     assert (done["added"], done["embedded"], done["parsed"]) == (1, 0, 0)
@@ -362,8 +362,8 @@ def test_lost_altered_and_nobodys_blobs_are_told_apart_and_mended_by_uploading_a
         ("nobody's", stray, ()),
     }
     with tenant.within() as ctx:
-        assert sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock.now()) == 0
-        later = ctx.clock.now() + timedelta(days=2)
+        assert sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock) == 0
+        later = replace(ctx.clock, ahead=timedelta(days=2))
         assert sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, later) == 1
     assert tenant.add("s.md", SEALS).duplicate
     assert tenant.add("b.md", BOATS).duplicate
@@ -412,14 +412,14 @@ def test_purge_prune_and_removal_take_files_and_what_is_held_stays(make: Make) -
     tenant.clock = replace(tenant.clock, ahead=timedelta(days=400))
     with tenant.within() as ctx:
         assert prune(ctx, by="a test").documents == 1
-        sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock.now())
+        sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
     assert tenant.blobs() == {gulls.content_sha256}
     lifted = tenant.installation.command(
         "hold", "lift", tenant.id, "--document", gulls.id, "--reason", "settled"
     )
     assert lifted.code == 0, lifted.err
     with tenant.within() as ctx:
-        sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock.now())
+        sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
     assert tenant.blobs() == set()
     tenant.add("s.md", SEALS)
     root = Path(tenant.context.settings.blobs_url) / tenant.id

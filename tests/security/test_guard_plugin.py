@@ -71,7 +71,7 @@ def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
             assert "unguarded" in [status.state for status in stack.status()]
 
             told: list[str] = []
-            stack.up(dagster=False, progress=told.append)
+            stack.start_servers(for_dagster=False, progress=told.append)
             with Elasticsearch(server.url) as client:
                 assert client.count(index=INDEX)["count"] == 3
             assert "Dagster: stopping" in told[0], "its clients are of that version, too"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import psycopg
 
 from rag_assets.ingest.sources.model import SourceMetadata, document_id, uri_of
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from tests.installation import FAST, Installation
@@ -59,7 +58,7 @@ def test_a_record_of_a_former_version_shows_no_key_and_is_readable_by_none(
 ) -> None:
     installation.add_tenant("acme", **{**FAST, "sources": [{"name": "pushed", "type": "records"}]})
     session = installation.session()
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     ref = session.catalog.tenants.get("acme").ref
     scope, key = f"team {planted.GITHUB}", planted.SLACK
     for id_, metadata in (

@@ -18,7 +18,6 @@ from alembic.config import Config
 from psycopg import sql
 
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.database import Database
@@ -195,7 +194,7 @@ def filled(installation: Installation) -> Installation:
     source = {"name": "files", "type": "files", "root": str(folder)}
     installation.configure("acme", sources=[source, {"name": "pushed", "type": "records"}])
     session = installation.session()
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     ref = session.catalog.tenants.get("acme").ref
     for number in range(20):
         (folder / f"file{number}.md").write_text(f"# Heading{number}\n\nWords{number} of a file.\n")

@@ -20,7 +20,6 @@ import pytest
 from pydantic import SecretStr
 
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from tests.back_ends import BACK_ENDS, BackEnd
 from tests.driving import Driver
 from tests.installation import Installation
@@ -230,7 +229,7 @@ def world(
         workspace={"vector_backend": back_end_of(seed)},
     ) as workspace:
         session = driver.session
-        reconcile_tenants(session.catalog, session.settings)
+        session.reconcile()
         ref = session.catalog.tenants.get(workspace.id).ref
         KeyRing(session.catalog, session.settings).set(ref, "openai", SecretStr("sk-test-0123456"))
         made = World(workspace, rng, Oracle(), {})

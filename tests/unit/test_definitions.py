@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._utils.schedules import schedule_execution_time_iterator
 
 from rag_assets.definitions import build_defs
 from rag_assets.systems.registry import Systems
@@ -34,6 +39,7 @@ CHECKS = {
     "raw_documents.catalog",
     "raw_documents.contents",
     "raw_documents.stored",
+    "raw_documents.ticks",
     "embeddings.lake",
     "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
@@ -126,6 +132,31 @@ def test_schedules_are_these_and_run(repository: dg.RepositoryDefinition) -> Non
     found = {schedule.name: schedule.default_status for schedule in repository.schedule_defs}
     assert found == dict.fromkeys(SCHEDULES, dg.DefaultScheduleStatus.RUNNING)
     assert rows("operations.md", r"schedule `(\w+)` \|") == SCHEDULES
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose clocks skip 02:00 in spring and have it twice in autumn."""
+    with monkeypatch.context() as environment:
+        environment.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_schedules_run_once_a_day_when_clocks_change() -> None:
+    repository = build_defs().get_repository_def()
+    zones = {schedule.name: schedule.execution_timezone for schedule in repository.schedule_defs}
+    assert zones.keys() > SCHEDULES, "those of systems as well"
+    assert set(zones.values()) == {"UTC"}, "no time zone that changes"
+    nightly = repository.get_schedule_def("nightly_drift")
+    for changed in (datetime(2027, 3, 27, tzinfo=UTC), datetime(2027, 10, 30, tzinfo=UTC)):
+        times = schedule_execution_time_iterator(
+            changed.timestamp(), nightly.cron_schedule, nightly.execution_timezone
+        )
+        days = [changed + timedelta(days=day, hours=2) for day in range(3)]
+        assert list(islice(times, 3)) == days
 
 
 @pytest.mark.parametrize(

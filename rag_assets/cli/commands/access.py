@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.access import PUBLIC
 
 
-@with_session
+@with_reading_session
 def list_grants(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """Print the principals of every scope."""
     session.catalog.tenants.get(tenant_id)

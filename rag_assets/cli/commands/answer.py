@@ -7,7 +7,7 @@ import textwrap
 
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.commands.output import print_json, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.models.providers.local import shipped_model
@@ -24,7 +24,7 @@ _REASONS = {
 }
 
 
-@with_session
+@with_reading_session
 def answer(session: Session, tenant_id: str, request: AnswerRequest, *, as_json: bool) -> None:
     """Answer one question."""
     result = asyncio.run(_answered(session, tenant_id, request))

@@ -20,7 +20,7 @@ from rag_assets.common.settings import PROJECT_ROOT
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, SearchRequest
-from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.file import TenantsFile, written_path
 
 TENANT = "demo"
 SETTINGS = {
@@ -47,7 +47,7 @@ def demo(session: Session, *, as_json: bool) -> bool:
     started = monotonic()
     session.prepare_home()
     _headline("1. Servers", as_json=as_json)
-    session.stack.up(dagster=False, progress=progress)
+    session.stack.start_servers(for_dagster=False, progress=progress)
     _add_tenant(session)
     _headline("2. Index examples/handbook", as_json=as_json)
     synced = sync_tenant(session, TENANT)
@@ -81,8 +81,7 @@ def _add_tenant(session: Session) -> None:
         )
     file = TenantsFile(session.settings.tenants_file)
     if TENANT not in file.load():
-        inside = folder.is_relative_to(session.settings.home)
-        root = str(folder.relative_to(session.settings.home)) if inside else str(folder)
+        root = written_path(folder, session.settings.home)
         source = {"name": "handbook", "type": "files", "root": root, "include": INCLUDE}
         file.add({"id": TENANT, **SETTINGS, "sources": [source]})
 

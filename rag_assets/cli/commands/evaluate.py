@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError, NoReranker, UnknownGeneration
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext
@@ -22,7 +22,7 @@ from rag_assets.tenants.modes import SearchMode
 _LEAST_P = 0.001
 
 
-@with_session
+@with_reading_session
 def evaluate(
     session: Session,
     tenant_id: str,

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.formatting import counted, dollars, duration
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.generation_report import BuildReport
 
 
-@with_session
+@with_reading_session
 def list_builds(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """Print every build of a tenant."""
     reports = _reports(session, tenant_id)
@@ -40,7 +40,7 @@ def list_builds(session: Session, tenant_id: str, *, as_json: bool) -> None:
         say(f"\nNothing is indexed yet: rag-assets sync {tenant_id}")
 
 
-@with_session
+@with_reading_session
 def show(session: Session, tenant_id: str, number: int, *, as_json: bool) -> None:
     """Print one build."""
     report = _report(session, tenant_id, number)

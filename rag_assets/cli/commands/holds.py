@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LOCK_SECONDS = 60.0
 
 
-@with_session
+@with_reading_session
 def list_holds(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """Print the holds of a tenant."""
     session.catalog.tenants.get(tenant_id)

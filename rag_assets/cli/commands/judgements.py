@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.privacy.masker import masker_of
@@ -61,7 +61,7 @@ def import_files(
     )
 
 
-@with_session
+@with_reading_session
 def export(session: Session, tenant_id: str, path: Path | None, *, as_json: bool) -> None:
     """Write a tenant's questions."""
     session.catalog.tenants.get(tenant_id)
@@ -89,7 +89,7 @@ def export(session: Session, tenant_id: str, path: Path | None, *, as_json: bool
     say(f"{counted(len(questions), 'question')} of {tenant_id} written to {path}")
 
 
-@with_session
+@with_reading_session
 def list_questions(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """List a tenant's questions."""
     session.catalog.tenants.get(tenant_id)

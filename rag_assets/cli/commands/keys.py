@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 
@@ -58,7 +58,7 @@ def set_key(
         say(f"{counted(waiting, 'document')} will be retried by: {command}")
 
 
-@with_session
+@with_reading_session
 def list_keys(session: Session, owner_id: str | None, *, organization: bool, as_json: bool) -> None:
     """Print keys without their secret part: all, an organization's, or those of a tenant."""
     entries: list[KeyEntry]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import serve_stdio
 from rag_assets.mcp.server import build_server
@@ -16,7 +16,7 @@ from rag_assets.retrieval.model import Caller, Role
 from rag_assets.systems.registry import installed_systems
 
 
-@with_session
+@with_reading_session
 def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -> None:
     """Answer messages until the agent closes standard input.
 

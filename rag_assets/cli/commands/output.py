@@ -10,6 +10,7 @@ from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.privacy.masker import masker_of, might_hold_credential
@@ -96,7 +97,7 @@ def _plain(value: Any) -> Any:
         return asdict(value)
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, Path):
+    if isinstance(value, (Path, UUID)):
         return str(value)
     if isinstance(value, Mapping):
         return dict(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_session
-from rag_assets.common.formatting import dollars, duration
+from rag_assets.common.formatting import counted, dollars, duration
 from rag_assets.models.embedding.prices import provider_and_model
 
 if TYPE_CHECKING:
@@ -57,7 +57,11 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
     for reason in found.unlisted:
         say(f"\nnot listed, so its documents are kept: {reason}")
     if found.held:
-        say(f"\n{found.held:,} documents disappeared at once: kept without --allow-deletes.")
+        reasons = "; ".join(found.held_reasons)
+        say(
+            f"\n{counted(found.held, 'document')} disappeared, and the deletion would be held back"
+            f" without --allow-deletes: {reasons}"
+        )
     if found.new_generation:
         say("\nThe configuration changed: a new generation is built beside the serving one.")
     if found.twice is not None:

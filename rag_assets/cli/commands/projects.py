@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_assets.tenants.projects import Project, ProjectSettings
 
 
-@with_session
+@with_reading_session
 def list_projects(session: Session, organization: str | None, *, as_json: bool) -> None:
     """Print projects with their tenants and settings."""
     table = session.catalog.projects
@@ -75,7 +75,7 @@ def remove_project(
     tenants.remove(record.id, confirmed=confirmed, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def list_organizations(session: Session, *, as_json: bool) -> None:
     """Print organizations with their settings and numbers of projects."""
     counts = Counter(record.organization for record in session.catalog.projects.all())

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.storage.catalog.receipts import Receipt
@@ -23,6 +23,8 @@ def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> 
     session.active(tenant_id)
     with session.writer(tenant_id, "pruning") as ctx:
         report = prune_tenant(ctx, by=operator(), confirm=confirm)
+    if confirm and report.doubt is not None:
+        raise report.doubt.error()
     if as_json:
         print_json(
             {
@@ -84,7 +86,10 @@ def say_proof(proof: Mapping[str, Any], remedy: str) -> None:
     if proof["complete"]:
         say("Nothing of it is found in the index, the lake or Postgres.")
     else:
-        warn(f"something of it is left: {_left(proof)}; {remedy}")
+        if left := _left(proof):
+            warn(f"something of it is left: {left}; {remedy}")
+        for place in proof.get("places not seen", ()):
+            warn(f"not searched: {place}; if it was destroyed: rag-assets installation forget")
     for what, until in proof["out of reach"].items():
         say(f"Out of reach: {what} ({until})")
 
@@ -95,7 +100,7 @@ def _left(proof: Mapping[str, Any]) -> str:
     return ", ".join(f"{where}: {found}" for where, found in left.items())
 
 
-@with_session
+@with_reading_session
 def receipts(session: Session, tenant_id: str | None, *, verify: bool, as_json: bool) -> bool:
     """Print receipts; returns False where one was altered, or is missing before another."""
     found = session.catalog.receipts.all(tenant_id)

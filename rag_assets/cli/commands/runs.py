@@ -131,7 +131,7 @@ class Runner:
         tags: Mapping[str, str],
     ) -> RunResult:
         from rag_assets.partitions import tenants_partitions
-        from resources.tenant_lock import process_tags
+        from resources.tenant_lock import INSTALLATION_TAG, process_tags
 
         instance = self._session.instance
         instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant_id])
@@ -143,7 +143,11 @@ class Runner:
             partition_key=tenant_id,
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
-            tags={**process_tags(), **tags},
+            tags={
+                **process_tags(),
+                INSTALLATION_TAG: str(self._session.identity.id),
+                **tags,
+            },
         )
         if instance.get_run_by_id(run_id) is None:
             raise TenantGone(

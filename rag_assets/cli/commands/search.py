@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
 
 from rag_assets.cli.commands.hits import print_hit
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.common.formatting import counted
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 
 
-@with_session
+@with_reading_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Search a tenant and print the hits."""
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
@@ -36,7 +38,7 @@ def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> Non
         print_hit(hit)
 
 
-@with_session
+@with_reading_session
 def documents(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """List a tenant's documents."""
     session.catalog.tenants.get(tenant_id)
@@ -53,10 +55,20 @@ def documents(session: Session, tenant_id: str, *, as_json: bool) -> None:
         }
         for document in session.catalog.documents.all(tenant_id)
     ]
+    held: list[dict[str, Any]] = [
+        {"source": sync.source, "documents": sync.held_deletions, "reason": sync.held_reason}
+        for sync in session.catalog.syncs.held(tenant_id)
+    ]
     if as_json:
-        print_json({"documents": rows})
+        print_json({"documents": rows, "held": held})
         return
     print_table(
         ["document", "status", "chunks", "dropped", "error"],
         [(r["uri"], r["status"], r["chunks"], r["dropped_secrets"], r["error"]) for r in rows],
     )
+    for of in held:
+        warn(
+            f"{counted(of['documents'], 'document')} of source {of['source']} disappeared, and the"
+            f" deletion is held back: {of['reason']}. To delete:"
+            f" rag-assets sync {tenant_id} --allow-deletes"
+        )

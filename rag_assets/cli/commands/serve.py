@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import progress
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 
@@ -30,7 +30,7 @@ _CLOSING_SECONDS = 10
 """In which a worker that answers no more closes its connections and writes what it has counted."""
 
 
-@with_session
+@with_reading_session
 def serve(session: Session, host: str, port: int, workers: int | None = None) -> None:
     """Answer requests until the process is stopped.
 

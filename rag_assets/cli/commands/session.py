@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.storage.index.store import VectorStore
+    from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
 
 _LOCK_SECONDS = 60.0
@@ -34,10 +35,16 @@ _T = TypeVar("_T")
 
 
 class Session:
-    """One command's access to the installation; everything is opened on first use."""
+    """One command's access to the installation; everything is opened on first use.
 
-    def __init__(self) -> None:
+    Args:
+        reconciles: whether the catalog's tenants are brought in line with tenants.yaml when the
+            catalog is opened; not for commands that only read.
+    """
+
+    def __init__(self, *, reconciles: bool = True) -> None:
         self.settings = Settings.from_environment()
+        self._reconciles = reconciles
         self.stack = LocalStack(self.settings)
         self._opened = ExitStack()
 
@@ -65,31 +72,62 @@ class Session:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The catalog, reconciled with tenants.yaml."""
-        from rag_assets.cli.commands.output import warn
-        from rag_assets.pipeline.tenancy import reconcile_tenants
+        """The catalog, to which the home folder and the stores belong."""
+        catalog = self._installation[0]
+        if self._reconciles:
+            self.reconcile()
+        return catalog
+
+    @cached_property
+    def unverified_catalog(self) -> Catalog:
+        """The catalog, also where the home folder or a store does not belong to it."""
         from rag_assets.storage.catalog.catalog import Catalog
 
         self.stack.keep_private()
         catalog = Catalog.open(self.endpoints.database_url)
         self._opened.callback(catalog.close)
-        for problem in reconcile_tenants(catalog, self.settings).problems:
-            warn(problem.advice)
         return catalog
+
+    @property
+    def identity(self) -> Identity:
+        """The installation."""
+        return self._installation[1]
+
+    @cached_property
+    def _installation(self) -> tuple[Catalog, Identity]:
+        from rag_assets.storage.installation.identity import open_catalog
+
+        self.stack.keep_private()
+        catalog, identity = open_catalog(self.settings, self.endpoints.database_url)
+        self._opened.callback(catalog.close)
+        return catalog, identity
+
+    def reconcile(self) -> None:
+        """Bring the catalog's tenants in line with tenants.yaml, and warn of problems there."""
+        from rag_assets.cli.commands.output import warn
+        from rag_assets.pipeline.tenancy import reconcile_tenants
+
+        catalog, identity = self._installation
+        for problem in reconcile_tenants(catalog, self.settings, identity).problems:
+            warn(problem.advice)
 
     @cached_property
     def store(self) -> VectorStore:
         """The vector store."""
         from rag_assets.storage.index.store import StoreConfig, open_store
+        from rag_assets.storage.installation.identity import require_cluster
 
-        self.stack.keep_private()
+        identity = self.identity
         config = StoreConfig(
             self.endpoints.elasticsearch_url,
-            prefix=self.settings.index_prefix,
+            prefix=identity.prefixes[0],
             vectors_url=self.settings.vectors_url or self.endpoints.database_url,
+            installation=identity.id,
+            former_prefixes=identity.prefixes[1:],
         )
         store = open_store(config)
         self._opened.callback(store.close)
+        require_cluster(self.catalog, store, identity)
         return store
 
     @cached_property
@@ -215,10 +253,20 @@ class Session:
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Pass a new session to a command, and close it when the command ends."""
+    return _in_session(command, reconciles=True)
 
+
+def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
+    """As with_session, for a command that only reads: tenants stay as the catalog has them."""
+    return _in_session(command, reconciles=False)
+
+
+def _in_session(
+    command: Callable[Concatenate[Session, _P], _T], *, reconciles: bool
+) -> Callable[_P, _T]:
     @wraps(command)
     def run(*arguments: _P.args, **options: _P.kwargs) -> _T:
-        with Session() as session:
+        with Session(reconciles=reconciles) as session:
             return command(session, *arguments, **options)
 
     return run

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.formatting import counted, duration
+from rag_assets.local_stack.stack import ServiceStatus
+
+_COMPACTION = timedelta(days=8)
+"""The daemon compacts weekly; a day is its margin."""
+_NAMED = 5
 
 
 @with_session
@@ -13,39 +23,128 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     """Start every stopped server and wait until it answers."""
     session.stack.keep_private()
     session.prepare_home()
-    session.stack.up(dagster=dagster, progress=progress)
-    # Opening the catalog migrates its tables and reconciles its tenants.
+    session.stack.start_servers(for_dagster=dagster, progress=progress)
+    # Opening the catalog migrates its tables and reconciles its tenants. Nothing may act by itself
+    # on one that is refused.
     _ = session.catalog
+    if dagster:
+        session.stack.start_dagster(progress)
     _print_status(session, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def down(session: Session, *, as_json: bool) -> None:
     """Stop every server that `up` started."""
     session.stack.down()
     _print_status(session, as_json=as_json)
 
 
-@with_session
-def status(session: Session, *, as_json: bool) -> None:
-    """Print every server, and warn of files that other users can open."""
-    _print_status(session, as_json=as_json)
+@with_reading_session
+def status(session: Session, *, as_json: bool) -> bool:
+    """Print every server and what needs a person; returns whether the daemon starts runs, if any.
+
+    It works while servers are down.
+    """
+    return _print_status(session, as_json=as_json)
 
 
-def _print_status(session: Session, *, as_json: bool) -> None:
+def _print_status(session: Session, *, as_json: bool) -> bool:
     services, exposed = session.stack.status(), session.stack.exposed()
+    warnings = _warnings(services)
+    postgres = next(service for service in services if service.name == "Postgres")
+    doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
+    if doubt is not None:
+        warnings.append(doubt)
+    if compaction := _compaction_warning(session, services):
+        warnings.append(compaction)
     if as_json:
-        print_json({"services": [asdict(service) for service in services], "exposed": exposed})
-        return
+        print_json(
+            {
+                "services": [asdict(service) for service in services],
+                "exposed": exposed,
+                "warnings": warnings,
+                "clock": doubt,
+            }
+        )
+    else:
+        _print_services(services)
+        for path in exposed:
+            say(f"\nWarning: other users of this machine can open {path}")
+        if exposed:
+            say("`rag-assets up` restricts the files in the installation's own folder")
+        for warning in warnings:
+            say(f"\nWarning: {warning}")
+        if any(service.state == "stopped" for service in services):
+            say("\nStart everything with: rag-assets up")
+    return all(service.fault is None for service in services)
+
+
+def _print_services(services: Sequence[ServiceStatus]) -> None:
     print_table(
         ["service", "state", "address", "pid", "log"],
         [(s.name, s.state, s.url, s.pid, s.log) for s in services],
     )
+    for service in services:
+        if service.last_tick is not None and service.fault is None:
+            age = (datetime.now(UTC) - service.last_tick).total_seconds()
+            say(f"\nThe daemon's sensors last ticked {duration(max(age, 0.0))} ago")
+
+
+def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
+    found = [service.fault for service in services if service.fault is not None]
     if any(service.state == "unguarded" for service in services):
-        say("\nWarning: Elasticsearch requires no password; `rag-assets up` sets one")
-    for path in exposed:
-        say(f"\nWarning: other users of this machine can open {path}")
-    if exposed:
-        say("`rag-assets up` restricts the files in the installation's own folder")
-    if any(service.state == "stopped" for service in services):
-        say("\nStart everything with: rag-assets up")
+        found.append("Elasticsearch requires no password; `rag-assets up` sets one")
+    elsewhere = [service.name for service in services if service.state == "elsewhere"]
+    if elsewhere:
+        found.append(
+            f"{', '.join(elsewhere)}: running over this home in another container or on another"
+            " machine; `rag-assets down` there comes before `rag-assets up` here"
+        )
+    return found
+
+
+def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
+    """A warning of tenants whose deleted text stays in files, where the catalog can be read."""
+    if services[0].state not in {"running", "external"}:
+        return None
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_assets.storage.catalog.database import Database
+    from rag_assets.storage.catalog.overview import Overview
+
+    since = datetime.now(UTC) - _COMPACTION
+    try:
+        # Not the session's catalog: to show a state must change none.
+        with closing(
+            Database(session.settings.database_url or session.stack.postgres.url)
+        ) as database:
+            tenants = Overview(database).not_compacted_since(since)
+    except (RagAssetsError, SQLAlchemyError):
+        return None
+    if not tenants:
+        return None
+    named = ", ".join(tenants[:_NAMED]) + (", …" if len(tenants) > _NAMED else "")
+    return (
+        f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
+        f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
+    )
+
+
+def _clock_doubt(session: Session) -> str | None:
+    """Return why nothing is deleted for its age; None if the clock is trusted, or nobody can tell.
+
+    The catalog is neither upgraded nor reconciled.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_assets.common.clock import Clock
+    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+    from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.database import Database
+
+    try:
+        with closing(Catalog(Database(session.endpoints.database_url))) as catalog:
+            trusted = time_for_deletion(catalog, Clock())
+    except (RagAssetsError, SQLAlchemyError):
+        return None
+    return trusted.line if isinstance(trusted, ClockDoubt) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -11,7 +12,12 @@ from rag_assets.cli.commands.output import print_json, print_table, progress, sa
 from rag_assets.cli.commands.runs import STAGES, RunResult
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.cli.commands.tenant_sync import PRINTED_COUNTS, TenantSync
-from rag_assets.common.errors import ConfigurationError, IndexInconsistent, RagAssetsError
+from rag_assets.common.errors import (
+    ConfigurationError,
+    IndexInconsistent,
+    RagAssetsError,
+    ServiceUnavailable,
+)
 from rag_assets.common.formatting import counted, dollars
 
 if TYPE_CHECKING:
@@ -52,12 +58,28 @@ def sync(
     if as_json:
         syncs = [result.as_json() for result in results]
         print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
-    for result in results:
-        if not as_json:
+    else:
+        for result in results:
             print_sync(result)
+    # Lanes run `--in-turn --json`, and one warning of the clock is enough.
+    _warn(session, results, of_clock=not (in_turn and as_json))
+    return all(result.error is None for result in results)
+
+
+def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
+    """Warn of deletions that are held back, and of a clock that may be wrong."""
+    for result in results:
         if result.held:
             warn(_held_warning(session, result))
-    return all(result.error is None for result in results)
+    if not of_clock:
+        return
+    from rag_assets.common.clock import Clock
+    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+
+    with suppress(ServiceUnavailable):
+        trusted = time_for_deletion(session.catalog, Clock())
+        if isinstance(trusted, ClockDoubt):
+            warn(trusted.line)
 
 
 def _accept(session: Session, tenant_id: str) -> bool:
@@ -85,7 +107,7 @@ def _held_warning(session: Session, result: TenantSync) -> str:
     record = session.active(result.tenant)
     lake = session.lake.tenant(record.id, record.incarnation)
     current = is_current(session.catalog, lake, record.id)
-    return held_warning(record.id, result.held, current=current)
+    return held_warning(record.id, session.catalog.syncs.held(record.id), current=current)
 
 
 def _sync_in_turn(
@@ -132,6 +154,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
             _index_differences(session, result.tenant) or _is_due(session, result.tenant)
         )
         result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
+        result.held = _held(session, result.tenant)
     except RagAssetsError:
         return False
     result.seconds = monotonic() - started
@@ -149,6 +172,7 @@ def sync_tenant(
             _repair(session, tenant_id, everything=repair)
         elif not (allow_deletes or _is_due(session, tenant_id)):
             result.nothing_to_do = True
+            result.held = _held(session, tenant_id)
         if not result.nothing_to_do:
             _drain(session, result, allow_deletes=allow_deletes)
         result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
@@ -156,6 +180,10 @@ def sync_tenant(
         result.error = error
     result.seconds = monotonic() - started
     return result
+
+
+def _held(session: Session, tenant_id: str) -> int:
+    return sum(sync.held_deletions for sync in session.catalog.syncs.held(tenant_id))
 
 
 def print_sync(result: TenantSync) -> None:

@@ -27,7 +27,12 @@ _JSON_NAMES = {"submitted": "handed over"}
 
 @dataclass
 class TenantSync:
-    """The result of syncing one tenant, over all its runs."""
+    """The result of syncing one tenant, over all its runs.
+
+    Attributes:
+        held: documents that disappeared and are kept until a person allows their deletion.
+        waiting: documents that wait for a batch at the provider.
+    """
 
     tenant: str
     nothing_to_do: bool = False
@@ -36,13 +41,9 @@ class TenantSync:
     cost: float = 0.0
     promised: float = 0.0
     waiting: int = 0
+    held: int = 0
     seconds: float = 0.0
     error: RagAssetsError | None = None
-
-    @property
-    def held(self) -> int:
-        """Documents that disappeared in suspicious number and were kept."""
-        return int(self.stages.get("raw_documents", {}).get("held", 0))
 
     @property
     def unpriced(self) -> int:
@@ -55,6 +56,7 @@ class TenantSync:
         for name, stage in result.stages.items():
             total = self.stages.setdefault(name, defaultdict(float))
             total["seconds"] += stage.seconds
+            self.held = int(stage.counts.get("held", self.held))
             self.cost += stage.cost or 0.0
             self.promised += stage.promised
             for count, value in stage.counts.items():
@@ -78,6 +80,7 @@ class TenantSync:
             stages=stages,
             cost=cost or 0.0,
             waiting=answer["waiting_for_batches"],
+            held=answer["held_deletions"],
             seconds=answer["seconds"],
             error=None if error is None else RagAssetsError(error["message"], hint=error["hint"]),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime
 from functools import partial
@@ -12,25 +13,28 @@ from typing import Any, Final
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.retention import say_proof
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
-from rag_assets.ingest.sources.registry import paths_of
 from rag_assets.ingest.sources.uploads import UPLOADS
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.tenants.file import TenantsFile
-from rag_assets.tenants.kinds import installed_kinds
+from rag_assets.tenants.file import TenantsFile, written_path
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_sources
 
 _MADE_BY: Final = {"file": "tenants.yaml", "api": "API", "agents": "agents.yaml"}
 
 
-@with_session
+@with_reading_session
 def list_tenants(session: Session, *, as_json: bool) -> None:
-    """Print every tenant with its state, profile, sources and counts of documents."""
+    """Print every tenant with its state, profile, sources and counts of documents.
+
+    Raises:
+        ConfigurationError: tenants.yaml is not usable.
+    """
     rows = []
+    listed = TenantsFile(session.settings.tenants_file).load()
     records = session.catalog.tenants.all()
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
@@ -73,7 +77,9 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
             for r in rows
         ],
     )
-    if not rows:
+    if new := sorted(listed.keys() - {row["id"] for row in rows}):
+        say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
+    elif not rows:
         say("\nAdd one with: rag-assets tenants add ID --source DIR")
 
 
@@ -104,15 +110,30 @@ def add(
         config["sources"] = _sources(sources, home, records=records, uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
-    _require_sources(config, session)
+    _require_sources(file.with_absolute_paths(config), session)
     file.add(config)
-    from rag_assets.pipeline.tenancy import reconcile_tenants
-
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     if as_json:
         print_json({"tenant": session.catalog.tenants.get(tenant_id).config})
         return
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
+
+
+@with_reading_session
+def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
+    """Make this home folder the one that lists these tenants, in place of another."""
+    listed = TenantsFile(session.settings.tenants_file).load()
+    if missing := sorted(set(tenant_ids) - listed.keys()):
+        raise ConfigurationError(
+            f"tenants.yaml of this home folder does not list {', '.join(missing)}",
+            hint="a tenant that it does not list would be disabled by claiming it; list it first",
+        )
+    claimed = session.catalog.tenants.claim(tenant_ids, session.identity.home)
+    session.reconcile()
+    if as_json:
+        print_json({"claimed": claimed})
+        return
+    say(f"This home folder lists {', '.join(claimed) or 'none of them'} from now on.")
 
 
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
@@ -234,9 +255,7 @@ def _sources(
         root = folder.expanduser().resolve()
         name = _unused_name(_slug(root.name), names)
         names.add(name)
-        inside = root.is_relative_to(home)
-        shown = str(root.relative_to(home)) if inside else str(root)
-        sources.append({"name": name, "type": FILES.name, "root": shown})
+        sources.append({"name": name, "type": FILES.name, "root": written_path(root, home)})
     if records:
         sources.append({"name": _unused_name("pushed", names), "type": RECORDS.name})
         names.add(sources[-1]["name"])
@@ -259,16 +278,11 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
     """Reject folders that cannot be listed, before anything is written."""
     from rag_assets.pipeline.source_listing import open_sources
 
-    home, kinds = session.settings.home, installed_kinds().sources
-    absolute = [
-        {**source, **{name: str(home / path) for name, path in paths_of(source, kinds).items()}}
-        for source in configured_sources(config)
-    ]
-    tenant = Tenant.from_config({**config, "sources": absolute})
+    tenant = Tenant.from_config(config)
     open_sources(tenant, session.settings, session.catalog)
     for source in tenant.sources:
         folder = tenant.source_kind(source).folder_of(source)
-        if folder is not None and not folder.is_dir():
+        if folder is not None and not os.path.isdir(folder):  # noqa: PTH112 - Path's may raise
             raise ConfigurationError(
                 f"source {source.name!r}: {folder} is not a folder",
                 hint="give --source a folder that exists",

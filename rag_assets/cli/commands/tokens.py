@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.retrieval.model import Role
 
@@ -37,7 +37,7 @@ def create(
     say(f"\nToken {kept.token_id} of {tenant_id}. It is not shown again: store it now.")
 
 
-@with_session
+@with_reading_session
 def list_tokens(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """Print a tenant's tokens without their secret part."""
     session.catalog.tenants.get(tenant_id)

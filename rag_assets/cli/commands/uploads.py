@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, UnknownDocument
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def add(
         )
 
 
-@with_session
+@with_reading_session
 def list_uploads(session: Session, tenant_id: str, *, source: str | None, as_json: bool) -> None:
     """Print a tenant's uploads."""
     session.catalog.tenants.get(tenant_id)

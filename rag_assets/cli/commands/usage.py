@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_assets.billing.spending import Cap, caps_of
 from rag_assets.cli.commands.output import print_json, print_table, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
 from rag_assets.storage.catalog.usage import Usage, UsageRow, today, total
 from rag_assets.tenants.model import Tenant
@@ -18,7 +18,7 @@ from rag_assets.tenants.model import Tenant
 _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
 
 
-@with_session
+@with_reading_session
 def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) -> None:
     """Print the usage of one tenant, or of all."""
     records = session.catalog.tenants.all()

@@ -18,6 +18,8 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── NoVectorBackend           the installation cannot answer from it
     ├── UnknownRun                the project has no such run of an agent
     ├── ConfigurationError        settings, tenants.yaml, arguments
+    │   ├── ForeignInstallation   a catalog, store, folder or process is another installation's
+    │   ├── PlaceChanged          a store's address is not the recorded one
     │   ├── UnknownTenant
     │   ├── UnknownAgent          agents.yaml declares none of this id
     │   ├── UnknownSource
@@ -40,6 +42,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
+    ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
@@ -98,10 +101,12 @@ from rag_assets.common.errors.base import (
 from rag_assets.common.errors.configuration import (
     ConfigurationError,
     ConfiguredByOperator,
+    ForeignInstallation,
     NoChatModel,
     NoRecordsSource,
     NoReranker,
     NoUploadsSource,
+    PlaceChanged,
     UnknownAgent,
     UnknownGeneration,
     UnknownProfile,
@@ -178,6 +183,7 @@ from rag_assets.common.errors.stores import (
     BuildNotAskable,
     BuildNotWritable,
     CatalogSetBack,
+    ClockDoubted,
     DamagedIndex,
     IndexInconsistent,
     IndexUnavailable,
@@ -206,6 +212,7 @@ __all__ = [
     "ChatRefused",
     "ChatTimeout",
     "ChatUnavailable",
+    "ClockDoubted",
     "ConfigurationError",
     "ConfiguredByOperator",
     "DamagedIndex",
@@ -222,6 +229,7 @@ __all__ = [
     "DocumentVanished",
     "EntryDiffers",
     "Fault",
+    "ForeignInstallation",
     "GuidelinesOff",
     "IndexInconsistent",
     "IndexUnavailable",
@@ -243,6 +251,7 @@ __all__ = [
     "OnHold",
     "ParserUnusable",
     "PassagesWithdrawn",
+    "PlaceChanged",
     "PromptRejected",
     "ProviderError",
     "ProviderRefused",

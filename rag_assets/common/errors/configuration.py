@@ -13,6 +13,14 @@ class ConfigurationError(RagAssetsError):
     """A setting, a tenant's configuration or an argument is not usable."""
 
 
+class ForeignInstallation(ConfigurationError):
+    """A catalog, a folder, an index or a process belongs to another installation, or is a copy."""
+
+
+class PlaceChanged(ConfigurationError):
+    """A store of the installation is not at the address that its catalog records."""
+
+
 class UnknownAgent(ConfigurationError):
     """No file agents.yaml declares an agent of this id."""
 

@@ -49,6 +49,10 @@ class CatalogSetBack(RagAssetsError):
     """The catalog is an earlier one than the lake was written with; nothing is deleted by it."""
 
 
+class ClockDoubted(RagAssetsError):
+    """The clock may be wrong, so nothing is deleted for its age."""
+
+
 class TenantGone(RagAssetsError):
     """The tenant was removed, disabled or re-created while this writer was working."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, media_type_
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
-from rag_assets.ingest.sources.roots import Roots
+from rag_assets.ingest.sources.roots import FolderIdentity, Roots
 from rag_assets.ingest.sources.safe_files import stream_file
 from rag_assets.ingest.sources.walk import Selection, walk_root
 
@@ -32,18 +32,22 @@ class FilesConfig(SourceConfig):
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        root: the folder; operators only.
+        root: the folder; operators only. Neither it nor a folder above it may be a link, except
+            between folders of RAG_ASSETS_ALLOWED_ROOTS, or in `/` as /home.
+        follow_root_link: follow such a link, also when it leads to another folder later: for
+            releases that a link is switched to.
         include: globs below the root; later ones override, `!` negates. By default all formats of
             documents, not source code: a folder may hold a build's output too.
         exclude: globs below the root that are not taken.
         gitignore: whether .gitignore files at and below the root count.
         max_bytes: a larger file is listed, but reading it is refused.
-        follow_links: links are never followed.
+        follow_links: links below the root are never followed.
         scope: the access scope of its documents, where it is not the tenant's.
     """
 
     type: Literal["files"] = "files"
     root: Path
+    follow_root_link: bool = False
     include: tuple[str, ...] = Field(default=DEFAULT_INCLUDE, min_length=1)
     exclude: tuple[str, ...] = ()
     gitignore: bool = True
@@ -76,10 +80,11 @@ class FilesSource:
         forbidden_roots: Iterable[Path] = (),
     ) -> None:
         self._config = config
-        # Links above and at the root are set by the operator; no other link is followed.
-        self._root = config.root.expanduser().resolve()
+        self._root = Roots(tuple(allowed_roots), tuple(forbidden_roots)).locate(
+            config.name, config.root, follow_link=config.follow_root_link
+        )
         self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
-        Roots(tuple(allowed_roots), tuple(forbidden_roots)).require(config.name, self._root)
+        self._folders: dict[str, FolderIdentity] = {}
 
     @property
     def name(self) -> str:
@@ -91,6 +96,15 @@ class FilesSource:
         """Size in bytes above which reading a file is refused."""
         return self._config.max_bytes
 
+    @property
+    def folders(self) -> Mapping[str, FolderIdentity]:
+        """The root and the mount points below it; see ReadsFolders."""
+        return self._folders
+
+    def place_of(self, folder: str) -> Path:
+        """The place of one of `folders`."""
+        return self._root / folder
+
     def list(self) -> Iterator[ListedDocument]:
         """The wanted files, folder by folder in a stable order.
 
@@ -100,7 +114,8 @@ class FilesSource:
             ListingFailed: a folder could not be listed; what was yielded is not all.
         """
         name = self._config.name
-        files = walk_root(self._root, self._selection)
+        folders: dict[str, FolderIdentity] = {}
+        files = walk_root(self._root, self._selection, folders)
         try:
             for path, facts in files:
                 yield ListedDocument(
@@ -116,6 +131,9 @@ class FilesSource:
                 )
         except ListingFailed as error:
             raise ListingFailed(f"source {name}: {error.message}", hint=error.hint) from error
+        if self._config.follow_root_link:
+            folders[""] = folders[""].as_file_system()
+        self._folders = folders
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """The content of one file; see DocumentSource.read."""
@@ -127,7 +145,7 @@ class FilesSource:
 
 
 def _build(config: FilesConfig, context: SourceContext) -> FilesSource:
-    absolute = config.model_copy(update={"root": context.base / config.root.expanduser()})
+    absolute = config.model_copy(update={"root": context.base / config.root})
     return FilesSource(absolute, context.allowed_roots, context.forbidden_roots)
 
 

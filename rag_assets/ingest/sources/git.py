@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal
 
 from pydantic import Field, field_validator
@@ -46,7 +47,12 @@ from rag_assets.ingest.sources.repositories.worktree import (
     read_info_attributes,
     read_unchanged,
 )
-from rag_assets.ingest.sources.roots import Roots
+from rag_assets.ingest.sources.roots import (
+    FolderIdentity,
+    Roots,
+    folders_as_json,
+    require_no_link,
+)
 from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 DEFAULT_MAX_BYTES = 1 << 20
@@ -70,7 +76,9 @@ class GitConfig(SourceConfig):
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        root: the top folder of its worktree, or a bare repository; operators only.
+        root: the top folder of its worktree, or a bare repository; operators only. Neither it nor
+            a folder above it may be a link; see the root of files.
+        follow_root_link: follow such a link, also when it leads to another repository later.
         ref: `worktree`, the files with what is not committed yet; `HEAD`; or the name of a branch,
             a tag or a commit.
         include: globs below the root; later ones override, `!` negates. By default everything
@@ -82,6 +90,7 @@ class GitConfig(SourceConfig):
 
     type: Literal["git"] = "git"
     root: Path
+    follow_root_link: bool = False
     ref: str = Field(default=WORKTREE, min_length=1, max_length=1_000)
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -116,9 +125,10 @@ class GitSource:
     def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
         self._config = config
         self._roots = roots or Roots()
-        # Links above and at the root are set by the operator; no other link is followed.
-        self._root = config.root.expanduser().resolve()
-        self._roots.require(config.name, self._root)
+        self._root = self._roots.locate(
+            config.name, config.root, follow_link=config.follow_root_link
+        )
+        self._folders: dict[str, FolderIdentity] = {}
         self._left_out: Counter[str] = Counter()
         self._listed: dict[str, _Listed] = {}
         self._reading: tuple[Repository, str] | None = None
@@ -138,6 +148,15 @@ class GitSource:
         """How many files each rule has left out of the last listing."""
         return dict(self._left_out)
 
+    @property
+    def folders(self) -> Mapping[str, FolderIdentity]:
+        """The root and the mount points in its worktree; see ReadsFolders."""
+        return self._folders
+
+    def place_of(self, folder: str) -> Path:
+        """The place of one of `folders`."""
+        return self._root / folder
+
     def list(self) -> Iterator[ListedDocument]:
         """The wanted files, sorted by path.
 
@@ -151,14 +170,18 @@ class GitSource:
         try:
             repository = self._open()
             if self._config.ref == WORKTREE:
-                yield from self._list_worktree(_worktree_of(repository)[1])
+                worktree = _worktree_of(repository)[1]
+                folders = self._remembered(worktree.folders)
+                yield from self._list_worktree(worktree)
             else:
+                folders = self._remembered()
                 yield from self._list_commit(repository)
+            self._folders = folders
         except ListingFailed as error:
             raise self._named(error) from error
 
     def state(self) -> str:
-        """A hash of the tree, and of the facts of all files that are not in it.
+        """A hash of the tree, of the facts of all files that are not in it, and of the folders.
 
         Raises:
             ListingFailed: as in list().
@@ -168,14 +191,14 @@ class GitSource:
             info = (read_info_attributes(repository.folders) or b"").hex()
             if self._config.ref != WORKTREE:
                 tree = repository.tree(repository.commit(self._config.ref))
-                return key_of("git", tree, info)
+                return key_of("git", tree, info, folders_as_json(self._remembered()))
             tree, worktree = _worktree_of(repository)
         except ListingFailed as error:
             raise self._named(error) from error
         facts = [_state_of(file) for file in worktree.files.values()]
-        return key_of(
-            "git", tree, info, repository.autocrlf, facts, worktree.attributes.state(worktree.files)
-        )
+        folders = folders_as_json(self._remembered(worktree.folders))
+        attributes = worktree.attributes.state(worktree.files)
+        return key_of("git", tree, info, repository.autocrlf, facts, attributes, folders)
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """The content of one file; see DocumentSource.read."""
@@ -215,7 +238,21 @@ class GitSource:
         repository = self._open()
         return lambda paths: repository.describe(repository.commit(self._config.ref), paths)
 
+    def _remembered(
+        self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
+    ) -> dict[str, FolderIdentity]:
+        """Return the folders to remember: those that were listed, or the root alone.
+
+        Raises:
+            ListingFailed: the root is gone.
+        """
+        root = listed.get("") or FolderIdentity.at(self._root)
+        if root is None:
+            raise ListingFailed(f"the root {str(self._root)!r} is missing")
+        return {**listed, "": root.as_file_system() if self._config.follow_root_link else root}
+
     def _open(self) -> Repository:
+        require_no_link(self._root)
         repository = Repository(self._root)
         common = repository.folders.common
         if not common.is_relative_to(self._root):
@@ -366,7 +403,7 @@ def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
 
 
 def _build(config: GitConfig, context: SourceContext) -> GitSource:
-    absolute = config.model_copy(update={"root": context.base / config.root.expanduser()})
+    absolute = config.model_copy(update={"root": context.base / config.root})
     return GitSource(absolute, Roots(context.allowed_roots, context.forbidden_roots))
 
 

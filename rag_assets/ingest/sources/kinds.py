@@ -98,6 +98,11 @@ class SourceKind(Generic[_Config]):
         """Whether its documents are records in the catalog, whoever puts them there."""
         return self.pushed or self.kept or self.pulled
 
+    @property
+    def reads_folders(self) -> bool:
+        """Whether its documents are files in folders, which may be unmounted."""
+        return self.folder is not None or self.folders is not None
+
     def folder_of(self, config: _Config) -> Path | None:
         """The folder that a source reads; None where it reads none."""
         return Path(getattr(config, self.folder)) if self.folder else None

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from rag_assets.common.hashing import key_of
 from rag_assets.common.times import from_nanoseconds, whole_milliseconds
+from rag_assets.ingest.sources.roots import FolderIdentity
 
 RACY_NS = 2_000_000_000
 """A file modified this shortly before its listing may change again without a new mtime."""
@@ -309,6 +311,23 @@ class Withholds(Protocol):
 
     def withheld(self) -> frozenset[str]:
         """Their ids: that they are missing in a listing is no loss."""
+        ...
+
+
+@runtime_checkable
+class ReadsFolders(Protocol):
+    """A source that reads folders, each of which may be unmounted or replaced by another one."""
+
+    @property
+    def folders(self) -> Mapping[str, FolderIdentity]:
+        """The roots and the mount points below them, as of the last listing that ended.
+
+        By path: that of documents in them begins with it. The only root is "".
+        """
+        ...
+
+    def place_of(self, folder: str) -> Path:
+        """The absolute path of one of `folders`."""
         ...
 
 

@@ -1,11 +1,77 @@
-"""Which folders sources may read."""
+"""Roots of sources: which folders may be read, and which folder is at the place of a root."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError, ListingFailed
+from rag_assets.ingest.sources.safe_files import open_root
+
+MOST_MOUNTS: Final = 1_000
+"""Mount points below a root that are remembered; snapshots of a file system can be more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderIdentity:
+    """A folder, as opposed to any other folder at the same path.
+
+    The number of its device is no part of it: that may change whenever the machine starts.
+
+    Attributes:
+        inode: its number within its file system; 0 where any folder of the file system will do.
+        file_system: the id of its file system (f_fsid of statvfs); 0 where that has none.
+    """
+
+    inode: int
+    file_system: int
+
+    @classmethod
+    def of(cls, descriptor: int) -> FolderIdentity:
+        """Return the identity of an open folder."""
+        return cls(os.fstat(descriptor).st_ino, os.fstatvfs(descriptor).f_fsid)
+
+    @classmethod
+    def at(cls, place: Path) -> FolderIdentity | None:
+        """Return the identity of the folder at a path without links; None if there is none."""
+        try:
+            descriptor = open_root(place)
+        except OSError:
+            return None
+        try:
+            return cls.of(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def is_same(self, other: FolderIdentity) -> bool:
+        """Whether both are one folder, as far as what is known of both can tell."""
+        inodes = {self.inode, other.inode} - {0}
+        file_systems = {self.file_system, other.file_system} - {0}
+        return len(inodes) <= 1 and len(file_systems) <= 1
+
+    def as_file_system(self) -> FolderIdentity:
+        """Return the identity of the file system alone, or of the folder where that has no id."""
+        return replace(self, inode=0) if self.file_system else self
+
+
+def folders_as_json(folders: Mapping[str, FolderIdentity]) -> dict[str, list[int]]:
+    """Convert identities by path to JSON; a path may hold bytes that are not UTF-8."""
+    return {
+        quote_from_bytes(os.fsencode(path)): [folder.inode, folder.file_system]
+        for path, folder in folders.items()
+    }
+
+
+def folders_from_json(folders: Mapping[str, Any]) -> dict[str, FolderIdentity]:
+    """Convert JSON back to identities by path; see folders_as_json."""
+    return {
+        os.fsdecode(unquote_to_bytes(path)): FolderIdentity(*at) for path, at in folders.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +85,24 @@ class Roots:
 
     allowed: tuple[Path, ...] = ()
     forbidden: tuple[Path, ...] = ()
+
+    def locate(self, source: str, root: Path, *, follow_link: bool) -> Path:
+        """Return the folder that a root stands for; links stay in it unless they are followed.
+
+        Links are followed for sources that ask for it, and between allowed roots. Whatever opens
+        the folder follows none, so that a link which is made later is refused as well.
+
+        Args:
+            source: the source's given name.
+            root: absolute.
+            follow_link: whether the source asks for it.
+
+        Raises:
+            ConfigurationError: the root may not be used.
+        """
+        real = Path(os.path.realpath(root))
+        self.require(source, real)
+        return real if follow_link or self.allowed else without_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
         """Refuse a root that may not be read.
@@ -42,3 +126,51 @@ class Roots:
                     f"source {source}: {root} overlaps the project's own state in {state}",
                     hint="name a folder that holds documents only, such as one beside it",
                 )
+
+
+def without_system_link(root: Path) -> Path:
+    """Return a path without a link in `/`, such as /tmp or /home: only the superuser makes those.
+
+    A root that is itself such a link is returned as it is.
+    """
+    normal = Path(os.path.normpath(root))
+    top = Path(*normal.parts[:2])
+    below = normal.parts[2:]
+    return Path(os.path.realpath(top), *below) if below and top.is_symlink() else normal
+
+
+def is_reached_by_link(root: Path) -> bool:
+    """Whether a root that Roots.locate returned, or a folder above it, is a link."""
+    return os.path.realpath(root) != str(root)
+
+
+def require_no_link(root: Path) -> None:
+    """Raise an error if a root is reached by a link; see is_reached_by_link.
+
+    Raises:
+        ListingFailed: it is.
+    """
+    if is_reached_by_link(root):
+        real = os.path.realpath(root)
+        raise ListingFailed(
+            f"the root {str(root)!r} is a link or lies below one, and leads to {real!r}",
+            hint="if that folder is meant, name it as the root in tenants.yaml, or set"
+            " `follow_root_link: true` for the source",
+        )
+
+
+def home_of_owner() -> Path:
+    """Return the home folder of the user that owns this process, by the user database.
+
+    The variable HOME may differ between a shell and a service.
+
+    Raises:
+        ConfigurationError: the user database has none.
+    """
+    try:
+        return Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
+    except KeyError:
+        raise ConfigurationError(
+            f"'~' stands for no folder: user {os.getuid()} is not in the user database",
+            hint="write the folder's absolute path",
+        ) from None

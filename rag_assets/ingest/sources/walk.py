@@ -2,6 +2,7 @@
 
 The walk follows no link, never recurses, keeps a bounded number of descriptors open and one
 folder's names in memory. Anything that cannot be listed ends it with ListingFailed.
+It writes nothing, so that a folder may be read-only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rag_assets.ingest.sources.globs import (
     compile_gitignore,
     compile_globs,
 )
+from rag_assets.ingest.sources.roots import MOST_MOUNTS, FolderIdentity, require_no_link
 from rag_assets.ingest.sources.safe_files import open_below, open_regular, open_root
 
 GITIGNORE = ".gitignore"
@@ -84,6 +86,7 @@ class _Folder:
 
     name: str
     descriptor: int
+    device: int
     included: bool
     ignores: _Ignores | None
     pending: list[str] = field(default_factory=list)
@@ -94,7 +97,9 @@ class _Folder:
             self.descriptor = -1
 
 
-def walk_root(root: Path, selection: Selection) -> Iterator[tuple[str, os.stat_result]]:
+def walk_root(
+    root: Path, selection: Selection, folders: dict[str, FolderIdentity] | None = None
+) -> Iterator[tuple[str, os.stat_result]]:
     """The regular files below a folder that are wanted, with their POSIX paths, in a stable order.
 
     Links are not followed; what vanishes meanwhile is left out.
@@ -102,12 +107,13 @@ def walk_root(root: Path, selection: Selection) -> Iterator[tuple[str, os.stat_r
     Args:
         root: absolute, resolved folder.
         selection: which files are wanted.
+        folders: takes the identities of the root, as "", and of mount points below it, by path.
 
     Raises:
         ListingFailed: something could not be listed, or was replaced while it was.
     """
     descriptor = _open_root(root)
-    walk = _Walk(descriptor, selection)
+    walk = _Walk(descriptor, selection, {} if folders is None else folders)
     try:
         identity = os.fstat(descriptor)
         yield from walk.run()
@@ -124,10 +130,13 @@ def walk_root(root: Path, selection: Selection) -> Iterator[tuple[str, os.stat_r
 class _Walk:
     """One walk: the stack of folders from the root to the current one."""
 
-    def __init__(self, root: int, selection: Selection) -> None:
+    def __init__(self, root: int, selection: Selection, folders: dict[str, FolderIdentity]) -> None:
         self._selection = selection
+        self._folders = folders
         ignores = None if selection.ignored is None else _Ignores(selection.ignored, 0, None)
-        self._stack = [_Folder("", root, included=False, ignores=ignores)]
+        device = os.fstat(root).st_dev
+        folders[""] = FolderIdentity.of(root)
+        self._stack = [_Folder("", root, device, included=False, ignores=ignores)]
 
     def close(self) -> None:
         while self._stack:
@@ -166,7 +175,10 @@ class _Walk:
             return False
         verdict = self._selection.include.decide(_bytes(path), _bytes(name), is_folder=True)
         included = parent.included if verdict is None else verdict
-        self._stack.append(_Folder(name, descriptor, included, parent.ignores))
+        device = os.fstat(descriptor).st_dev
+        if device != parent.device and len(self._folders) <= MOST_MOUNTS:
+            self._folders[path + name] = FolderIdentity.of(descriptor)
+        self._stack.append(_Folder(name, descriptor, device, included, parent.ignores))
         return True
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
@@ -261,6 +273,7 @@ def _open_root(root: Path) -> int:
     try:
         return open_root(root)
     except OSError as error:
+        require_no_link(root)
         raise _failure(f"the root {str(root)!r}", error) from error
 
 

@@ -236,7 +236,12 @@ class ReceivedFile:
 
 def open_blobs(settings: Settings) -> BlobStore:
     """The installation's blobs; nothing is opened or created yet."""
-    return _opened(settings.blobs_url, settings.local / "received")
+    return open_blobs_at(settings.blobs_url, settings)
+
+
+def open_blobs_at(url: str, settings: Settings) -> BlobStore:
+    """Return the blobs at an address that the installation has or had."""
+    return _opened(url, settings.local / "received")
 
 
 def blobs_folder(url: str) -> Path | None:

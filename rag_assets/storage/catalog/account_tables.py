@@ -83,9 +83,9 @@ embedding_batches = Table(
     Column("cost", Numeric(18, 8)),
     Column("state", Text, nullable=False),
     Column("error", Text),
-    now_column("submitted_at"),
-    now_column("polled_at"),
-    time_column("ended_at"),
+    now_column("submitted_at", "event"),
+    now_column("polled_at", "event"),
+    time_column("ended_at", "event"),
     CheckConstraint(
         "state IN ('SUBMITTING', 'UNDER_WAY', 'ENDED', 'COLLECTED', 'FAILED')", name="state"
     ),
@@ -100,7 +100,7 @@ embedder_probes = Table(
     Column("probes_key", Text, nullable=False),
     Column("vectors", LargeBinary, nullable=False),
     now_column("stored_at"),
-    now_column("measured_at"),
+    now_column("measured_at", "event"),
     Column("distances", ARRAY(Double), nullable=False, server_default="{}"),
     Column("passed", Boolean, nullable=False),
 )
@@ -115,7 +115,7 @@ service_tokens = Table(
     Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
     now_column("created_at"),
     time_column("expires_at"),
-    time_column("last_used_at"),
+    time_column("last_used_at", "event"),
     CheckConstraint("role IN ('admin', 'member', 'guest', 'orchestrator')", name="role"),
     Index(None, "tenant"),
 )

@@ -203,11 +203,12 @@ def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
 
     A batch whose results could not be fetched is due after FETCH_RETRY_INTERVAL.
     """
-    if batch.state == "ENDED" and batch.error:
-        return now - batch.polled_at >= FETCH_RETRY_INTERVAL
-    age = now - batch.submitted_at
+    waited, age = now - batch.polled_at, now - batch.submitted_at
     pause = max(timedelta(minutes=1), min(age / 20, timedelta(minutes=10)))
-    return now - batch.polled_at >= pause
+    if batch.state == "ENDED" and batch.error:
+        pause = FETCH_RETRY_INTERVAL
+    # A poll that seems to be later than now was recorded while the clock was ahead.
+    return not timedelta() <= waited < pause
 
 
 def _one(ref: TenantRef, id_: int) -> Any:

@@ -8,6 +8,7 @@ from rag_assets.storage.catalog.blob_needs import BlobNeeds
 from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
+from rag_assets.storage.catalog.clock import ClockTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.derivations import DerivationTable
 from rag_assets.storage.catalog.document_kinds import KindTable
@@ -20,6 +21,7 @@ from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
 from rag_assets.storage.catalog.holds import HoldTable
 from rag_assets.storage.catalog.index import IndexTable
+from rag_assets.storage.catalog.installation import InstallationTable
 from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock
@@ -69,7 +71,7 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.tenants = TenantTable(database)
+        self.installation, self.tenants = InstallationTable(database), TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
         self.access = AccessTable(database)
         self.pages, self.page_lists = PageTable(database), PageLists(database)
@@ -104,7 +106,7 @@ class Catalog:
         self.pins = PinTable(database)
         self.build_progress = BuildProgressQuery(database)
         self.syncs = SyncTable(database)
-        self.marks = MarkTable(database)
+        self.marks, self.clock = MarkTable(database), ClockTable(database)
         self.batches = BatchTable(database)
         self.probes = ProbeTable(database)
         self.judgements = JudgementTable(database)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from sqlalchemy import Column, DateTime, ForeignKey, MetaData, Text, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -32,14 +34,23 @@ def tenant_column(*, primary_key: bool = True) -> Column[str]:
     )
 
 
-def now_column(name: str) -> Column[object]:
+TimeKind: TypeAlias = Literal["event", "retry"]
+"""What becomes of a time that lies in the future because the clock was ahead when it was recorded.
+
+An event's is replaced by the present time, so that ages and pauses count from then. A retry is due
+at once. Times of no kind stay as they are.
+"""
+
+
+def now_column(name: str, kind: TimeKind | None = None) -> Column[object]:
     """A required time, by default that of the row's insertion."""
-    return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+    when = DateTime(timezone=True)
+    return Column(name, when, nullable=False, server_default=func.now(), info={"time": kind})
 
 
-def time_column(name: str) -> Column[object]:
+def time_column(name: str, kind: TimeKind | None = None) -> Column[object]:
     """An optional time."""
-    return Column(name, DateTime(timezone=True))
+    return Column(name, DateTime(timezone=True), info={"time": kind})
 
 
 def json_column(name: str, default: str = "{}") -> Column[object]:

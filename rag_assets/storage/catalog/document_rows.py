@@ -15,6 +15,7 @@ from rag_assets.common.failure_kinds import FailureKind
 from rag_assets.common.hashing import key_of
 from rag_assets.common.times import stamp
 from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import documents
 
@@ -196,7 +197,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
 def record_statement() -> Insert:
     """The statement that writes `row_of` rows; a document with the same key keeps its status."""
     table = documents.c
-    new = upsert(documents)
+    new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)
     unreadable = new.excluded.failed_document_key.is_not(None)
     fresh = or_(

@@ -23,7 +23,7 @@ from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.moved_documents import forget_moves, is_moved
 from rag_assets.storage.catalog.page_rows import with_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
-from rag_assets.storage.catalog.tables import document_index, documents, tombstones
+from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 from rag_assets.storage.catalog.waits import begin_waits_anew
 
 _BATCH = 2_000
@@ -193,7 +193,16 @@ class DocumentTable:
 
 
 def must_be_read_again() -> ColumnElement[bool]:
-    """The condition that a document may have changed unnoticed, or that it was asked for."""
+    """The condition that a document may have changed unnoticed, or that it was asked for.
+
+    One that its source did not hold at the last listing, and that is kept, cannot be read.
+    """
+    is_kept = exists().where(
+        syncs.c.tenant == documents.c.tenant,
+        syncs.c.source == documents.c.source,
+        syncs.c.held_deletions > 0,
+        syncs.c.listed_at_ns > documents.c.listed_at_ns,
+    )
     return and_(
         documents.c.status != "DELETED",
         # Every listing reads unreadable documents again anyway.
@@ -205,4 +214,5 @@ def must_be_read_again() -> ColumnElement[bool]:
                 documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
             ),
         ),
+        ~is_kept,
     )

@@ -58,7 +58,7 @@ knowledge_staging = Table(
     Column("success_verified", Boolean, nullable=False, server_default=text("false")),
     Column("embedded", Boolean, nullable=False, server_default=text("false")),
     now_column("timestamp"),
-    time_column("embedded_at"),
+    time_column("embedded_at", "event"),
     Column("when_to_try", Text),
     # Paths and symbols that the entry is about.
     json_column("about", "[]"),
@@ -119,7 +119,7 @@ checkpoints = Table(
     Column("project_id", Uuid),
     Column("external_id", Text),
     Column("requested_by", Text),
-    now_column("requested_at"),
+    now_column("requested_at", "event"),
     Column("state", Text, nullable=False),
     Column("staged", Integer, nullable=False),
     Column("embedded", Integer, nullable=False, server_default="0"),

@@ -22,10 +22,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.pace import Pace, pace_of
 from rag_assets.storage.catalog.pins import Pin, pin_columns
-from rag_assets.storage.catalog.tables import generations, serving
+from rag_assets.storage.catalog.tables import generations, serving, tenants
 
 _KEY_BYTES = 32
 GenerationState = Literal["BUILDING", "COMPLETE", "HELD", "SERVING", "RETIRED", "REMOVING"]
@@ -115,6 +116,21 @@ class GenerationTable:
         with self._database.begin() as connection:
             return set(connection.scalars(select(generations.c.tenant).distinct()))
 
+    def indexes(self) -> dict[str, str]:
+        """Return the identity of each index with builds, by name."""
+        query = select(generations.c.index_name, generations.c.index_uuid).distinct()
+        with self._database.begin() as connection:
+            return {row.index_name: row.index_uuid for row in connection.execute(query)}
+
+    def with_vectors_beside(self) -> list[tuple[str, int, int]]:
+        """Return tenant, incarnation and number of builds with vectors beside the index, too."""
+        query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
+            tenants, tenants.c.id == generations.c.tenant
+        )
+        with self._database.begin() as connection:
+            rows = connection.execute(query.where(generations.c.vectors_beside.is_not(None)))
+            return [(row.id, row.incarnation, row.generation) for row in rows]
+
     def serving(self, tenant_id: str) -> Generation | None:
         """The serving generation with its index and embedder; None before the first is complete."""
         query = (
@@ -175,7 +191,7 @@ class GenerationTable:
 
     def mark_complete(self, ref: TenantRef, generation: Generation) -> Generation:
         """Record that nothing is left to do for a build; returns it with that."""
-        changed = {"state": "COMPLETE", "reason": None, "completed_at": func.now()}
+        changed = {"state": "COMPLETE", "reason": None, "completed_at": time_to_record()}
         return self._change(ref, generation, changed)
 
     def hold(
@@ -244,7 +260,7 @@ class GenerationTable:
             connection.execute(
                 update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
-                .values(state="RETIRED", retired_at=func.now())
+                .values(state="RETIRED", retired_at=time_to_record())
             )
             connection.execute(
                 update(generations)

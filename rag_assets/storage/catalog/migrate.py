@@ -28,7 +28,9 @@ from sqlalchemy.exc import ProgrammingError
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog import (
     account_tables,
+    clock,
     erasure_tables,
+    installation,
     judgement_tables,
     tables,
     upload_tables,
@@ -41,7 +43,7 @@ from rag_assets.systems.registry import InstalledSystem, Systems, installed_syst
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0043"
+HEAD = "0047"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
@@ -184,7 +186,10 @@ def _require_distinct_tables(systems: Systems) -> None:
     """
     own = {
         found.name
-        for module in (account_tables, erasure_tables, judgement_tables, tables, upload_tables)
+        for module in (
+            *(account_tables, clock, erasure_tables, installation),
+            *(judgement_tables, tables, upload_tables),
+        )
         for found in vars(module).values()
         if isinstance(found, Table)
     }

@@ -17,6 +17,7 @@ from rag_assets.storage.catalog.tables import (
     check_results,
     document_index,
     documents,
+    events,
     generations,
     serving,
     syncs,
@@ -110,6 +111,20 @@ class Overview:
                 _has_failed_document() | _has_failed_sync() | _has_failed_check() | _is_unchecked()
             )
         return self._summaries(chosen)
+
+    def not_compacted_since(self, since: datetime) -> list[str]:
+        """Ids of active tenants with documents that are older and were not compacted since then."""
+        compacted = exists().where(
+            events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
+        )
+        query = select(tenants.c.id).where(
+            tenants.c.state == "ACTIVE",
+            tenants.c.created_at < since,
+            exists().where(documents.c.tenant == tenants.c.id),
+            ~compacted,
+        )
+        with self._database.begin() as connection:
+            return list(connection.scalars(query.order_by(tenants.c.id)))
 
     def tenant(self, tenant_id: str) -> TenantSummary:
         """The state of one tenant.

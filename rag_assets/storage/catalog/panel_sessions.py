@@ -15,6 +15,7 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
+    and_,
     delete,
     func,
     insert,
@@ -22,6 +23,8 @@ from sqlalchemy import (
     update,
 )
 
+from rag_assets.common.clock import MOST_SKEW
+from rag_assets.storage.catalog.clock import latest_trusted_time
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
 from rag_assets.storage.catalog.tables import tenants
@@ -135,6 +138,8 @@ class PanelSessionTable:
             columns.session_sha256 == sha256,
             columns.expires_at > func.now(),
             columns.used_at > func.now() - IDLE_TIME,
+            # A session that began while the clock was ahead would last until that time.
+            columns.created_at < func.now() + MOST_SKEW,
         )
         used = update(panel_sessions).where(*valid).values(used_at=func.now())
         with self._database.begin() as connection:
@@ -171,11 +176,15 @@ def _values(ref: TenantRef, holder: Holder) -> dict[str, Any]:
 
 def _valid_code(sha256: bytes) -> ColumnElement[bool]:
     columns = panel_codes.c
-    return (columns.code_sha256 == sha256) & (columns.expires_at > func.now())
+    return and_(
+        columns.code_sha256 == sha256,
+        columns.expires_at > func.now(),
+        columns.created_at < func.now() + MOST_SKEW,
+    )
 
 
 def _forget_expired(connection: Connection, table: Table) -> None:
-    connection.execute(delete(table).where(table.c.expires_at < func.now()))
+    connection.execute(delete(table).where(table.c.expires_at < latest_trusted_time()))
 
 
 def _joined(table: Table) -> Select[Any]:

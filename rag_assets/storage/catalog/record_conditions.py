@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Integer, and_, cast, exists, func, literal, or_, select
 
 from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.storage.catalog.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import source_records, tenants
 from rag_assets.storage.catalog.upload_tables import uploads
 
@@ -29,7 +30,7 @@ def is_found() -> ColumnElement[bool]:
 
 def is_expired() -> ColumnElement[bool]:
     """The condition that a record is a comment that was resolved too long ago to be found."""
-    return and_(source_records.c.resolved_at.is_not(None), expires_at() < func.now())
+    return and_(source_records.c.resolved_at.is_not(None), expires_at() < latest_trusted_time())
 
 
 def expires_at() -> ColumnElement[datetime]:

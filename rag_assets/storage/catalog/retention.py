@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.holds import is_held
@@ -183,7 +184,7 @@ def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
     Args:
         ahead: how far the clock of ages is ahead of Postgres's.
     """
-    now = func.clock_timestamp() + ahead
+    now = time_to_record() + ahead
     return {
         "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=now),
         "embedded_sha256": documents.c.content_sha256,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,8 +23,11 @@ class Sync:
 
     Attributes:
         listing_digest: of the last listing that is recorded in `documents`; see also PARTLY.
-        held_deletions: deletions that await a person's confirmation, because they are too many.
+        held_deletions: deletions that await a person's confirmation.
+        held_reason: why they do; None where there are none.
         held_prunes: documents past their retention that await the same.
+        folders: the root and the mount points of the last listing, see folders_from_json; None
+            where they are not known.
         attempts: failed attempts since the last success.
         retry_at: the earliest time of the next attempt.
     """
@@ -39,6 +42,8 @@ class Sync:
     retry_at: datetime | None
     succeeded_at: datetime | None
     held_prunes: int = 0
+    held_reason: str | None = None
+    folders: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,11 @@ class SyncTable:
         with self._database.begin() as connection:
             return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
 
+    def held(self, tenant_id: str) -> list[Sync]:
+        """The last syncs of a tenant's sources with deletions that await confirmation, by name."""
+        found = self.all(tenant_id)
+        return [found[source] for source in sorted(found) if found[source].held_deletions]
+
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
         """The last sync of each source of these tenants, by tenant and by the source's name."""
         query = select(syncs).where(among(syncs.c.tenant, tenant_ids))
@@ -94,11 +104,31 @@ class SyncTable:
             return connection.scalar(query) or 0
 
     def record_listing(
-        self, ref: TenantRef, source: str, *, digest: str, at_ns: int, held_deletions: int
+        self,
+        ref: TenantRef,
+        source: str,
+        *,
+        digest: str,
+        at_ns: int,
+        held_deletions: int,
+        held_reason: str | None,
+        folders: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record that a listing is recorded in `documents`."""
+        """Record that a listing is recorded in `documents`.
+
+        Args:
+            ref, source, digest, at_ns, held_deletions, held_reason: see Sync.
+            folders: see Sync; None: what is recorded of them stays.
+        """
+        values: dict[str, Any] = {} if folders is None else {"folders": folders}
         self._put(
-            ref, source, listing_digest=digest, listed_at_ns=at_ns, held_deletions=held_deletions
+            ref,
+            source,
+            listing_digest=digest,
+            listed_at_ns=at_ns,
+            held_deletions=held_deletions,
+            held_reason=held_reason,
+            **values,
         )
 
     def record_success(self, ref: TenantRef, source: str, config_key: str) -> None:

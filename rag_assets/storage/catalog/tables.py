@@ -20,6 +20,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    Uuid,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -43,6 +44,8 @@ tenants = Table(
     Column("incarnation", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
+    # The home folder whose tenants.yaml lists it; null for tenants of the API.
+    Column("home", Uuid),
     json_column("config"),
     # Of the configuration: by these, applications name the tenant that is a project of theirs.
     Column("profile", Text, nullable=False, server_default="documents"),
@@ -106,7 +109,7 @@ documents = Table(
     Column("content_sha256", Text),
     # The content that was embedded last, and when: a new build or title does not change it.
     Column("embedded_sha256", Text),
-    time_column("embedded_at"),
+    time_column("embedded_at", "event"),
     # When that content was written; touching a file does not change it.
     Column("modified_at", DateTime(timezone=True), nullable=False),
     Column("access_scope", Text, nullable=False, server_default="public"),
@@ -124,12 +127,12 @@ documents = Table(
     Column("failed_document_key", Text),
     Column("failed_config_key", Text),
     Column("attempts", Integer, nullable=False, server_default="0"),
-    time_column("retry_at"),
+    time_column("retry_at", "retry"),
     Column("chunk_count", Integer, nullable=False, server_default="0"),
     Column("dropped_count", Integer, nullable=False, server_default="0"),
     now_column("first_seen"),
-    now_column("changed_at"),
-    now_column("updated_at"),
+    now_column("changed_at", "event"),
+    now_column("updated_at", "event"),
     # When it began to wait, to be indexed or to leave; a trigger keeps it.
     now_column("waiting_since"),
     CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
@@ -161,15 +164,15 @@ generations = Table(
     json_column("embedder"),
     Column("dimensions", Integer, nullable=False),
     Column("state", Text, nullable=False),
-    now_column("created_at"),
-    time_column("retired_at"),
+    now_column("created_at", "event"),
+    time_column("retired_at", "event"),
     # Kept only in Postgres, so that write access to the index does not suffice to forge digests.
     Column("digest_key", LargeBinary),
     # Null in builds of earlier versions whose configuration was replaced since.
     Column("recipe", JSONB),
     # Why it is held.
     Column("reason", Text),
-    time_column("completed_at"),
+    time_column("completed_at", "event"),
     time_column("published_at"),
     # The checks that it was judged by before it was published or held.
     Column("checks", JSONB),
@@ -183,7 +186,7 @@ generations = Table(
     # Whether its vectors are in the store beside the index, too; null: they are not.
     Column("vectors_beside", Text),
     # Until when that store is left alone, after it did not answer.
-    time_column("vectors_retry_at"),
+    time_column("vectors_retry_at", "retry"),
     CheckConstraint("vectors_beside IN ('filling', 'answering')", name="vectors_beside"),
     CheckConstraint(
         "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')",
@@ -216,7 +219,7 @@ document_index = Table(
     Column("failed_document_key", Text),
     Column("failed_config_key", Text),
     Column("error_message", Text),
-    time_column("retry_at"),
+    time_column("retry_at", "retry"),
     ForeignKeyConstraint(
         ["tenant", "generation"],
         ["generations.tenant", "generations.generation"],
@@ -290,7 +293,7 @@ source_records = Table(
     time_column("modified_at"),
     now_column("changed_at"),
     # When it was pushed last as it was; before that, at its change.
-    time_column("pushed_at"),
+    time_column("pushed_at", "event"),
     # Of a record of a workspace: the page or database that it hangs on.
     Column("page_uuid", Text),
     # Of a comment.
@@ -329,11 +332,14 @@ syncs = Table(
     Column("listed_at_ns", BigInteger),
     Column("config_key", Text),
     Column("held_deletions", Integer, nullable=False, server_default="0"),
+    Column("held_reason", Text),
+    # By path, inode and file system of the root and of mount points at the last listing.
+    Column("folders", JSONB),
     # Documents that are due for pruning, and so many that a person has to confirm it.
     Column("held_prunes", Integer, nullable=False, server_default="0"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("last_error", Text),
-    time_column("retry_at"),
+    time_column("retry_at", "retry"),
     time_column("succeeded_at"),
 )
 
@@ -374,7 +380,7 @@ events = Table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     tenant_column(primary_key=False),
     Column("kind", Text, nullable=False),
-    now_column("at"),
+    now_column("at", "event"),
     json_column("payload"),
     Index(None, "tenant", "kind", "id"),
     Index(None, "tenant", "id"),
@@ -397,6 +403,6 @@ check_results = Table(
     Column("passed", Boolean),
     Column("severity", Text),
     Column("description", Text),
-    time_column("evaluated_at"),
+    time_column("evaluated_at", "event"),
     Column("error", Text),
 )

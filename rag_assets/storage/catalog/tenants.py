@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 from sqlalchemy import Connection, Row, Select, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -40,6 +41,7 @@ class TenantRecord:
         scanned: by which rules for credentials its stores were scanned, and what was found.
         settings: what its application has set.
         operator_config, operator_enabled: what these lie over; None where nothing was set.
+        home: the home folder that lists it; None for tenants of the API.
     """
 
     id: str
@@ -54,6 +56,7 @@ class TenantRecord:
     settings: WorkspaceSettings = NO_SETTINGS
     operator_config: Mapping[str, Any] | None = None
     operator_enabled: bool | None = None
+    home: UUID | None = None
 
     @property
     def configured(self) -> Mapping[str, Any]:
@@ -149,11 +152,20 @@ class TenantTable:
         )
 
     def put(
-        self, tenant_id: str, config: Mapping[str, Any], *, enabled: bool, origin: Origin
+        self,
+        tenant_id: str,
+        config: Mapping[str, Any],
+        *,
+        enabled: bool,
+        origin: Origin,
+        home: UUID | None = None,
     ) -> TenantRecord:
         """Create a tenant, or update its configuration and state.
 
         A tenant that is being removed is not changed.
+
+        Args:
+            home: the home folder that lists it; None for tenants of the API.
 
         Raises:
             ConfigurationError: its project is another tenant already.
@@ -161,8 +173,12 @@ class TenantTable:
         try:
             with self._database.begin() as connection:
                 in_force, is_on = settle(connection, tenant_id, config, enabled=enabled)
-                values = {"state": "ACTIVE" if is_on else "DISABLED", "origin": origin}
-                values |= configured(in_force)
+                values: dict[str, Any] = {
+                    "state": "ACTIVE" if is_on else "DISABLED",
+                    "origin": origin,
+                    "home": home,
+                    **configured(in_force),
+                }
                 changed = {**values, "updated_at": func.now()}
                 connection.execute(
                     upsert(tenants)
@@ -178,6 +194,17 @@ class TenantTable:
                 hint="`rag-assets projects list` shows which; remove one of the two",
             ) from None
         return self.get(tenant_id)
+
+    def claim(self, tenant_ids: Iterable[str], home: UUID) -> list[str]:
+        """Make a home folder the one that lists these tenants; return their ids."""
+        changed = (
+            update(tenants)
+            .where(among(tenants.c.id, tenant_ids), tenants.c.origin != "api")
+            .values(home=home)
+            .returning(tenants.c.id)
+        )
+        with self._database.begin() as connection:
+            return sorted(connection.scalars(changed))
 
     def set_state(self, tenant_id: str, state: State) -> None:
         """Enable, disable or begin to remove a tenant.
@@ -240,6 +267,7 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
         settings_of(row),
         row.operator_config,
         row.operator_enabled,
+        row.home,
     )
 
 

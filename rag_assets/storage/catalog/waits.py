@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, update
 
+from rag_assets.storage.catalog.clock import latest_trusted_time
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.record_conditions import RESOLVED_DAYS, is_found
 from rag_assets.storage.catalog.tables import documents, source_records
@@ -116,7 +117,9 @@ def begin_waits_of_comments(
     if before == after:
         return
     record = source_records.c
-    was_out, is_out = (record.resolved_at + days < func.now() for days in (before, after))
+    was_out, is_out = (
+        record.resolved_at + days < latest_trusted_time() for days in (before, after)
+    )
     connection.execute(
         update(source_records)
         .where(record.tenant == tenant_id, record.resolved_at.is_not(None), was_out != is_out)

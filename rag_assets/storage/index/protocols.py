@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -247,7 +248,27 @@ class EntrySearcher(Protocol):
 
 
 class IndexAdministration(Protocol):
-    """Places generations in indexes, manages tenants' views of them, and deletes indexes."""
+    """Places generations in indexes, manages tenants' views of them, and deletes indexes.
+
+    Only what belongs to the installation is returned or changed; all methods that change something
+    raise ForeignInstallation for an index or a view of another one.
+    """
+
+    def cluster_id(self) -> str | None:
+        """Return the id of the server or cluster; None if it is not available."""
+        ...
+
+    def adopt(self, indexes: Mapping[str, str]) -> None:
+        """Claim indexes that an earlier version made without an owner.
+
+        Args:
+            indexes: the identity of each, by name; one with another identity is not claimed.
+        """
+        ...
+
+    def take_over(self, former: UUID) -> None:
+        """Claim the indexes of an installation of which this store holds a copy."""
+        ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         """The index for a new generation of a tenant; created if it does not exist."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from rag_assets.storage.index.protocols import EntrySearcher, EntryStore, IndexAdministration
 
@@ -24,12 +25,16 @@ class StoreConfig:
         prefix: of the names of indexes and views; separates installations that share a server.
         shared_limit: number of entries from which on new generations go to a new shared index.
         vectors_url: address of a Postgres that has vectors of some builds as well; None: none has.
+        installation: that indexes, views and schemas belong to; None: whoever opens the store.
+        former_prefixes: under which the installation may have indexes as well.
     """
 
     url: str
     prefix: str = "rag"
     shared_limit: int = 2_000_000
     vectors_url: str | None = field(default=None, repr=False)
+    installation: UUID | None = None
+    former_prefixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def _with_vectors(first: VectorStore, config: StoreConfig) -> VectorStore:
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
 
     url = config.vectors_url or ""
-    vectors = PgVectors(url, config.prefix)
+    vectors = PgVectors(url, config.prefix, config.installation)
 
     def close() -> None:
         first.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,14 @@ from rag_assets.ingest.parsing.media_types import PLAIN, media_type_of
 from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
-from rag_assets.ingest.sources.roots import Roots
+from rag_assets.ingest.sources.roots import (
+    FolderIdentity,
+    Roots,
+    home_of_owner,
+    is_reached_by_link,
+    require_no_link,
+    without_system_link,
+)
 from rag_assets.ingest.sources.safe_files import stream_file
 
 
@@ -26,7 +33,9 @@ class GlobsConfig(SourceConfig):
     Attributes:
         name: the source's given name; part of every document's identity.
         base: the folder that relative patterns begin in; operators only. No link is followed out
-            of it, or out of the folder that another pattern begins in.
+            of it, or out of the folder that another pattern begins in. Neither of these may be
+            reached by a link; see the root of files.
+        follow_root_link: follow such a link, also when it leads to another folder later.
         patterns: `*`, `?` and `[…]` within a folder, `**` across folders, `~`, absolute ones.
         agent: the id that the ids of passages begin with; by default the source's name.
         max_bytes: a larger file is listed, but reading it is refused.
@@ -35,6 +44,7 @@ class GlobsConfig(SourceConfig):
 
     type: Literal["globs"] = "globs"
     base: Path
+    follow_root_link: bool = False
     patterns: tuple[str, ...] = Field(min_length=1)
     agent: str | None = Field(default=None, min_length=1, max_length=200)
     max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0)
@@ -61,8 +71,11 @@ class GlobsSource:
     def __init__(self, config: GlobsConfig, roots: Roots) -> None:
         self._config = config
         self._base = Path(os.path.normpath(config.base))
+        self._home = _home_of(config)
         self._state = tuple(os.path.realpath(folder) for folder in roots.forbidden)
-        self._roots = roots_of(config.patterns, self._base)
+        self._roots = roots_of(config.patterns, self._base, self._home)
+        self._follows_links = config.follow_root_link or bool(roots.allowed)
+        self._folders: Mapping[str, FolderIdentity] = {}
         for root in self._roots:
             _require_outside(config.name, root.folder.resolve(), roots)
 
@@ -76,6 +89,15 @@ class GlobsSource:
         """Size in bytes above which reading a file is refused."""
         return self._config.max_bytes
 
+    @property
+    def folders(self) -> Mapping[str, FolderIdentity]:
+        """The folders that patterns begin in and mount points below them; see ReadsFolders."""
+        return self._folders
+
+    def place_of(self, folder: str) -> Path:
+        """The place of one of `folders`."""
+        return Path(os.path.realpath(self._base / folder))
+
     def list(self) -> Iterator[ListedDocument]:
         """The matching files, each once; what lies in the project's own state matches nothing.
 
@@ -83,23 +105,28 @@ class GlobsSource:
             ListingFailed: the base or a folder below it cannot be listed, or the patterns visit
                 too many files.
         """
-        if not self._base.is_dir():
+        if not os.path.isdir(self._base):  # noqa: PTH112 - Path's raises where it may not look
             raise ListingFailed(
                 f"source {self.name}: the base {str(self._base)!r} is missing",
                 hint="create it, or mount what belongs there",
             )
+        roots = self._identities()
         try:
-            found = expand(self._config.patterns, self._base)
+            found = expand(self._config.patterns, self._base, self._home)
         except ConfigurationError as error:
             raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
         if found.unreadable:
             raise ListingFailed(
-                f"source {self.name}: the folder {found.unreadable[0]!r} cannot be listed",
+                f"source {self.name}: {found.unreadable[0]!r} cannot be listed",
                 hint="let the service's user read it, or begin the patterns elsewhere",
             )
+        if self._identities() != roots:
+            raise ListingFailed(f"source {self.name}: a root was replaced while it was listed")
         for file in found.files:
             if not self._is_state(os.path.realpath(file.place)):
                 yield self._listed(file)
+        mounts = {self._path_of(place): folder for place, folder in found.mounts.items()}
+        self._folders = {**mounts, **roots}
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """The content of a file; see DocumentSource.read."""
@@ -113,9 +140,35 @@ class GlobsSource:
         # Links were followed above; whoever replaces a folder by one meanwhile is refused.
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)
 
+    def _identities(self) -> dict[str, FolderIdentity]:
+        """The folders that no link leads out of, as far as they are there.
+
+        Raises:
+            ListingFailed: one is reached by a link.
+        """
+        found = {}
+        for within in {root.within for root in self._roots}:
+            if not self._follows_links:
+                self._require_no_link(within)
+            identity = FolderIdentity.at(Path(os.path.realpath(within)))
+            if identity is not None:
+                path = "" if within == self._base else self._path_of(str(within))
+                of_link = self._config.follow_root_link
+                found[path] = identity.as_file_system() if of_link else identity
+        return found
+
+    def _require_no_link(self, within: Path) -> None:
+        try:
+            require_no_link(without_system_link(within))
+        except ListingFailed as error:
+            raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
+
+    def _path_of(self, place: str) -> str:
+        """A path below the base, or an absolute one of what lies elsewhere."""
+        return place.removeprefix(os.path.join(self._base, ""))  # noqa: PTH118 - of many files
+
     def _listed(self, file: FoundFile) -> ListedDocument:
-        below = os.path.join(self._base, "")  # noqa: PTH118 - of many files
-        path = file.place.removeprefix(below)
+        path = self._path_of(file.place)
         return ListedDocument(
             source=self.name,
             path=path,
@@ -133,6 +186,7 @@ class GlobsSource:
         return any(
             _is_below(os.path.normpath(place), root.folder)
             and _is_below(real, os.path.realpath(root.within))
+            and (self._follows_links or not is_reached_by_link(without_system_link(root.within)))
             for root in self._roots
         )
 
@@ -155,7 +209,7 @@ def _is_below(path: str, folder: str | Path) -> bool:
 
 
 def _absolute(config: GlobsConfig, base: Path) -> GlobsConfig:
-    return config.model_copy(update={"base": base / config.base.expanduser()})
+    return config.model_copy(update={"base": base / config.base})
 
 
 def _build(config: GlobsConfig, context: SourceContext) -> GlobsSource:
@@ -163,11 +217,21 @@ def _build(config: GlobsConfig, context: SourceContext) -> GlobsSource:
     return GlobsSource(_absolute(config, context.base), roots)
 
 
+def _home_of(config: GlobsConfig) -> Path:
+    """The folder that `~` stands for in patterns; any folder where there is none, nor is needed."""
+    try:
+        return home_of_owner()
+    except ConfigurationError:
+        if any(pattern.startswith("~") for pattern in config.patterns):
+            raise
+        return Path("/")
+
+
 def _watched(config: GlobsConfig) -> tuple[Path, ...]:
     """The folders that patterns begin in; none if one of them is better listed than watched."""
-    roots: list[GlobRoot] = roots_of(config.patterns, config.base)
+    roots: list[GlobRoot] = roots_of(config.patterns, config.base, _home_of(config))
     folders = tuple(dict.fromkeys(root.folder for root in roots))
-    too_wide = {Path("/"), Path.home()}
+    too_wide = {Path("/"), _home_of(config)}
     return () if too_wide.intersection(folders) else folders
 
 

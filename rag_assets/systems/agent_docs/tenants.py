@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ from rag_assets.agents.opening import cached_models, pooling_of
 from rag_assets.agents.settings import Agent, Configuration
 from rag_assets.agents.values import VARIABLES
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.ingest.sources.roots import home_of_owner
+from rag_assets.tenants.file import absolute_path
 from rag_assets.tenants.lists import ListedTenants
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.parsed_file import ParsedFile
@@ -113,13 +115,13 @@ def _paths(written: Any, folder: Path) -> list[Path]:
             "tenants.yaml: agents must be a list of paths of files agents.yaml",
             hint="write for example `agents: [.swebash/agents.yaml]`",
         )
-    paths = (folder / Path(os.path.expandvars(one)).expanduser() for one in listed)
+    paths = (absolute_path(one, folder, "path in agents") for one in listed)
     return list(dict.fromkeys(Path(os.path.normpath(path)) for path in paths))
 
 
 def _declared(path: Path, cache: Path | None) -> list[tuple[dict[str, Any], str]]:
     """The tenants of a file, each with the place of its declaration."""
-    around = Surroundings.of_process()
+    around = _surroundings()
 
     def read(_: bytes) -> list[list[Any]]:
         return [[config, place] for config, place in _tenants_of(load_file(path, around))]
@@ -133,6 +135,15 @@ def _declared(path: Path, cache: Path | None) -> list[tuple[dict[str, Any], str]
         content = about.encode() + _content(path)
         kept = ParsedFile(cache / f"agents-{name}.json").get(content, read)
     return [(_with_cached_model(config), place) for config, place in kept]
+
+
+def _surroundings() -> Surroundings:
+    """Those of this process, with a home folder that is the same in every process of its user."""
+    around = Surroundings.of_process()
+    try:
+        return replace(around, home=home_of_owner())
+    except ConfigurationError:
+        return around
 
 
 def _content(path: Path) -> bytes:

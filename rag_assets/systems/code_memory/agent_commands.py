@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from rag_assets.cli.commands.output import print_json, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 
 
-@with_session
+@with_reading_session
 def answer(
     session: Session,
     tenant: str,
@@ -26,7 +26,7 @@ def answer(
     _print(ask(_about(session, tenant, principals)), as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def search(
     session: Session,
     tenant: str,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.retrieval.code_nodes import Node, Relation
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.found_relations import Direction
 
 
-@with_session
+@with_reading_session
 def show_relations(
     session: Session,
     tenant: str,
@@ -44,7 +44,7 @@ def show_relations(
         warn(f"not everything is shown: {walk.why}")
 
 
-@with_session
+@with_reading_session
 def show_symbols(
     session: Session,
     tenant: str,

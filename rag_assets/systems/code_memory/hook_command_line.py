@@ -24,7 +24,7 @@ def install(session: Session, tenant: str, repository: Path, *, as_json: bool) -
     wanted = repository.expanduser().resolve()
     sources = Tenant.from_config(record.config).sources
     roots = {
-        (session.settings.home / source.root.expanduser()).resolve()
+        (session.settings.home / source.root).resolve()
         for source in sources
         if isinstance(source, GitConfig)
     }

@@ -9,7 +9,7 @@ from uuid import UUID
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
@@ -23,7 +23,7 @@ _LOW = 2
 _SHOWN_CHARACTERS = 80
 
 
-@with_session
+@with_reading_session
 def assess(
     session: Session, tenant: str, *, patterns: int, after: str | None, as_json: bool
 ) -> None:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rag_assets.api.experience_responses import Answer, Pattern
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
@@ -81,7 +81,7 @@ def request_checkpoint(
     _show(made, text, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print the last checkpoints."""
     experience = _experience(session)
@@ -99,7 +99,7 @@ def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
     )
 
 
-@with_session
+@with_reading_session
 def ask_task(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the patterns for a task."""
     question = _valid(TaskQuestion, given)
@@ -108,7 +108,7 @@ def ask_task(session: Session, tenant: str, given: Mapping[str, Any], *, as_json
     _print_answer(found, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def ask_failure(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the patterns for a failure."""
     question = _valid(FailureQuestion, given)
@@ -117,7 +117,7 @@ def ask_failure(session: Session, tenant: str, given: Mapping[str, Any], *, as_j
     _print_answer(found, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def write_context(
     session: Session, tenant: str, given: Mapping[str, Any], basic: Path | None, *, as_json: bool
 ) -> None:
@@ -140,7 +140,7 @@ def give_feedback(
     _show(counts, text, as_json=as_json)
 
 
-@with_session
+@with_reading_session
 def list_patterns(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print all patterns."""
     experience = _experience(session)
@@ -156,7 +156,7 @@ def list_patterns(session: Session, tenant: str, *, as_json: bool) -> None:
     _print_patterns(found)
 
 
-@with_session
+@with_reading_session
 def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
     """Print one pattern with its entries and merges."""
     experience = _experience(session)
@@ -225,7 +225,7 @@ def retract(
     say(f"{count} entries answer no more; the next sync takes them out of every store.")
 
 
-@with_session
+@with_reading_session
 def report(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print what the tenant's experience holds."""
     experience = _experience(session)

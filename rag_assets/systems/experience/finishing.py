@@ -28,8 +28,10 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import WORDS, FailureKind
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.experience_tables import checkpoints, knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
@@ -124,6 +126,7 @@ class ExperienceFollowUp:
     def _settle(self, ctx: TenantContext) -> int:
         """Record what became of open checkpoints; returns how many are done."""
         done = 0
+        trusted = time_for_deletion(ctx.catalog, ctx.clock)
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             _record_failures(connection, ctx.ref)
             open_ones = select(checkpoints.c.id).where(
@@ -132,8 +135,9 @@ class ExperienceFollowUp:
             for id_ in connection.scalars(open_ones).all():
                 done += _settle_one(connection, ctx, id_)
             forget_empty_patterns(connection, ctx.ref)
-            days = ctx.tenant.retrieval.events_days
-            forget_questions(connection, ctx.ref, ctx.clock.now() - timedelta(days=days))
+            if not isinstance(trusted, ClockDoubt):
+                days = timedelta(days=ctx.tenant.retrieval.events_days)
+                forget_questions(connection, ctx.ref, trusted - days)
         return done
 
 
@@ -252,12 +256,13 @@ def _set_found(
         for one in placed
     ]
     if rows:
+        found_at = func.greatest(now, time_to_record())
         connection.execute(
             update(knowledge_staging)
             .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))
             .values(
                 embedded=True,
-                embedded_at=now,
+                embedded_at=found_at,
                 pattern_id=bindparam("pattern"),
                 home_id=bindparam("home"),
                 kept_texts=bindparam("texts"),
@@ -269,7 +274,7 @@ def _set_found(
         connection.execute(
             update(documents)
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(found))
-            .values(embedded_at=now)
+            .values(embedded_at=found_at)
         )
 
 

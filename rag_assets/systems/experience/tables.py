@@ -68,7 +68,7 @@ experience_questions = Table(
     Column("id", Uuid, primary_key=True),
     Column("use", String(20), nullable=False),
     Column("asked_by", Text),
-    now_column("asked_at"),
+    now_column("asked_at", "event"),
     json_column("patterns", "[]"),
     Index(None, "tenant", "asked_at"),
 )

@@ -23,7 +23,7 @@ from rag_assets.api.guideline_responses import (
 from rag_assets.billing.switched_off import guidelines_off
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import (
     ConfigurationError,
     GuidelinesOff,
@@ -99,7 +99,7 @@ def upload(
         )
 
 
-@with_session
+@with_reading_session
 def list_documents(session: Session, organization: str, project: str, *, as_json: bool) -> None:
     """Print a project's documents, the newest first."""
     guidelines, opened = _opened(session, organization, project)
@@ -179,7 +179,7 @@ def text(
         say(found.text)
 
 
-@with_session
+@with_reading_session
 def context(
     session: Session,
     organization: str,

@@ -66,7 +66,7 @@ def pull_tenants(
         records = catalog.tenants.with_source(SQL.name)
         states = PullStates(catalog.database)
         if config.keys:
-            while delete_old_runs(context.instance, [_JOB], days=_KEPT_DAYS):
+            while delete_old_runs(catalog, context.instance, [_JOB], days=_KEPT_DAYS):
                 pass
 
     def pull(record: TenantRecord) -> str:
@@ -114,6 +114,7 @@ nightly_keys = dg.ScheduleDefinition(
     name="nightly_keys",
     job=pull_job,
     cron_schedule="30 1 * * *",
+    execution_timezone="UTC",
     run_config={"ops": {"pull_tenants": {"config": {"keys": True}}}},
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.workspace.pulling.pull import Puller
@@ -51,7 +51,7 @@ def pull(
             )
 
 
-@with_session
+@with_reading_session
 def pulls(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print how pulls went, and rows that were set aside."""
     record = session.catalog.tenants.get(tenant)

@@ -16,7 +16,7 @@ pulled_sources = Table(
     Column("seconds", Double),
     # The end of the last comparison of all keys.
     time_column("scanned_at"),
-    now_column("next_at"),
+    now_column("next_at", "retry"),
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("error", Text),
     # Records that the database does not have, and that are kept until a person lets them go.

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, say
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import counted
 from rag_assets.privacy.masker import masker_of
@@ -19,7 +19,7 @@ from rag_assets.tenants.problems import problem_of
 from rag_assets.workspace.tree import ROOT, Page
 
 
-@with_session
+@with_reading_session
 def show(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print all pages, each below the one that it is in."""
     pages = _service(session).pages(tenant)

@@ -11,7 +11,6 @@ import pytest
 from pydantic import SecretStr
 
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.usage import UsageRow, today
 from tests.installation import FAST
@@ -46,7 +45,7 @@ class Talk:
         """Set what tenants.yaml says, and let it count."""
         self.api.installation.configure(TENANT, **config)
         session = self.api.driver.session
-        reconcile_tenants(session.catalog, session.settings)
+        session.reconcile()
 
     def ask(self, subject: str = "eve", **body: Any) -> Any:
         """What a question is answered with."""

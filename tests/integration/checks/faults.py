@@ -32,8 +32,10 @@ DOCUMENTS = {
 }
 ALL = {
     "raw_documents.catalog",
+    "raw_documents.clock",
     "raw_documents.contents",
     "raw_documents.stored",
+    "raw_documents.ticks",
     "embeddings.lake",
     "chunks.secrets",
     "chunks.expectations",

@@ -11,7 +11,6 @@ import pytest
 from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.cli.commands.session import Session
 from rag_assets.definitions import build_defs
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.store import store_questions
 from resources.stores import PostgresResource
@@ -160,7 +159,7 @@ def test_questions_that_cannot_be_asked_are_a_warning(two: Installation, watcher
         embedder={"provider": "deterministic", "price": {"per_million": 1_000}},
     )
     session = two.session()
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     question = JudgedQuestion(
         "a", "", "Where is it?", (Judgement("files/anchor.md", "The anchor is"),)
     )

@@ -129,4 +129,5 @@ def test_deletions_that_wait_for_a_person_are_a_warning(make_tenant: MakeTenant)
     outcome = check(tenant)
     assert outcome.failing == {STALENESS}
     assert outcome.checks[STALENESS].severity == "WARN"
-    assert behind(outcome) == {("files: 22 deletions", "held")}
+    reason = "22 of 24 documents are gone at once"
+    assert behind(outcome) == {(f"files: 22 deletions, {reason}", "held")}

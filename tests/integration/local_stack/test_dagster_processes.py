@@ -18,6 +18,7 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.net import free_port
+from rag_assets.local_stack.processes import Progress, silent
 from rag_assets.local_stack.stack import LocalStack
 
 DEFINITIONS = """
@@ -57,6 +58,11 @@ def settings(tmp_path: Path, postgres_url: str) -> Iterator[Settings]:
         connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
 
 
+def start(stack: LocalStack, progress: Progress = silent) -> None:
+    stack.start_servers(for_dagster=True, progress=progress)
+    stack.start_dagster(progress)
+
+
 def graphql(port: int, query: str) -> object:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     body = json.dumps({"query": query})
@@ -78,7 +84,7 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
     stack = LocalStack(settings)
     messages: list[str] = []
     with socket.create_server(("127.0.0.1", settings.dagster_port)):
-        stack.up(progress=messages.append)
+        start(stack, messages.append)
     try:
         webserver, daemon = stack.dagster.webserver.find(), stack.dagster.daemon.find()
         assert webserver is not None
@@ -115,7 +121,7 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
             assert outputs == {str(process.log_file)}, "no output of the command that started it"
 
         messages.clear()
-        stack.up(progress=messages.append)
+        start(stack, messages.append)
         assert messages == []
         assert stack.dagster.webserver.find() == webserver
         assert stack.dagster.daemon.find() == daemon
@@ -137,6 +143,6 @@ def test_a_broken_instance_is_reported_with_its_reason(settings: Settings) -> No
     (settings.home / "dagster.yaml").write_text("storage: {nonsense: true}\n")
     stack = LocalStack(settings)
     with pytest.raises(ServiceUnavailable, match="ended while starting") as caught:
-        stack.up()
+        start(stack)
     assert "nonsense" in caught.value.message
     stack.down()

@@ -11,7 +11,6 @@ from sqlalchemy import select, text
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.principals import GUESTS, MEMBERS
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import DocumentChange
@@ -72,7 +71,7 @@ def tree(request: pytest.FixtureRequest, shared_installation: Installation) -> I
     source = {"name": "pushed", "type": "records"}
     shared_installation.add_tenant(tenant, profile="workspace", sources=[source], **FAST)
     session = shared_installation.session()
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     yield Tree(session.catalog, session.catalog.tenants.get(tenant).ref)
     session.close()
 

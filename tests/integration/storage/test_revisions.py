@@ -10,7 +10,6 @@ from alembic import command
 from alembic.config import Config
 
 from rag_assets.ingest.sources.model import NO_METADATA
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.pushed_records import PushedRecord
@@ -45,7 +44,7 @@ def test_the_migration_preserves_documents_and_causes_no_rereading(
     # One saved right before it is listed is read once more.
     os.utime(folder / "pump.md", (1_600_000_000, 1_600_000_000))
     session = installation.session()
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     ref = session.catalog.tenants.get("acme").ref
 
     def push(name: str, text: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.storage.blobs.store import open_blobs
 from tests.installation import Installation
 from tests.integration.systems.workspace_site import Site, workspace
@@ -112,7 +111,7 @@ def test_a_page_that_is_called_as_the_root_is_takes_no_other_page_along(site: Si
 def have_pages_of_two_sources(site: Site) -> None:
     others = [{"name": name, "type": "records"} for name in ("pushed", "former")]
     site.installation.configure(site.id, sources=others)
-    reconcile_tenants(site.catalog, site.driver.session.settings)
+    site.driver.session.reconcile()
     site.send("PUT", "/rag/tree/top", {})
 
 

@@ -22,7 +22,6 @@ from sqlalchemy import Connection, text
 
 from rag_assets.common.errors import ListingFailed, TenantLocked
 from rag_assets.definitions import build_defs
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.database import Database
@@ -97,7 +96,7 @@ class App:
         source = {**config.model_dump(mode="json"), **changes}
         self.site.installation.configure(self.site.id, sources=[source])
         session = self.site.driver.session
-        reconcile_tenants(session.catalog, session.settings)
+        session.reconcile()
 
     @property
     def states(self) -> PullStates:

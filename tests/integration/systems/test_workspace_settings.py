@@ -18,7 +18,6 @@ from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import NoVectorBackend
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
@@ -64,7 +63,7 @@ class Workspace:
 
     def reconcile(self) -> None:
         """What the sensor does every few seconds."""
-        reconcile_tenants(self.catalog, self.driver.session.settings)
+        self.driver.session.reconcile()
 
     def sync(self) -> None:
         self.driver.sync(self.id)

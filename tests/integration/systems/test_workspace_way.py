@@ -12,7 +12,6 @@ import pytest
 from pydantic import SecretStr
 
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from tests.installation import Installation
 from tests.integration.systems.workspace_site import Site, workspace
 
@@ -52,7 +51,7 @@ def test_a_page_that_is_placed_and_pushed_is_cited_by_its_block(site: Site, llmo
     chat |= {"base_url": llmock.base_url("openai")}
     site.installation.configure(site.id, chat_model=chat)
     session = site.driver.session
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     ref = session.catalog.tenants.get(site.id).ref
     KeyRing(session.catalog, session.settings).set(ref, "openai", SecretStr("sk-of-way-0123456789"))
     llmock.reply("A duty manager approves a rollback [1].")

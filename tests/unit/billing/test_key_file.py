@@ -121,6 +121,16 @@ def test_the_target_of_a_link_is_replaced(tmp_path: Path) -> None:
     assert KeyFile(tmp_path / "real.key").read() == keys
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only the superuser can give files away")
+def test_the_owner_keeps_the_file(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "master.key")
+    first = file.create().present
+    os.chown(file.path, 12, 34)
+    file.replace(MasterKeys(MasterKey.random(), (first,)))
+    found = file.path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12, 34, 0o600)
+
+
 def test_each_installation_has_a_file_below_the_users_configuration(tmp_path: Path) -> None:
     one, other = (Settings(home=tmp_path / name) for name in ("one", "other"))
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "config")}

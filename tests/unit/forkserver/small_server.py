@@ -1,4 +1,4 @@
-"""A fork server that executes small things, for tests: `small_server.py HOME MODULE_FOLDER`."""
+"""A fork server that executes small things, for tests: `small_server.py HOME MODULES LOCK`."""
 
 from __future__ import annotations
 
@@ -57,13 +57,14 @@ def _wait(path: Path) -> None:
 
 def main() -> None:
     """Serve until ended; begin anew when the code changes."""
-    home, folder = sys.argv[1:]
+    home, folder, lock = sys.argv[1:]
     sys.path.insert(0, folder)
     import versioned  # noqa: F401  (what a test changes)
 
     signal.alarm(300)  # A test that hangs must not leave it behind.
     executors = {COMMAND: command, RUN: run}
-    if ForkServer(Path(home) / SOCKET, Fingerprint(), executors).serve():
+    server = ForkServer(Path(home) / SOCKET, Fingerprint(), executors, not_for_forks=[int(lock)])
+    if server.serve():
         begin_anew()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import stat
@@ -55,6 +56,14 @@ class Small:
     code: Path
     process: subprocess.Popen[bytes]
 
+    def is_locked(self) -> bool:
+        with (self.home / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
     @property
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
@@ -91,11 +100,22 @@ def small(tmp_path: Path) -> Iterator[Small]:
     code.mkdir()
     (code / "versioned.py").write_text("VERSION = 1\n")
     server = Small(home, code, None)  # type: ignore[arg-type]
-    server.process = subprocess.Popen(
-        [sys.executable, "-B", "-m", "tests.unit.forkserver.small_server", str(home), str(code)],
-        cwd=ROOT,
-        env={**server.environment, "GIVEN": "the server's"},
-    )
+    command = [
+        sys.executable,
+        "-B",
+        "-m",
+        "tests.unit.forkserver.small_server",
+        str(home),
+        str(code),
+    ]
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        server.process = subprocess.Popen(
+            [*command, str(lock.fileno())],
+            cwd=ROOT,
+            env={**server.environment, "GIVEN": "the server's"},
+            pass_fds=[lock.fileno()],
+        )
     try:
         wait_for(server.answers)
         yield server
@@ -190,8 +210,10 @@ def test_a_killed_server_leaves_commands_alone(small: Small, tmp_path: Path) -> 
     path = tmp_path / "pid"
     client = small.start("wait", str(path))
     wait_for(lambda: path.exists() and path.read_text())
+    assert small.is_locked()
     small.process.kill()
     small.process.wait()
+    assert not small.is_locked(), "another server can start while the command goes on"
     path.unlink()
     assert client.communicate(timeout=20)[0] == b"waited\n"
     assert client.returncode == 0
@@ -203,6 +225,7 @@ def test_changed_code_is_never_executed_as_it_was(small: Small) -> None:
     (small.code / "versioned.py").write_text("VERSION = 22\n")
     assert small.run("version") == (NOT_RUN, "not run\n", ""), "the client does it itself"
     wait_for(small.answers)
+    assert small.is_locked(), "the server that began anew is the same process"
     assert small.run("version") == (0, "22\n", "")
     (small.code / "another.py").write_text("")
     assert small.run("version")[0] == NOT_RUN, "a new module may have to be loaded"

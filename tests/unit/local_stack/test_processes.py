@@ -164,6 +164,35 @@ def test_the_pipes_of_a_killed_command_close_while_its_server_runs(
     assert record.pid == pid
 
 
+def test_one_that_lost_its_record_keeps_others_from_starting(
+    server: BackgroundProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, kept = start(server), server.pid_file.read_text()
+    server.pid_file.unlink()
+    monkeypatch.setattr("rag_assets.local_stack.processes._ORPHAN_SECONDS", 0.2)
+    with pytest.raises(ServiceUnavailable, match="another process uses") as caught:
+        start(server)
+    assert str(server.pid_file.with_suffix(".running")) in (caught.value.hint or "")
+    assert psutil.Process(record.pid).is_running()
+    server.pid_file.write_text(kept)
+    assert server.stop() is True
+    assert start(server).pid != record.pid
+
+
+def test_a_child_that_is_left_behind_keeps_others_from_starting(
+    server: BackgroundProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import os, time; print('ready', flush=True); os.fork() or os.setsid(); time.sleep(60)"
+    record = start(server, code)
+    child = psutil.Process(record.pid).children()[0]
+    os.kill(record.pid, signal.SIGKILL)
+    monkeypatch.setattr("rag_assets.local_stack.processes._ORPHAN_SECONDS", 0.2)
+    with pytest.raises(ServiceUnavailable, match="another process uses"):
+        start(server)
+    child.kill()
+    assert start(server).pid != record.pid
+
+
 @pytest.mark.slow
 def test_two_commands_at_once_start_one(server: BackgroundProcess) -> None:
     command = [sys.executable, "-c", STARTER, str(server.pid_file), str(server.log_file)]

@@ -23,7 +23,7 @@ def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> Non
         elasticsearch_url=SEARCH.format(port=9200),
     )
     stack = LocalStack(settings)
-    endpoints = stack.up(dagster=False)
+    endpoints = stack.start_servers(for_dagster=False)
     assert stack.search_url() == settings.elasticsearch_url
     assert endpoints.database_url == settings.database_url
     assert endpoints.elasticsearch_url == settings.elasticsearch_url

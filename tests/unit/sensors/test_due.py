@@ -76,6 +76,13 @@ def test_documents_that_wait_for_a_person_request_no_run() -> None:
     assert why_due(replace(DONE, syncs={**DONE.syncs, "gone": let_go}), NOW) is not None
 
 
+def test_a_retry_recorded_while_the_clock_was_ahead_is_due() -> None:
+    failed = replace(DONE, digests={"files": "B"}, syncs={"files": sync(retry_at=NOW)})
+    for ahead, is_due in ((timedelta(hours=1), False), (timedelta(days=400), True)):
+        later = replace(failed, syncs={"files": sync(retry_at=NOW + ahead)})
+        assert (why_due(later, NOW) is not None) == is_due
+
+
 def test_after_a_failure_only_a_person_does_not_wait() -> None:
     failed = replace(
         DONE,

@@ -56,6 +56,12 @@ def test_a_watched_tenant_has_its_turn_within_a_minute(pause: float) -> None:
         assert all(now - seen <= 60 for seen in last.values())
 
 
+def test_a_tenant_handed_to_the_watcher_while_the_clock_was_ahead_gets_a_run() -> None:
+    cursor = replace(BEGUN, handed={"t001": 1_000 + 400 * 86_400.0})
+    assert plan(IDS, cursor, WATCHER, set(), now=1_005).first[0] == "t001"
+    assert verdict("t001", cursor, WATCHER, now=1_005) == "request"
+
+
 def test_a_tick_over_idle_tenants_looks_at_their_share() -> None:
     planned = plan(IDS, BEGUN, WATCHER, set(), now=1_000 + ROUND_SECONDS / 10)
     assert (planned.first, planned.rest) == (tuple(IDS[:10]), ())

@@ -18,7 +18,7 @@ tenants:
     enabled: &yes true
     retention_days: 0x10
     retrieval: {min_score: 5e-1}
-    sources: [{name: files, type: files, root: $NOTES/a}]
+    sources: [{name: files, type: files, root: notes/a}]
   - <<: *first
     id: two
     enabled: *yes
@@ -52,10 +52,13 @@ def test_an_unchanged_file_is_not_parsed_again(path: Path, monkeypatch: pytest.M
         TenantsFile(path).load()
 
 
-def test_variables_are_those_of_each_reading(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in ("/srv/one", "/srv/two"):
-        monkeypatch.setenv("NOTES", folder)
-        assert load(path)["one"]["sources"][0]["root"] == f"{folder}/a"
+def test_roots_are_relative_to_the_folder_of_each_reading(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "tenants.yaml").write_text(TENANTS)
+        loaded = TenantsFile(folder / "tenants.yaml", cache=tmp_path / "cache").load()
+        assert loaded["one"]["sources"][0]["root"] == str(folder / "notes/a")
 
 
 def test_a_changed_file_is_parsed_again(path: Path) -> None:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
+import pwd
+import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
-from rag_assets.tenants.file import TenantsFile
+from rag_assets.tenants.file import TenantsFile, absolute_path, written_path
+from tests.mounts import Mounts, with_mounts
 
 WITH_COMMENTS = """\
 # The list of the harbour office.
@@ -44,16 +49,61 @@ def test_roots_are_relative_to_the_file(file: TenantsFile, tmp_path: Path) -> No
     assert type(loaded["one"]["sources"]) is list
 
 
-def test_roots_may_name_a_variable_and_the_home(
-    file: TenantsFile, monkeypatch: pytest.MonkeyPatch
+def source(root: str) -> dict[str, Any]:
+    return {"id": "x", "sources": [{"name": "f", "type": "files", "root": root}]}
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ("~/b", "{home}/b"),
+        ("~", "{home}"),
+        ("~root/b", "{root}/b"),
+        ("cash$$flow", "{folder}/cash$flow"),
+        ("/srv/$5/a$", "/srv/$5/a$"),
+        ("/srv/$$5", "/srv/$5"),
+        ("a/~/b", "{folder}/a/~/b"),
+        ("./~b", "{folder}/~b"),
+    ],
+)
+def test_roots_are_the_same_in_every_process(
+    file: TenantsFile, monkeypatch: pytest.MonkeyPatch, written: str, place: str
+) -> None:
+    """A service has another environment than the shell in which it is configured."""
+    user, root = pwd.getpwuid(os.getuid()), pwd.getpwnam("root")
+    monkeypatch.setenv("HOME", "/home/pat")
+    file.add(source(written))
+    expected = place.format(home=user.pw_dir, root=root.pw_dir, folder=file.path.parent)
+    assert file.load()["x"]["sources"][0]["root"] == expected
+    assert written in file.path.read_text(), "as it was written"
+    for folder in (file.path.parent, file.path.parent.parent):
+        shown = written_path(Path(expected), folder)
+        assert absolute_path(shown, folder, "root") == Path(expected)
+
+
+@pytest.mark.parametrize("written", ["$NOTES/a", "/srv/${NOTES}", "$$$NOTES", "a/$UNDEFINED"])
+def test_variables_in_roots_are_refused(
+    file: TenantsFile, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     monkeypatch.setenv("NOTES", "/srv/notes")
-    monkeypatch.setenv("HOME", "/home/pat")
-    for root, expected in (("$NOTES/a", "/srv/notes/a"), ("~/b", "/home/pat/b")):
-        file.add({"id": "x", "sources": [{"name": "f", "type": "files", "root": root}]})
-        assert file.load()["x"]["sources"][0]["root"] == expected
-        assert root in file.path.read_text()  # as it was written
-        file.remove("x")
+    before = file.path.read_text()
+    with pytest.raises(ConfigurationError, match="names a variable") as refused:
+        file.add(source(written))
+    assert "root of source 'f' of tenant 'x' names a variable" in refused.value.message
+    assert "$$" in (refused.value.hint or "")
+    assert "/srv/notes" not in refused.value.message
+    assert file.path.read_text() == before
+    file.path.write_text(before.replace("notes}", f'"{written}"}}'))
+    with pytest.raises(ConfigurationError, match="of tenant 'one' names a variable"):
+        file.load()
+    file.path.write_text(f"tenants: []\nagents: ['{written}']\n")
+    with pytest.raises(ConfigurationError, match="path in agents names a variable"):
+        file.lists()
+
+
+def test_a_user_that_does_not_exist_is_refused(file: TenantsFile) -> None:
+    with pytest.raises(ConfigurationError, match="begins with the name of no user"):
+        file.add(source("~nobody-of-that-name/docs"))
 
 
 def test_editing_keeps_comments_and_everything_else(file: TenantsFile) -> None:
@@ -130,3 +180,87 @@ def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "tenants.yaml").write_bytes(b"tenants: [\x07]\n")
     with pytest.raises(ConfigurationError, match=r"tenants\.yaml"):
         TenantsFile(tmp_path / "tenants.yaml").load()
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> tuple[TenantsFile, Path]:
+    """A file that is a link to a link to one that is kept elsewhere."""
+    (tmp_path / "managed").mkdir()
+    target = tmp_path / "managed/list.yaml"
+    target.write_text(WITH_COMMENTS)
+    (tmp_path / "link.yaml").symlink_to(target)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/tenants.yaml").symlink_to("../link.yaml")
+    return TenantsFile(tmp_path / "home/tenants.yaml"), target
+
+
+def test_a_file_that_is_a_link_is_changed_where_it_leads(
+    managed: tuple[TenantsFile, Path],
+) -> None:
+    file, target = managed
+    target.chmod(0o640)
+    if os.getuid() == 0:
+        os.chown(target, 12, 34)
+    before = target.stat()
+    file.add({"id": "three"})
+    file.set_enabled("three", enabled=False)
+    assert file.path.readlink() == Path("../link.yaml")
+    assert "id: three" in target.read_text()
+    after = target.stat()
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+    assert stat.S_IMODE(after.st_mode) == 0o640
+    # Relative roots stay relative to the folder of the link.
+    assert file.load()["one"]["sources"][0]["root"] == str(file.path.parent / "notes")
+    names = {path.name for folder in (file.path, target) for path in folder.parent.iterdir()}
+    assert names == {".list.yaml.lock", "list.yaml", "tenants.yaml"}
+
+
+def test_a_link_to_a_folder_that_is_read_only_is_refused(
+    managed: tuple[TenantsFile, Path],
+) -> None:
+    file, target = managed
+
+    def work(mounts: Mounts) -> None:
+        mounts.mount(target.parent)
+        target.write_text(WITH_COMMENTS)
+        mounts.make_read_only(target.parent)
+        for change in (
+            lambda: file.add({"id": "three"}),
+            lambda: file.set_enabled("one", enabled=False),
+            lambda: file.remove("one"),
+        ):
+            with pytest.raises(ConfigurationError, match="nothing was written") as refused:
+                change()
+            assert str(target) in refused.value.message
+            assert str(file.path) in refused.value.message
+        file.remove("unlisted")
+        assert target.read_text() == WITH_COMMENTS
+        assert file.path.is_symlink()
+
+    with_mounts(work)
+
+
+def test_a_file_that_is_mounted_by_itself_is_refused(file: TenantsFile, tmp_path: Path) -> None:
+    """As containers mount single files: those can be written, and not replaced."""
+    original = tmp_path / "original.yaml"
+    original.write_text(WITH_COMMENTS)
+
+    def work(mounts: Mounts) -> None:
+        mounts.bind(original, file.path)
+        with pytest.raises(ConfigurationError, match="busy; nothing was written"):
+            file.add({"id": "three"})
+        assert original.read_text() == WITH_COMMENTS
+        assert not list(tmp_path.glob(".tenants.yaml-*"))
+
+    with_mounts(work)
+
+
+def test_a_link_that_leads_nowhere_yet_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "tenants.yaml").symlink_to("list.yaml")
+    TenantsFile(tmp_path / "tenants.yaml").add({"id": "first"})
+    assert (tmp_path / "tenants.yaml").is_symlink()
+    assert "id: first" in (tmp_path / "list.yaml").read_text()
+    (tmp_path / "tenants.yaml").unlink()
+    (tmp_path / "tenants.yaml").symlink_to("missing/list.yaml")
+    with pytest.raises(ConfigurationError, match="cannot be changed: No such file"):
+        TenantsFile(tmp_path / "tenants.yaml").add({"id": "first"})

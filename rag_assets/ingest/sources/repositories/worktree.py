@@ -20,6 +20,7 @@ from rag_assets.ingest.sources.repositories.folders import RepositoryFolders, re
 from rag_assets.ingest.sources.repositories.index_file import IndexEntry, read_index
 from rag_assets.ingest.sources.repositories.objects import Objects
 from rag_assets.ingest.sources.repositories.trees import LINK, REGULAR, TreeFile
+from rag_assets.ingest.sources.roots import FolderIdentity
 from rag_assets.ingest.sources.safe_files import open_below, open_regular
 from rag_assets.ingest.sources.walk import Selection, walk_root
 
@@ -99,6 +100,11 @@ class StoredContents:
 class Worktree:
     """A worktree as it was at one moment.
 
+    Attributes:
+        attributes: of its files.
+        folders: the root and the mount points below it; see walk_root.
+        files: those that count, by path.
+
     Args:
         folders: of the repository.
         stored: compares its files with what is committed.
@@ -119,6 +125,7 @@ class Worktree:
         self._objects = stored.objects
         self._index = read_index(folders.own)
         self.attributes = stored.attributes
+        self.folders: dict[str, FolderIdentity] = {}
         self.files = dict(self._list(folders, committed))
 
     def held(self, file: WorktreeFile, max_bytes: int) -> Held | None:
@@ -160,7 +167,7 @@ class Worktree:
     ) -> Iterator[tuple[str, WorktreeFile]]:
         index = self._index
         tracked: Mapping[str, TreeFile | IndexEntry] = committed if index is None else index.entries
-        found = dict(walk_root(folders.root, _selection(folders)))
+        found = dict(walk_root(folders.root, _selection(folders), self.folders))
         found.update(_facts_of(folders.root, tracked.keys() - found.keys()))
         paths = {*found, *tracked}
         if index is not None and index.skipped_folders:

@@ -6,6 +6,7 @@ from alembic import context
 from rag_assets.storage.catalog import (  # noqa: F401
     account_tables,
     code_tables,
+    installation,
     judgement_tables,
     moved_documents,
     rag_setting_tables,

@@ -6,12 +6,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
 
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.storage.index.elasticsearch import mapping, queries, requests
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
     BuildCount,
     CountedBuild,
@@ -38,12 +40,29 @@ class ElasticsearchIndexes:
         client: of the cluster.
         names: of the installation's indexes and aliases.
         shared_limit: number of entries from which on new generations go to a new shared index.
+        ownership: of indexes and aliases.
     """
 
-    def __init__(self, client: Elasticsearch, names: mapping.IndexNames, shared_limit: int) -> None:
+    def __init__(
+        self,
+        client: Elasticsearch,
+        names: mapping.IndexNames,
+        shared_limit: int,
+        ownership: Ownership,
+    ) -> None:
         self._client = client
         self._names = names
         self._shared_limit = shared_limit
+        self._ownership = ownership
+
+    def cluster_id(self) -> str | None:
+        return self._ownership.cluster_id()
+
+    def adopt(self, indexes: Mapping[str, str]) -> None:
+        self._ownership.adopt(indexes)
+
+    def take_over(self, former: UUID) -> None:
+        self._ownership.take_over(self._names.patterns, former)
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         with translated_errors():
@@ -85,10 +104,7 @@ class ElasticsearchIndexes:
             return self._fits(index_name, spec)
 
     def names(self) -> list[str]:
-        with translated_errors():
-            return sorted(
-                self._client.indices.get_settings(index=self._names.patterns, name="index.uuid")
-            )
+        return self._ownership.select(self._names.patterns)
 
     def dedicated(self, tenant: str) -> list[str]:
         return [name for name in self.names() if self._names.is_dedicated(name, tenant)]
@@ -126,10 +142,12 @@ class ElasticsearchIndexes:
         return total["store"]["size_in_bytes"] / entries if entries else None
 
     def drop(self, index_name: str) -> None:
+        self._ownership.require(index_name)
         with translated_errors():
             self._client.indices.delete(index=index_name, ignore_unavailable=True)
 
     def expunge(self, index_name: str) -> int:
+        self._ownership.require(index_name)
         # By default, files of which a tenth is deleted are left as they are.
         all_deleted = {"index.merge.policy.expunge_deletes_allowed": "0"}
         deadline = time.monotonic() + _HISTORY_SECONDS
@@ -194,27 +212,32 @@ class ElasticsearchIndexes:
         return self._names.alias(tenant)
 
     def publish(self, index_name: str, owner: Owner) -> None:
-        alias = self._names.alias(owner.tenant)
+        self._ownership.require(index_name)
+        self._ownership.require_alias(self._names.alias(owner.tenant))
         add = {
             "index": index_name,
-            "alias": alias,
-            "filter": queries.entries(owner),
+            "alias": self._names.alias(owner.tenant),
+            "filter": self._filter(owner),
             "routing": owner.tenant,
         }
-        remove = {"index": "*", "alias": alias, "must_exist": False}
+        actions: list[dict[str, Any]] = [
+            {"remove": {"index": "*", "alias": alias, "must_exist": False}}
+            for alias in self._names.aliases(owner.tenant)
+            if self._ownership.has_alias(alias)
+        ]
         with translated_errors():
-            self._client.indices.update_aliases(actions=[{"remove": remove}, {"add": add}])
+            self._client.indices.update_aliases(actions=[*actions, {"add": add}])
 
     def withdraw(self, tenant: str) -> None:
-        alias = self._names.alias(tenant)
-        with translated_errors():
-            try:
-                self._client.indices.delete_alias(index="*", name=alias)
-            except NotFoundError:
-                return
+        for alias in filter(self._ownership.has_alias, self._names.aliases(tenant)):
+            with translated_errors():
+                try:
+                    self._client.indices.delete_alias(index="*", name=alias)
+                except NotFoundError:
+                    continue
 
     def is_published(self, index_name: str, owner: Owner) -> bool:
-        return self._alias(owner.tenant) == (index_name, queries.entries(owner))
+        return self._alias(owner.tenant) == (index_name, self._filter(owner))
 
     def view(self, tenant: str) -> TenantView | None:
         alias = self._alias(tenant)
@@ -223,6 +246,9 @@ class ElasticsearchIndexes:
         name = self._names.alias(tenant)
         tenants = tuple(sorted({owner for owner, _ in self.owners(name)}))
         return TenantView(name, is_restricted_to(tenant, alias[1]), tenants)
+
+    def _filter(self, owner: Owner) -> dict[str, Any]:
+        return self._ownership.named(queries.entries(owner))
 
     def _alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
         alias = self._names.alias(tenant)
@@ -278,15 +304,14 @@ class ElasticsearchIndexes:
         return int(self._client.count(index=name)["count"])
 
     def _create(self, name: str, spec: IndexSpec) -> None:
-        if self._client.indices.exists(index=name):
-            return
-        try:
-            self._client.indices.create(
-                index=name, **mapping.index_body(spec), wait_for_active_shards=1
-            )
-        except BadRequestError as error:
-            if error.error != "resource_already_exists_exception":
-                raise
+        if not self._client.indices.exists(index=name):
+            body = mapping.index_body(spec, self._ownership.meta)
+            try:
+                self._client.indices.create(index=name, **body, wait_for_active_shards=1)
+            except BadRequestError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise
+        self._ownership.require(name)
 
 
 def _history_from(shard: Mapping[str, Any]) -> int:

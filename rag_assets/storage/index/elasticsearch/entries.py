@@ -12,6 +12,7 @@ from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.elasticsearch import hits, queries, requests
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
     Entry,
     EntryFilter,
@@ -34,16 +35,20 @@ class ElasticsearchEntries:
 
     Args:
         client: of the cluster.
+        ownership: required of an index before anything in it is changed.
     """
 
-    def __init__(self, client: Elasticsearch) -> None:
+    def __init__(self, client: Elasticsearch, ownership: Ownership) -> None:
         self._client = client
+        self._ownership = ownership
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
+        self._ownership.require(index_name)
         written = self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
         return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
+        self._ownership.require(index_name)
         deleted = self._bulk(_deletion(index_name, tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
@@ -56,6 +61,7 @@ class ElasticsearchEntries:
         guard: Callable[[], None],
         refreshed: bool = False,
     ) -> int:
+        self._ownership.require(index_name)
         if not refreshed:
             self._refresh(index_name)
         deleted = 0
@@ -73,6 +79,7 @@ class ElasticsearchEntries:
         *,
         guard: Callable[[], None],
     ) -> int:
+        self._ownership.require(index_name)
         self._refresh(index_name)
         by_scope: dict[str, list[str]] = {}
         for document_id, scope in scopes.items():

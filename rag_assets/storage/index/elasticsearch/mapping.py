@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, get_args
 
 from rag_assets.storage.index.model import (
@@ -35,13 +36,19 @@ class IndexNames:
 
     Attributes:
         prefix: separates installations that share a cluster.
+        former: prefixes that the installation had before, under which it may have indexes.
     """
 
     prefix: str = "rag"
+    former: tuple[str, ...] = ()
 
     def alias(self, tenant: str) -> str:
         """The alias that is one tenant's view."""
         return f"{self.prefix}-tenant-{tenant}"
+
+    def aliases(self, tenant: str) -> list[str]:
+        """Return the alias of a tenant under the present and each former prefix."""
+        return [f"{prefix}-tenant-{tenant}" for prefix in self._prefixes]
 
     def shared_stem(self, spec: IndexSpec) -> str:
         """The name of a spec's shared indexes without the number at its end."""
@@ -58,17 +65,23 @@ class IndexNames:
         """Whether an index is dedicated to this tenant."""
         # The ending alone would not distinguish the tenants "a" and "b-a".
         kinds = "|".join(kind.replace("_", "-") for kind in get_args(VectorIndex))
-        stem = rf"{re.escape(self.prefix)}-own-\d+-v\d+-(?:{kinds})-"
+        prefixes = "|".join(map(re.escape, self._prefixes))
+        stem = rf"(?:{prefixes})-own-\d+-v\d+-(?:{kinds})-"
         return re.fullmatch(stem + re.escape(tenant), index_name) is not None
 
     @property
     def patterns(self) -> list[str]:
         """Patterns that match every index of the installation."""
-        return [f"{self.prefix}-index-*", f"{self.prefix}-own-*"]
+        kinds = ("index", "own")
+        return [f"{prefix}-{kind}-*" for prefix in self._prefixes for kind in kinds]
+
+    @property
+    def _prefixes(self) -> tuple[str, ...]:
+        return (self.prefix, *self.former)
 
 
-def index_body(spec: IndexSpec) -> dict[str, Any]:
-    """Settings and mappings of an index."""
+def index_body(spec: IndexSpec, meta: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """Settings and mappings of an index, with the owner in `_meta`."""
     options: dict[str, Any] = {
         "type": spec.vector_index,
         "flat_index_threshold": flat_index_threshold(spec),
@@ -91,6 +104,7 @@ def index_body(spec: IndexSpec) -> dict[str, Any]:
         "mappings": {
             "dynamic": "strict",
             "_routing": {"required": True},
+            "_meta": dict(meta),
             "properties": {
                 "tenant": _KEYWORD,
                 "incarnation": {"type": "long"},

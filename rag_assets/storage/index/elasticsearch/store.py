@@ -10,6 +10,7 @@ from rag_assets.storage.index.elasticsearch.administration import ElasticsearchI
 from rag_assets.storage.index.elasticsearch.entries import ElasticsearchEntries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
+from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher, json_serializers
 from rag_assets.storage.index.store import StoreConfig, VectorStore
 
@@ -24,9 +25,11 @@ def open_store(config: StoreConfig) -> VectorStore:
         retry_on_timeout=True,
         serializers=json_serializers(),
     )
+    ownership = Ownership(client, config.installation)
+    names = IndexNames(config.prefix, config.former_prefixes)
     return VectorStore(
-        entries=ElasticsearchEntries(client),
-        indexes=ElasticsearchIndexes(client, IndexNames(config.prefix), config.shared_limit),
+        entries=ElasticsearchEntries(client, ownership),
+        indexes=ElasticsearchIndexes(client, names, config.shared_limit, ownership),
         searcher=partial(ElasticsearchSearcher, config.url),
         close=client.close,
     )

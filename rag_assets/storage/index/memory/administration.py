@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from rag_assets.storage.index.memory.state import Memory, missing_index
 from rag_assets.storage.index.model import (
@@ -22,6 +23,15 @@ class MemoryIndexes:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+
+    def cluster_id(self) -> str | None:
+        return None
+
+    def adopt(self, indexes: Mapping[str, str]) -> None:
+        """Do nothing: the memory belongs to its process."""
+
+    def take_over(self, former: UUID) -> None:
+        """Do nothing: the memory belongs to its process."""
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         is_dedicated = placement == "dedicated"

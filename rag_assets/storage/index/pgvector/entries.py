@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
 from psycopg_pool import ConnectionPool
 
 from rag_assets.common.batches import batched
-from rag_assets.common.errors import NoVectorBackend
+from rag_assets.common.errors import ForeignInstallation, NoVectorBackend
 from rag_assets.storage.index.model import Entry, Owner, VersionCount
 from rag_assets.storage.index.pgvector import layout
 from rag_assets.storage.index.pgvector.connection import OPTIONS, SECONDS, driver_url, translated
@@ -34,6 +35,11 @@ _CHECKSUM = sql.SQL(
 )
 """See checksum_of()."""
 _DROP = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
+_COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
+_OWN_SCHEMAS = (
+    "SELECT nspname FROM pg_namespace WHERE position('_vectors_' || %s IN nspname) > 0"
+    " AND obj_description(oid, 'pg_namespace') = %s ORDER BY 1"
+)
 _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) ORDER BY 1"
 
 
@@ -45,11 +51,13 @@ class PgVectors:
     Args:
         url: of the server.
         prefix: of the names of schemas.
+        installation: that schemas belong to; None: whoever opens the store.
     """
 
-    def __init__(self, url: str, prefix: str) -> None:
+    def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
         self._url = driver_url(url)
         self._layout = layout.Layout(prefix)
+        self._comment = layout.comment_of(installation)
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
 
     def require(self) -> None:
@@ -78,11 +86,13 @@ class PgVectors:
     def create(self, owner: Owner, dimensions: int) -> None:
         """Make a build's tables, if there are none, or those of a former version; see require()."""
         self.require()
+        schema = self._layout.schema(owner)
+        self._require_own(schema)
         is_former = self._is_former(owner)
         with self._connection() as connection, connection.transaction():
             if is_former:
-                connection.execute(_DROP.format(sql.Identifier(self._layout.schema(owner))))
-            for statement in layout.tables(self._layout.schema(owner), dimensions):
+                connection.execute(_DROP.format(sql.Identifier(schema)))
+            for statement in layout.tables(schema, dimensions, self._comment):
                 connection.execute(statement)
 
     def index(self, owner: Owner, dimensions: int) -> None:
@@ -231,13 +241,32 @@ class PgVectors:
         return self._layout.schema(owner)
 
     def schemas(self, tenant: str | None = None) -> list[str]:
-        """Names of the schemas of a tenant's builds, or of all builds, sorted."""
-        return self._schemas(
-            self._layout.of_all if tenant is None else self._layout.of_tenant(tenant)
-        )
+        """Return the schemas of a tenant's builds, or of all builds, under any prefix, sorted."""
+        ending = "" if tenant is None else layout.tenant_part(tenant)
+        with self._connection() as connection:
+            rows = connection.execute(_OWN_SCHEMAS, [ending, self._comment])
+            return [str(row[0]) for row in rows]
+
+    def adopt(self, owners: Iterable[Owner]) -> None:
+        """Claim the schemas of builds that an earlier version made without an owner."""
+        for schema in map(self._layout.schema, owners):
+            if self._schemas(schema) and self._owner_comment(schema) is None:
+                self._set_comment(schema)
+
+    def take_over(self, former: UUID) -> None:
+        """Claim the schemas of an installation of which this server holds a copy."""
+        with self._connection() as connection:
+            rows = connection.execute(_OWN_SCHEMAS, ["", layout.comment_of(former)]).fetchall()
+        for row in rows:
+            self._set_comment(str(row[0]))
 
     def drop_schema(self, schema: str) -> None:
-        """Delete the tables in a schema, if there is one; see schemas()."""
+        """Delete the tables in a schema, if there is one; see schemas().
+
+        Raises:
+            ForeignInstallation: the schema is another installation's.
+        """
+        self._require_own(schema)
         with self._connection() as connection:
             connection.execute(_DROP.format(sql.Identifier(schema)))
 
@@ -246,6 +275,24 @@ class PgVectors:
         if self._pool is not None:
             self._pool.close()
             self._pool = None
+
+    def _require_own(self, schema: str) -> None:
+        if not self._schemas(schema) or (owner := self._owner_comment(schema)) == self._comment:
+            return
+        raise ForeignInstallation(
+            f"schema {schema!r} of the server of vectors belongs to"
+            f" {owner or 'an unknown installation'}, and not to {self._comment}",
+            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses there",
+        )
+
+    def _owner_comment(self, schema: str) -> str | None:
+        with self._connection() as connection:
+            row = connection.execute(_COMMENT, [schema]).fetchone()
+        return None if row is None else row[0]
+
+    def _set_comment(self, schema: str) -> None:
+        with self._connection() as connection:
+            connection.execute(layout.comment_on(schema, self._comment))
 
     def _chunks(self, owner: Owner) -> sql.Identifier:
         return sql.Identifier(self._layout.schema(owner), "rag_chunks")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import UUID
 
 from psycopg import sql
 
@@ -31,19 +32,32 @@ class Layout:
 
     def of_tenant(self, tenant: str) -> str:
         """What the names of all schemas of a tenant begin with."""
-        # A tenant's id may be longer than a name of Postgres.
-        return f"{self._prefix}{key_of('tenant', tenant)[:16]}_"
-
-    @property
-    def of_all(self) -> str:
-        """What the names of all schemas begin with."""
-        return self._prefix
+        return f"{self._prefix}{tenant_part(tenant)}"
 
 
-def tables(schema: str, dimensions: int) -> Iterator[sql.Composed]:
-    """The statements that make a build's tables, if there are none."""
+def tenant_part(tenant: str) -> str:
+    """Return the part of a schema's name that stands for the tenant."""
+    # A tenant's id may be longer than a name of Postgres.
+    return f"{key_of('tenant', tenant)[:16]}_"
+
+
+def comment_of(installation: UUID | None) -> str:
+    """Return the comment by which a schema names its owner."""
+    return f"rag-assets installation {installation}" if installation else "rag-assets"
+
+
+def comment_on(schema: str, comment: str) -> sql.Composed:
+    """Return the statement that sets the comment of a schema."""
+    return sql.SQL("COMMENT ON SCHEMA {} IS {}").format(
+        sql.Identifier(schema), sql.Literal(comment)
+    )
+
+
+def tables(schema: str, dimensions: int, comment: str) -> Iterator[sql.Composed]:
+    """Yield the statements that make a build's schema and tables, if there are none."""
     name = sql.Identifier(schema)
     yield sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name)
+    yield comment_on(schema, comment)
     yield sql.SQL(
         "CREATE TABLE IF NOT EXISTS {}.rag_chunks ("
         " rag_chunk_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.private_files import rewrite_file
 from rag_assets.ingest.sources.repositories.configuration import is_true, parse_configuration
 from rag_assets.ingest.sources.repositories.folders import (
     RepositoryFolders,
@@ -77,15 +76,15 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         content = _content(hook)
         whole = hook.is_symlink() or not _is_executable(hook)
         if content is None:
-            _write(hook, new_hook(block, None), _MODE)
+            _write(hook, new_hook(block, None))
         elif takes_blocks(content) and (is_ours(content) or not whole):
             new = with_block(content, tenant, block)
             if new == content:
                 continue
-            _write(hook, new, stat.S_IMODE(hook.stat().st_mode))
+            _write(hook, new)
         else:
             _keep(hook)
-            _write(hook, new_hook(block, name + KEPT_SUFFIX), _MODE)
+            _write(hook, new_hook(block, name + KEPT_SUFFIX))
             kept.append(name)
         changed.append(name)
     return ChangedHooks(folder, tuple(changed), tuple(kept))
@@ -115,7 +114,7 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
         changed.append(name)
         before = folder / (name + KEPT_SUFFIX)
         if not is_empty(new):
-            _write(hook, new, stat.S_IMODE(hook.stat().st_mode))
+            _write(hook, new)
         elif before.is_symlink() or before.exists():
             before.replace(hook)
         else:
@@ -199,14 +198,12 @@ def _keep(hook: Path) -> None:
     hook.rename(before)
 
 
-def _write(hook: Path, content: bytes, mode: int) -> None:
-    """Replace a hook at once: git may run it at any moment."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{hook.name}.", dir=hook.parent)
+def _write(hook: Path, content: bytes) -> None:
+    """Replace a hook at once: git may run it at any moment. One that exists keeps its mode."""
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(name).chmod(mode)
-        Path(name).replace(hook)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        rewrite_file(hook, content, new_mode=_MODE)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the hook {str(hook)!r} cannot be written: {error.strerror}",
+            hint="run the command as the owner of the repository",
+        ) from None

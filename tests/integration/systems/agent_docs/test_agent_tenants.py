@@ -52,7 +52,7 @@ class Place:
 
     def reconciled(self) -> Reconciliation:
         session = self.installation.session()
-        return reconcile_tenants(session.catalog, session.settings)
+        return reconcile_tenants(session.catalog, session.settings, session.identity)
 
     def tenants(self) -> dict[str, TenantRecord]:
         return {one.id: one for one in self.reconciled().records}

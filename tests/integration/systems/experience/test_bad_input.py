@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rag_assets.pipeline.tenancy import reconcile_tenants
 from tests.installation import FAST, Installation
 from tests.integration.systems.experience.conftest import Learning
 
@@ -112,7 +111,7 @@ def test_a_disabled_tenant_answers_that_it_is(learning: Learning, installed: Ins
     project = learning.project()
     installed.configure(learning.tenant, enabled=False)
     session = learning.driver.session
-    reconcile_tenants(session.catalog, session.settings)
+    session.reconcile()
     answer = learning.ok("POST", "/task", {"task_description": "a"})
     assert answer == {"query_id": None, "threshold": None, "patterns": [], "disabled": True}
     # What is captured meanwhile is staged.

@@ -93,6 +93,27 @@ def test_hooks_of_two_tenants_stand_beside_each_other(local: Path, repository: P
     assert not hook.exists()
 
 
+def test_a_hook_that_became_a_link_is_changed_where_it_leads(
+    local: Path, repository: Path, tmp_path: Path
+) -> None:
+    hook = repository / ".git" / "hooks" / "post-commit"
+    install_hooks(local, "shop", repository)
+    managed = tmp_path / "managed-hook"
+    hook.rename(managed)
+    managed.chmod(0o750)
+    hook.symlink_to(managed)
+    install_hooks(local, "shop-2", repository)
+    assert run(hook).returncode == 0
+    assert HookedTenants(local).take() == {"shop", "shop-2"}
+    remove_hooks("shop", repository)
+    assert hook.readlink() == managed
+    assert managed.stat().st_mode & 0o777 == 0o750
+    assert run(hook).returncode == 0
+    assert HookedTenants(local).take() == {"shop-2"}
+    remove_hooks("shop-2", repository)
+    assert not hook.is_symlink()
+
+
 SCRIPTS = {
     "a shell": '#!/bin/sh\nread said\necho "$0 $1 $said"\nexit 3\n',
     "a strict shell": '#!/bin/sh -eu\nread said\necho "$0 $1 $said"\nexit 3\n',

@@ -1,0 +1,54 @@
+"""clock: whether the clock is trusted, and whether times of a tenant lie in the future."""
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Verdict
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+
+
+def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
+    """Require a trusted clock, and that no recorded time lies in the future.
+
+    Args:
+        doubt: why the clock is not trusted; None if it is.
+        later_times: how many rows of the tenant have a time that lies in the future.
+    """
+    if doubt is not None:
+        description, mend = doubt.message, doubt.hint
+    elif later_times:
+        description = (
+            f"{counted(later_times, 'row')} with times in the future, recorded while the clock was"
+            " ahead: ages count from them until the next pruning corrects them"
+        )
+        mend = "`rag-assets prune TENANT` corrects them now"
+    else:
+        description, mend = "the clock is trusted, and no recorded time lies in the future", ""
+    return Verdict(
+        passed=doubt is None and not later_times,
+        description=description,
+        compared=(
+            Compared("the clock is trusted", expected=True, actual=doubt is None),
+            Compared("rows with times in the future", 0, later_times),
+        ),
+        severity="WARN",
+        mend=mend,
+    )
+
+
+@tenant_check(
+    "raw_documents",
+    "clock",
+    (
+        "The machine's clock is trusted, so that what is past its age is deleted, and no time in "
+        "the catalog that an age counts from lies in the future. While the clock is doubted, "
+        "nothing is deleted for its age until it is right again, or until "
+        "`rag-assets installation accept-clock`."
+    ),
+)
+def clock_check(context: CheckContext) -> Verdict:
+    """Compare the clock with the trusted time, and the tenant's times with the present one."""
+    ctx = context.tenant
+    now = time_for_deletion(ctx.catalog, ctx.clock)
+    if isinstance(now, ClockDoubt):
+        return verdict_of(now, 0)
+    return verdict_of(None, ctx.catalog.clock.future_count(ctx.ref.id, now))

@@ -1,0 +1,52 @@
+"""ticks: looks at the age of the last tick of the daemon's sensors.
+
+Nothing that the daemon starts can find that it starts nothing; `rag-assets check` can.
+"""
+
+from datetime import UTC, datetime
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Verdict
+from rag_assets.common.formatting import duration
+from rag_assets.local_stack.stack import LocalStack, ServiceStatus
+
+
+def verdict_of(daemon: ServiceStatus, now: datetime) -> Verdict:
+    """Require that the sensors of a daemon tick if it runs.
+
+    Args:
+        daemon: its state.
+        now: this machine's time.
+    """
+    age = None if daemon.last_tick is None else (now - daemon.last_tick).total_seconds()
+    return Verdict(
+        passed=daemon.fault is None,
+        description=daemon.fault or _description(daemon, age),
+        compared=(
+            Compared("the daemon's sensors tick", expected=True, actual=daemon.fault is None),
+        ),
+        columns=("fault", "which"),
+        offenders=((daemon.fault, daemon.name),) if daemon.fault else (),
+        notes={} if age is None else {"seconds since the last tick": round(age)},
+    )
+
+
+@tenant_check(
+    "raw_documents",
+    "ticks",
+    (
+        "If the daemon of this installation runs, its sensors tick: the last tick is neither older "
+        "than five minutes nor in the future. Otherwise no change of a source is followed."
+    ),
+)
+def ticks_check(context: CheckContext) -> Verdict:
+    """Read when a sensor of the daemon last ticked."""
+    return verdict_of(LocalStack(context.tenant.settings).daemon_status(), datetime.now(UTC))
+
+
+def _description(daemon: ServiceStatus, age: float | None) -> str:
+    if daemon.pid is None:
+        return "no daemon runs here: `rag-assets sync TENANT` follows changes"
+    if age is None:
+        return "the daemon runs; its ticks cannot be read"
+    return f"the last tick was {duration(max(age, 0.0))} ago"

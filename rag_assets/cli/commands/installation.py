@@ -1,0 +1,279 @@
+"""installation show, move, clone, forget, accept-clock."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, cast, get_args
+
+from rag_assets.cli.commands.operator import operator
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.storage.catalog.installation import Place, PlaceKind
+from rag_assets.storage.index.model import Owner
+from rag_assets.storage.installation.home import Home
+from rag_assets.storage.installation.identity import (
+    Difference,
+    clone_installation,
+    find_differences,
+    move_installation,
+    present_places,
+)
+from rag_assets.storage.installation.markers import roots
+
+if TYPE_CHECKING:
+    from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.tenants import TenantRecord
+
+
+@with_reading_session
+def show(session: Session, *, as_json: bool) -> bool:
+    """Print the identity and the places of stores; return whether nothing differs."""
+    catalog, settings = session.unverified_catalog, session.settings
+    state = catalog.installation.state()
+    row, recorded = state.row, state.places or present_places(settings)
+    differences = list(find_differences(catalog, settings, state))
+    if as_json:
+        print_json(
+            {
+                "installation": str(row.id) if row else None,
+                "database": row.database if row else None,
+                "home": {"path": str(settings.home), "installation": Home(settings).installation},
+                "places": recorded,
+                "differences": [
+                    {"part": d.part, "error": d.error.message, "hint": d.error.hint}
+                    for d in differences
+                ],
+            }
+        )
+        return not differences
+    say(f"Installation {row.id if row else 'not yet made: `rag-assets up` makes it'}")
+    say(f"Home folder  {settings.home}")
+    if row is not None:
+        say(f"Catalog      database {row.database}\n")
+    print_table(
+        ["store", "address", "since then elsewhere"],
+        [(p.kind, p.address, f"{p.left_at:%Y-%m-%d}" if p.left_at else "") for p in recorded],
+    )
+    for difference in differences:
+        warn(difference.error.advice)
+    return not differences
+
+
+@with_reading_session
+def move(
+    session: Session, *, confirmed: bool, without_data: Collection[str], as_json: bool
+) -> None:
+    """Record the present addresses, and point aliases to the builds again."""
+    catalog, settings = session.unverified_catalog, session.settings
+    differences = list(find_differences(catalog, settings, catalog.installation.state()))
+    differences += [] if differences else _cluster_difference(session)
+    for difference in differences:
+        if not difference.can_move:
+            raise difference.error
+    if not differences:
+        say("Everything is where the catalog says: nothing has moved.")
+        return
+    _require_data(session, differences, without_data)
+    if not confirmed:
+        changes = "; ".join(difference.error.message for difference in differences)
+        raise ConfigurationError(
+            f"this would be recorded as a move: {changes}",
+            hint="where the original goes on, use `rag-assets installation clone`; to confirm the"
+            " move: rag-assets installation move --yes",
+        )
+    identity = move_installation(catalog, settings)
+    with Session(reconciles=False) as moved:
+        published = _publish_again(moved)
+    if as_json:
+        print_json({"installation": identity.id, "moved": [d.part for d in differences]})
+        return
+    say(f"Installation {identity.id} has moved: {', '.join(d.part for d in differences)}.")
+    if not published:
+        warn("Elasticsearch does not answer: the next sync publishes each tenant's alias")
+    say("Next: rag-assets sync --all --repair")
+
+
+@with_reading_session
+def clone(session: Session, *, confirmed: bool, as_json: bool) -> None:
+    """Give a copy an id of its own."""
+    catalog, settings = session.unverified_catalog, session.settings
+    row = catalog.installation.read()
+    if not confirmed:
+        raise ConfigurationError(
+            "a clone gets an id of its own, and new indexes; its service tokens and panel sessions"
+            " end",
+            hint="if the original is gone, use `rag-assets installation move`; to confirm:"
+            " rag-assets installation clone --yes",
+        )
+    lacking = [root.kind for root in roots(settings) if not root.has_data()]
+    # The embedded server's folder was copied with the home folder.
+    has_index = settings.elasticsearch_url is None
+    identity = clone_installation(catalog, settings, keeps_builds=has_index)
+    if row is not None and has_index:
+        session.store.indexes.take_over(row.id)
+    if row is not None and settings.vectors_url is None and session.store.vectors is not None:
+        session.store.vectors.take_over(row.id)
+    if as_json:
+        print_json({"installation": identity.id, "original": row.id if row else None})
+        return
+    say(f"This is installation {identity.id} now, {_original(row.id if row else None)}.")
+    for kind in lacking:
+        warn(_LACKING[kind])
+    say("Next: rag-assets sync --all")
+
+
+@with_reading_session
+def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_json: bool) -> None:
+    """Forget a former place."""
+    if kind not in get_args(PlaceKind):
+        raise ConfigurationError(
+            f"no kind of store {kind!r}", hint=f"one of {', '.join(get_args(PlaceKind))}"
+        )
+    if not confirmed:
+        raise ConfigurationError(
+            f"receipts will not name the {kind} at {address} any more",
+            hint="destroy the data there first; to confirm: rag-assets installation forget"
+            f" {kind} {address} --yes",
+        )
+    place = Place(cast("PlaceKind", kind), address)
+    if not session.catalog.installation.forget_place(place):
+        raise ConfigurationError(
+            f"no former {kind} at {address}", hint="`rag-assets installation show` lists them"
+        )
+    if as_json:
+        print_json({"forgotten": place})
+        return
+    say(f"The {kind} at {address} is forgotten.")
+
+
+@with_reading_session
+def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
+    """Accept the present time, or print what it would delete; return whether it is trusted."""
+    from rag_assets.common.clock import Clock
+    from rag_assets.pipeline.clock_guard import (
+        ACCEPT,
+        ClockDoubt,
+        accept_time,
+        shown,
+        time_for_deletion,
+    )
+
+    catalog, clock = session.catalog, Clock()
+    trusted = catalog.clock.read()
+    doubt = time_for_deletion(catalog, clock)
+    if not isinstance(doubt, ClockDoubt):
+        if as_json:
+            print_json({"now": doubt, "trusted": trusted.at, "accepted": False, "doubt": None})
+        else:
+            say(f"The clock is trusted, there is nothing to accept: it is {shown(doubt)}.")
+        return True
+    if doubt.kind == "skewed":
+        raise doubt.error()
+    consequences = [_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()]
+    if confirmed:
+        accept_time(catalog, clock, by=operator())
+    if as_json:
+        print_json(
+            {
+                "now": doubt.now,
+                "trusted": trusted.at,
+                "accepted": confirmed,
+                "doubt": doubt.kind,
+                "tenants": consequences,
+            }
+        )
+        return confirmed
+    say(f"This machine's clock  {shown(doubt.now)}")
+    say(f"Postgres's clock      {shown(trusted.server_at)}")
+    say(f"Last trusted time     {shown(trusted.at)}\n")
+    print_table(
+        ["tenant", "documents due", "deleted by the next run", "rows with later times"],
+        [tuple(counts.values()) for counts in consequences],
+    )
+    if confirmed:
+        say("\nThe present time is trusted from now on.")
+    else:
+        say(f"\nNothing was accepted. If the present time is right: {ACCEPT} --yes")
+    return confirmed
+
+
+def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict[str, object]:
+    """Return what a time means for a tenant: documents that are due, and rows with later times.
+
+    Of the documents that are due, those are counted as unconfirmed that no other guard holds back.
+    """
+    from rag_assets.pipeline.retention import cutoffs_of, held_prunes
+    from rag_assets.tenants.model import Tenant
+
+    tenant = Tenant.from_config(record.config)
+    cutoffs = cutoffs_of(tenant, now)
+    due = None if cutoffs is None else catalog.retention.due(record.id, cutoffs)
+    held = () if due is None else held_prunes(due, tenant.prune_share)
+    count = 0 if due is None else len(due.documents)
+    return {
+        "tenant": record.id,
+        "due": count,
+        "unconfirmed": count - sum(source.due for source in held),
+        "later_times": catalog.clock.future_count(record.id, now),
+    }
+
+
+_LACKING = {
+    "lake": "the lake is empty: every text is embedded again; to spare that, copy the lake of the"
+    " original before the first sync",
+    "blobs": "there are no uploaded files: copy those of the original, or upload them again",
+}
+
+
+def _original(original: object) -> str:
+    return "with a new catalog" if original is None else f"a clone of {original}"
+
+
+def _cluster_difference(session: Session) -> list[Difference]:
+    """Return the difference of an Elasticsearch that is another cluster than the recorded one."""
+    from rag_assets.common.errors import PlaceChanged
+
+    try:
+        _ = session.store
+    except PlaceChanged as error:
+        return [Difference("cluster", error)]
+    except (ConfigurationError, ServiceUnavailable):
+        return []
+    return []
+
+
+def _require_data(
+    session: Session, differences: Sequence[Difference], without_data: Collection[str]
+) -> None:
+    """Require that a changed lake or place of blobs holds the data of the former one."""
+    changed = {difference.part for difference in differences}
+    lost = {"lake": bool(session.unverified_catalog.generations.tenants()), "blobs": True}
+    lost["blobs"] = _has_uploads(session.unverified_catalog)
+    for root in roots(session.settings):
+        needs_data = root.kind in changed and root.kind not in without_data and lost[root.kind]
+        if needs_data and not root.has_data():
+            raise ConfigurationError(
+                f"the {root.kind} at {root.url} is empty",
+                hint="copy the former one there first; or, to go on without its data:"
+                f" rag-assets installation move --yes --without-data {root.kind}",
+            )
+
+
+def _has_uploads(catalog: Catalog) -> bool:
+    return any(catalog.uploads.all(record.id, None) for record in catalog.tenants.all())
+
+
+def _publish_again(session: Session) -> bool:
+    """Publish the serving build of each tenant, under the present prefix; return whether done."""
+    with suppress(ServiceUnavailable):
+        names = session.store.indexes.names()
+        for record in session.catalog.tenants.all():
+            serving = session.catalog.generations.serving(record.id)
+            if serving is not None and serving.index_name in names:
+                owner = Owner(record.id, record.incarnation, serving.number)
+                session.store.indexes.publish(serving.index_name, owner)
+        return True
+    return False

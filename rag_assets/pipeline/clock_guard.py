@@ -1,0 +1,144 @@
+"""Decides whether the clock is right, so that data may be deleted for their age.
+
+A wrong clock would delete what nobody can give back: uploads, pushed records, the history of
+searches. So the catalog keeps the latest time that is trusted. The present time is trusted as well
+
+- if it is at most a day later, or
+- if the machine has not been restarted since, and its clock advanced as its running time did.
+
+Otherwise nothing is deleted for its age until a person accepts the present time:
+`rag-assets installation accept-clock`. A clock that becomes right by itself is trusted again.
+Searching and indexing go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from rag_assets.common.clock import MOST_JUMP, MOST_SKEW, BootTime, Clock
+from rag_assets.common.errors import ClockDoubted
+from rag_assets.common.formatting import counted
+from rag_assets.common.times import stamp
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.clock import TrustedTime
+
+ACCEPT: Final = "rag-assets installation accept-clock"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockDoubt:
+    """The reason why the present time is not trusted.
+
+    Attributes:
+        kind: the clock is far ahead of the trusted time, before it, or far from Postgres's clock.
+        now: the time of this machine.
+        trusted: the latest trusted time, and Postgres's time.
+    """
+
+    kind: Literal["ahead", "behind", "skewed"]
+    now: datetime
+    trusted: TrustedTime
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what waits."""
+        clock = f"nothing is deleted for its age: this machine's clock shows {shown(self.now)},"
+        if self.kind == "skewed":
+            return f"{clock} and Postgres's clock {shown(self.trusted.server_at)}"
+        distance = _distance(abs(self.now - self.trusted.at))
+        side = "after" if self.kind == "ahead" else "before"
+        return f"{clock} {distance} {side} the last trusted time, {shown(self.trusted.at)}"
+
+    @property
+    def hint(self) -> str:
+        """What a person does about it."""
+        if self.kind == "skewed":
+            return "set the wrong one of both clocks right"
+        reason = "it was ahead before"
+        if self.kind == "ahead":
+            reason = "the machine was off, or the catalog was restored"
+        return f"if it is wrong, set it right; if it is right ({reason}), accept it: {ACCEPT}"
+
+    @property
+    def line(self) -> str:
+        """The message and the hint, in one line."""
+        return f"{self.message}; {self.hint}"
+
+    def error(self) -> ClockDoubted:
+        """Return the error for a command that would delete something for its age."""
+        return ClockDoubted(self.message, hint=self.hint)
+
+
+def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
+    """Return the time from which ages are counted, or why nothing may be deleted for its age.
+
+    Every deletion by age takes its time from here, directly before it deletes.
+    """
+    trusted = catalog.clock.read()
+    now, boot = clock.machine(), clock.boot()
+    doubt = find_doubt(trusted, now, boot)
+    if doubt is not None:
+        return doubt
+    catalog.clock.advance(trusted, now, boot)
+    return now + clock.ahead
+
+
+def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
+    """Make the present time the trusted one, and correct times that lie after it.
+
+    Args:
+        catalog: of the installation.
+        clock: shows the present time.
+        by: the person who has confirmed it.
+
+    Raises:
+        ClockDoubted: it is far from Postgres's time.
+    """
+    former, now, boot = catalog.clock.read(), clock.machine(), clock.boot()
+    doubt = find_doubt(former, now, boot)
+    if doubt is not None and doubt.kind == "skewed":
+        raise doubt.error()
+    catalog.clock.replace(now, boot)
+    accepted = {"time": stamp(now), "trusted": stamp(former.at), "by": by}
+    for record in catalog.tenants.all():
+        if record.state != "REMOVING":
+            catalog.events.write(record.ref, "clock_accepted", [accepted])
+            catalog.clock.correct_future_times(record.ref, now)
+
+
+def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> ClockDoubt | None:
+    """Return why a machine's time is not trusted; None if it is.
+
+    Args:
+        trusted: the latest trusted time, and Postgres's time.
+        now: the time of the machine.
+        boot: how long the machine has been running; None if its system does not say.
+    """
+    if abs(now - trusted.server_at) > MOST_SKEW:
+        return ClockDoubt("skewed", now, trusted)
+    if now < trusted.at - MOST_SKEW:
+        return ClockDoubt("behind", now, trusted)
+    if now <= trusted.at + MOST_JUMP or _is_explained(trusted, now, boot):
+        return None
+    return ClockDoubt("ahead", now, trusted)
+
+
+def shown(at: datetime) -> str:
+    """Format a time for people."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def _is_explained(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> bool:
+    """Return whether the clock advanced as the running time of the same machine did."""
+    if boot is None or trusted.boot is None or boot.boot_id != trusted.boot.boot_id:
+        return False
+    running = timedelta(seconds=boot.seconds - trusted.boot.seconds)
+    return abs(now - trusted.at - running) <= MOST_SKEW
+
+
+def _distance(difference: timedelta) -> str:
+    if difference >= timedelta(days=2):
+        return counted(round(difference / timedelta(days=1)), "day")
+    return counted(round(difference / timedelta(hours=1)), "hour")

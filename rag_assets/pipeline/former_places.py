@@ -1,0 +1,89 @@
+"""Former places of lake and blobs, which erasures reach and receipts name.
+
+An installation that moved may have left data behind. What can be opened there is erased with the
+rest; every other place that the catalog ever recorded is named by the receipt as not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rag_assets.common.settings import Settings
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.storage.blobs.store import BlobStore, open_blobs_at
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.installation.markers import Root
+from rag_assets.storage.lake.model import DeadKeys, LiveKeys
+from rag_assets.storage.lake.store import Lake, TenantLake
+
+
+@dataclass(frozen=True, slots=True)
+class FormerPlaces:
+    """Former places of an installation.
+
+    Attributes:
+        lakes, blobs: those that can be opened, and still belong to the installation.
+        unseen: the others, for receipts.
+    """
+
+    lakes: tuple[Lake, ...]
+    blobs: tuple[BlobStore, ...]
+    unseen: tuple[str, ...]
+
+
+def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
+    """Open the former places of lake and blobs.
+
+    Indexes under former prefixes are reached with the present ones. A former cluster or server of
+    vectors is not: its credentials are not kept.
+    """
+    row = catalog.installation.read()
+    if row is None:
+        return FormerPlaces((), (), ())
+    former = [place for place in catalog.installation.places() if place.left_at is not None]
+    lakes, blobs, unseen = list[Lake](), list[BlobStore](), list[str]()
+    for place in former:
+        if place.kind == "index":
+            continue
+        is_root = place.kind in {"lake", "blobs"}
+        if not is_root or Root(place.kind, place.address, settings).owner() != row.id:
+            unseen.append(f"the {place.kind} at {place.address}, left on {place.left_at:%Y-%m-%d}")
+        elif place.kind == "lake":
+            lakes.append(Lake(place.address))
+        else:
+            blobs.append(open_blobs_at(place.address, settings))
+    return FormerPlaces(tuple(lakes), tuple(blobs), tuple(unseen))
+
+
+def erase_tenant(places: FormerPlaces, tenant_id: str) -> int:
+    """Delete a tenant's data in former places; return in how many something is left."""
+    left = 0
+    stores: list[Lake | BlobStore] = [*places.lakes, *places.blobs]
+    for store in stores:
+        for incarnation in _incarnations(store, tenant_id):
+            store.tenant(tenant_id, incarnation).purge()
+        left += bool(_incarnations(store, tenant_id))
+    return left
+
+
+def erase_rows(ctx: TenantContext, dead: DeadKeys) -> None:
+    """Delete the rows of documents from former lakes."""
+    for lake in _former_lakes(ctx):
+        lake.compact(LiveKeys(), dead)
+
+
+def count_files_left(ctx: TenantContext, dead: DeadKeys) -> int:
+    """Return how many files of former lakes hold rows of erased documents."""
+    lakes = _former_lakes(ctx)
+    return sum(len(lake.files_holding(dead, (), LiveKeys())) for lake in lakes)
+
+
+def _former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
+    for lake in open_former_places(ctx.catalog, ctx.settings).lakes:
+        if ctx.ref.incarnation in _incarnations(lake, ctx.ref.id):
+            yield lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=ctx.guard)
+
+
+def _incarnations(store: Lake | BlobStore, tenant_id: str) -> list[int]:
+    return [number for id_, number in store.incarnations() if id_ == tenant_id]

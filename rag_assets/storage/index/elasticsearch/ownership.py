@@ -1,0 +1,180 @@
+"""Ownership of indexes and aliases: each names the installation that made it.
+
+An index has the installation's id in its mapping's `_meta`, an alias in the name of its filter. A
+cluster may hold indexes of others under any name; nothing of theirs is changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from elasticsearch import ApiError, Elasticsearch, NotFoundError
+
+from rag_assets.common.errors import ForeignInstallation
+from rag_assets.storage.index.elasticsearch.errors import translated_errors
+
+_META: Final = "rag_assets"
+_FILTER_NAME: Final = "rag-assets installation "
+_VERIFIED_SECONDS: Final = 30.0
+"""How long an index that was verified is not asked for again."""
+
+
+class Ownership:
+    """Requires that indexes and aliases belong to an installation.
+
+    Args:
+        client: of the cluster.
+        installation: their owner; None: whoever uses the store owns all of it.
+    """
+
+    def __init__(self, client: Elasticsearch, installation: UUID | None) -> None:
+        self._client = client
+        self._installation = installation
+        self._verified: dict[str, float] = {}
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The `_meta` of a new index."""
+        return {} if self._installation is None else {_META: {"installation": self._owner}}
+
+    def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the filter of an alias with the owner in its name."""
+        if self._installation is None:
+            return dict(alias_filter)
+        return {"bool": {**alias_filter["bool"], "_name": f"{_FILTER_NAME}{self._owner}"}}
+
+    def cluster_id(self) -> str | None:
+        """Return the id of the cluster; None if it does not answer or does not state it."""
+        try:
+            state = self._client.options(request_timeout=5, max_retries=0).cluster.state(
+                metric="version", filter_path="cluster_uuid"
+            )
+        except ApiError:
+            return None
+        except Exception as error:
+            if type(error).__module__.startswith("elastic_transport"):
+                return None
+            raise
+        cluster: str | None = state.get("cluster_uuid")
+        return cluster
+
+    def select(self, patterns: Iterable[str]) -> list[str]:
+        """Return the names of the own indexes that match a pattern, sorted."""
+        with translated_errors():
+            found = self._client.indices.get_mapping(
+                index=list(patterns), filter_path=["*.mappings._meta", "*.mappings.dynamic"]
+            )
+        names = [name for name, body in found.items() if self._is_own(body)]
+        self._verified |= dict.fromkeys(names, time.monotonic())
+        return sorted(names)
+
+    def require(self, index_name: str) -> None:
+        """Require that an index is the installation's, before it is changed.
+
+        An index that does not exist is nobody's. An index is asked for once in half a minute.
+
+        Raises:
+            ForeignInstallation: it belongs to another installation, or to nobody.
+        """
+        if self._installation is None:
+            return
+        if (
+            time.monotonic() - self._verified.get(index_name, -_VERIFIED_SECONDS)
+            < _VERIFIED_SECONDS
+        ):
+            return
+        with translated_errors():
+            try:
+                body = self._client.indices.get_mapping(index=index_name)[index_name]
+            except (NotFoundError, KeyError):
+                return
+        if not self._is_own(body):
+            raise self._foreign(f"index {index_name!r}", _owner_of(body))
+        self._verified[index_name] = time.monotonic()
+
+    def has_alias(self, alias: str) -> bool:
+        """Return whether an alias exists and is the installation's."""
+        try:
+            return self.require_alias(alias)
+        except ForeignInstallation:
+            return False
+
+    def require_alias(self, alias: str) -> bool:
+        """Require that an alias is the installation's; return whether it exists.
+
+        Raises:
+            ForeignInstallation: it belongs to another installation, or to nobody.
+        """
+        with translated_errors():
+            try:
+                found = self._client.indices.get_alias(name=alias)
+            except NotFoundError:
+                return False
+        for index_name, body in found.items():
+            owner = _filter_owner(body["aliases"][alias].get("filter", {}))
+            if owner is None:
+                self.require(index_name)
+            elif self._installation is not None and owner != self._owner:
+                raise self._foreign(f"alias {alias!r}", owner)
+        return bool(found)
+
+    def adopt(self, indexes: Mapping[str, str]) -> None:
+        """Claim indexes that an earlier version made without an owner.
+
+        Args:
+            indexes: the UUID of each, by name; one with another UUID is not claimed.
+        """
+        for name, identity in indexes.items():
+            with translated_errors():
+                try:
+                    found = self._client.indices.get(index=name)[name]
+                except NotFoundError:
+                    continue
+                is_same = found["settings"]["index"]["uuid"] == identity
+                if is_same and _owner_of(found) is None:
+                    self._client.indices.put_mapping(index=name, meta=self.meta)
+
+    def take_over(self, patterns: Iterable[str], former: UUID) -> None:
+        """Claim the indexes and aliases of a copied cluster, which the original does not use."""
+        with translated_errors():
+            found = self._client.indices.get(index=list(patterns))
+            for name, body in found.items():
+                if _owner_of(body) != str(former):
+                    continue
+                self._client.indices.put_mapping(index=name, meta=self.meta)
+                for alias, details in body["aliases"].items():
+                    action = {
+                        "index": name,
+                        "alias": alias,
+                        "routing": details.get("search_routing"),
+                        "filter": self.named(details["filter"]),
+                    }
+                    self._client.indices.update_aliases(actions=[{"add": action}])
+
+    @property
+    def _owner(self) -> str:
+        return str(self._installation)
+
+    def _is_own(self, body: Mapping[str, Any]) -> bool:
+        return self._installation is None or _owner_of(body) == self._owner
+
+    def _foreign(self, what: str, owner: str | None) -> ForeignInstallation:
+        named = f"installation {owner}" if owner else "an unknown installation"
+        return ForeignInstallation(
+            f"{what} in Elasticsearch belongs to {named}, and this is installation {self._owner}",
+            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses there",
+        )
+
+
+def _owner_of(body: Mapping[str, Any]) -> str | None:
+    meta = body.get("mappings", {}).get("_meta", {}).get(_META, {})
+    owner = meta.get("installation") if isinstance(meta, Mapping) else None
+    return None if owner is None else str(owner)
+
+
+def _filter_owner(alias_filter: Mapping[str, Any]) -> str | None:
+    name = str(alias_filter.get("bool", {}).get("_name", ""))
+    return name.removeprefix(_FILTER_NAME) if name.startswith(_FILTER_NAME) else None

@@ -1,0 +1,1 @@
+"""Identity of an installation: whether its catalog, home folder and stores belong together."""

@@ -1,0 +1,334 @@
+"""The gate to an installation: `open_catalog` requires that all of its parts belong together.
+
+The catalog holds the installation's id. The home folder and the roots of lake and blobs carry it in
+a marker, indexes in `_meta`, aliases in the name of their filter, schemas of pgvector in their
+comment. A copied catalog, a copied home folder, a changed address or a store of another
+installation is refused before anything is read from it or written to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
+
+from rag_assets.common.errors import ForeignInstallation, PlaceChanged, RagAssetsError
+from rag_assets.common.settings import Settings
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.installation import (
+    InstallationRow,
+    InstallationState,
+    Place,
+    PlaceKind,
+)
+from rag_assets.storage.index.model import Owner
+from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.installation.home import Home, machine_name
+from rag_assets.storage.installation.markers import Root, roots
+from rag_assets.storage.lake.location import Location
+
+VARIABLES: Final[Mapping[PlaceKind, str]] = {
+    "lake": "RAG_ASSETS_LAKE_URL",
+    "blobs": "RAG_ASSETS_BLOBS_URL",
+    "index": "RAG_ASSETS_INDEX_PREFIX",
+    "vectors": "RAG_ASSETS_PGVECTOR_URL",
+    "cluster": "ELASTICSEARCH_URL",
+}
+"""The environment variable that sets the address of each kind of store."""
+_OF_CATALOG: Final = "the catalog's database"
+_MOVE_OR_CLONE: Final = (
+    "if the original is gone, `rag-assets installation move`; if it goes on,"
+    " `rag-assets installation clone` makes an installation of its own of this copy"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The installation that a process works for.
+
+    Attributes:
+        id: of the installation.
+        home: id of the home folder.
+        prefixes: of names of indexes: the present one, then former ones.
+        cluster: id of its Elasticsearch; None if none was recorded yet.
+    """
+
+    id: UUID
+    home: UUID
+    prefixes: tuple[str, ...]
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A part of the installation that is not what the catalog records.
+
+    Attributes:
+        part: "catalog", "home", or the kind of a place.
+        error: what is wrong, and what to do.
+        can_move: whether `installation move` resolves it.
+    """
+
+    part: str
+    error: RagAssetsError
+    can_move: bool = True
+
+
+def open_catalog(settings: Settings, database_url: str) -> tuple[Catalog, Identity]:
+    """Open the catalog, and require that the home folder and the stores belong to it.
+
+    The first home folder that opens a new catalog makes it an installation.
+
+    Raises:
+        ForeignInstallation: the catalog, the home folder or a store is another installation's, or
+            a copy.
+        PlaceChanged: a store's address is not the recorded one.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    catalog = Catalog.open(database_url)
+    try:
+        state = catalog.installation.state()
+        _require_no_difference(catalog, settings, state)
+        return catalog, _join(catalog, settings, state)
+    except BaseException:
+        catalog.close()
+        raise
+
+
+def _require_no_difference(catalog: Catalog, settings: Settings, state: InstallationState) -> None:
+    for difference in find_differences(catalog, settings, state):
+        raise difference.error
+
+
+def find_differences(
+    catalog: Catalog, settings: Settings, state: InstallationState
+) -> Iterator[Difference]:
+    """Yield every part that is not what the catalog records, or belongs to others."""
+    row, home = state.row, Home(settings)
+    if row is None:
+        if home.installation is not None:
+            yield Difference("catalog", _empty_catalog(settings, home.installation))
+        has_tenants = bool(catalog.generations.tenants())
+        yield from _root_differences(settings, home.installation, may_adopt=has_tenants)
+        return
+    if state.present_database != row.database:
+        yield Difference("catalog", _copied_catalog(row, state.present_database))
+    if home.installation not in {None, row.id}:
+        yield Difference("home", _foreign_home(settings, home, row.id), can_move=False)
+    elif home.is_copy():
+        yield Difference("home", _copied_home(settings, home))
+    recorded = recorded_places(state, settings)
+    for place in present_places(settings):
+        former = recorded.get(place.kind)
+        if former is not None and former != place.address:
+            yield Difference(place.kind, _changed_place(row.id, place, former))
+    yield from _root_differences(settings, row.id, may_adopt="lake" not in recorded)
+
+
+def _root_differences(
+    settings: Settings, installation: UUID | None, *, may_adopt: bool
+) -> Iterator[Difference]:
+    """Yield roots of others, and roots with data of an unknown owner.
+
+    Args:
+        settings: with the addresses.
+        installation: that the roots have to belong to; None for a new one.
+        may_adopt: whether data without an owner are those of this catalog, by an earlier version.
+    """
+    for root in roots(settings):
+        owner = root.owner()
+        if owner is not None and owner != installation:
+            yield Difference(root.kind, _foreign_root(root, owner, installation), can_move=False)
+        elif owner is None and not may_adopt and root.has_data():
+            yield Difference(root.kind, _foreign_root(root, None, installation))
+
+
+def present_places(settings: Settings) -> list[Place]:
+    """Return the addresses of the stores that the settings name, without credentials."""
+    vectors = settings.vectors_url
+    return [
+        Place("lake", Location.parse(settings.lake_url).url),
+        Place("blobs", settings.blobs_url),
+        Place("index", settings.index_prefix),
+        Place("vectors", _OF_CATALOG if vectors is None else _without_credentials(vectors)),
+    ]
+
+
+def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
+    """Return the recorded addresses; those in a home folder that was moved have moved with it."""
+    recorded = state.present_places
+    former, present = Home(settings).recorded_path, str(settings.home)
+    if former is None or former == present:
+        return recorded
+    return {
+        kind: present + address.removeprefix(former)
+        if address.startswith(f"{former}/")
+        else address
+        for kind, address in recorded.items()
+    }
+
+
+def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) -> None:
+    """Require that Elasticsearch is the cluster that the catalog records.
+
+    The first cluster is recorded; indexes and schemas that an earlier version of the program made
+    there are marked. A cluster that does not answer, or does not state its id, is not compared.
+
+    Raises:
+        PlaceChanged: it is another cluster.
+    """
+    cluster = store.indexes.cluster_id()
+    if cluster is None:
+        return
+    if identity.cluster is None:
+        store.indexes.adopt(catalog.generations.indexes())
+        owners = [Owner(*build) for build in catalog.generations.with_vectors_beside()]
+        if owners and store.vectors is not None:
+            store.vectors.adopt(owners)
+        catalog.installation.record_places([Place("cluster", cluster)])
+    elif identity.cluster != cluster:
+        raise _changed_place(identity.id, Place("cluster", cluster), identity.cluster)
+
+
+def _join(catalog: Catalog, settings: Settings, state: InstallationState) -> Identity:
+    """Return the identity, after recording what is missing of it."""
+    row, present = state.row, present_places(settings)
+    if row is None:
+        row = catalog.installation.create()
+    if any(state.present_places.get(place.kind) != place.address for place in present):
+        catalog.installation.record_places(present)
+        state = catalog.installation.state()
+    return _mark(catalog, settings, row.id, state)
+
+
+def _mark(
+    catalog: Catalog, settings: Settings, installation: UUID, state: InstallationState
+) -> Identity:
+    """Mark the roots and the home folder as the installation's; return its identity."""
+    for root in roots(settings):
+        root.mark(installation)
+    home = Home(settings)
+    is_recorded = home.installation == installation and home.recorded_path == str(settings.home)
+    path, machine = str(settings.home), machine_name()
+    if is_recorded:
+        home_id = home.join(installation, None)
+    else:
+        home_id = home.join(installation, catalog.installation.home_at(path, machine))
+        catalog.installation.record_home(home_id, path, machine)
+    former = [place.address for place in state.places if place.kind == "index"]
+    prefixes = dict.fromkeys([settings.index_prefix, *former])
+    cluster = state.present_places.get("cluster")
+    return Identity(installation, home_id, tuple(prefixes), cluster)
+
+
+# -- moves and clones
+
+
+def move_installation(catalog: Catalog, settings: Settings) -> Identity:
+    """Record that the catalog, the home folder and the stores belong together as they are now.
+
+    Raises:
+        ForeignInstallation: the home folder or a store is another installation's.
+    """
+    for difference in find_differences(catalog, settings, catalog.installation.state()):
+        if not difference.can_move:
+            raise difference.error
+    row = catalog.installation.create(Home(settings).installation)
+    catalog.installation.move_database()
+    catalog.installation.leave_cluster()
+    catalog.installation.record_places(present_places(settings))
+    return _mark(catalog, settings, row.id, catalog.installation.state())
+
+
+def clone_installation(catalog: Catalog, settings: Settings, *, keeps_builds: bool) -> Identity:
+    """Make a copied catalog an installation of its own; a clone that was killed is continued.
+
+    Args:
+        catalog: the copy.
+        settings: with the home folder and the stores of the clone.
+        keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
+            next syncs write new indexes from the lake.
+
+    Raises:
+        ForeignInstallation: a store is in use by the original, or is another's.
+    """
+    original, home = catalog.installation.create().id, Home(settings)
+    clone = home.planned_clone(original) or uuid4()
+    for root in roots(settings):
+        owner = root.owner()
+        is_usable = root.is_copy() if owner == original else owner in {None, clone}
+        if not is_usable or (owner is None and root.has_data()):
+            raise _foreign_root(root, owner, None)
+    home.join(clone, None, clone_of=original)
+    for root in roots(settings):
+        root.mark(clone)
+    catalog.installation.replace(clone, keeps_builds=keeps_builds)
+    catalog.installation.record_places(present_places(settings))
+    return _mark(catalog, settings, clone, catalog.installation.state())
+
+
+# -- errors
+
+
+def _name(installation: UUID | None) -> str:
+    return f"installation {installation}" if installation else "an unknown installation"
+
+
+def _foreign_root(root: Root, owner: UUID | None, installation: UUID | None) -> ForeignInstallation:
+    hint = f"set {VARIABLES[root.kind]} to an empty place"
+    if owner is None:
+        hint += "; or, if the data are of this installation, `rag-assets installation move --yes`"
+    ours = f", and this is {_name(installation)}" if installation else ""
+    return ForeignInstallation(
+        f"the {root.kind} at {root.url} belongs to {_name(owner)}{ours}", hint=hint
+    )
+
+
+def _foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
+    return ForeignInstallation(
+        f"the home folder {settings.home} belongs to {_name(home.installation)}, and the catalog to"
+        f" {_name(installation)}",
+        hint="correct DATABASE_URL or RAG_ASSETS_HOME; or, if this home folder changes to the other"
+        f" installation for good, remove {home.file}",
+    )
+
+
+def _copied_home(settings: Settings, home: Home) -> ForeignInstallation:
+    return ForeignInstallation(
+        f"the home folder {settings.home} is a copy of {home.recorded_path}, of"
+        f" {_name(home.installation)}",
+        hint=_MOVE_OR_CLONE,
+    )
+
+
+def _copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
+    return ForeignInstallation(
+        f"the catalog is a copy: that of {_name(row.id)} is in database {row.database}, and this is"
+        f" database {present}",
+        hint=_MOVE_OR_CLONE,
+    )
+
+
+def _empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
+    return ForeignInstallation(
+        f"the catalog is empty, and the home folder {settings.home} belongs to {_name(owner)}",
+        hint="correct DATABASE_URL, or restore a dump of its catalog; to begin with an empty"
+        " catalog: `rag-assets installation move --yes`",
+    )
+
+
+def _changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
+    return PlaceChanged(
+        f"{_name(installation)} has its {place.kind} at {former}, and not at {place.address}",
+        hint=f"set {VARIABLES[place.kind]} as it was; or, if it has moved,"
+        " `rag-assets installation move`",
+    )
+
+
+def _without_credentials(url: str) -> str:
+    address = urlsplit(re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", url))
+    host = (address.hostname or "") + (f":{address.port}" if address.port else "")
+    return f"postgresql://{host}{address.path}"

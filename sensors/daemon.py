@@ -1,0 +1,84 @@
+"""Dagster's daemon under a clock that may be set back: `python -m sensors.daemon`.
+
+Arguments are those of `dagster-daemon run`. Dagster waits for times of the machine's clock, in its
+storage and in the loops of its daemon. So ticks from the future are discarded at the start, and the
+daemon begins anew, in the same process, when the clock is set back while it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import dagster as dg
+from dagster._daemon.cli import run_command
+
+from rag_assets.common.formatting import counted, duration
+from sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
+
+_LOOK_SECONDS = 5.0
+
+
+class ClockWatch:
+    """Notices that the machine's clock is set back, by a clock that cannot be set.
+
+    Args:
+        tolerance_seconds: by how much it may be set back, as a clock that is kept right is.
+        wall, steady: the machine's clock, and the one that cannot be set.
+    """
+
+    def __init__(
+        self,
+        tolerance_seconds: float,
+        wall: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tolerance = tolerance_seconds
+        self._wall, self._steady = wall, steady
+        self._highest = wall() - steady()
+
+    def seconds_set_back(self) -> float:
+        """Return by how much the clock was set back since this watch began; 0 within tolerance."""
+        difference = self._wall() - self._steady()
+        self._highest = max(self._highest, difference)
+        back = self._highest - difference
+        return back if back > self._tolerance else 0.0
+
+
+def main() -> None:
+    """Run the daemon until it is stopped; begin anew when the clock was set back."""
+    with dg.DagsterInstance.get() as instance:
+        if discarded := discard_future_ticks(instance, time.time()):
+            _log(
+                f"This machine's clock was ahead: discarded ticks of"
+                f" {counted(discarded, 'sensor or schedule', 'sensors and schedules')} that lay in"
+                " the future"
+            )
+    watch, set_back = ClockWatch(TOLERANCE_SECONDS), threading.Event()
+
+    def watch_clock() -> None:
+        while not (seconds := watch.seconds_set_back()):
+            time.sleep(_LOOK_SECONDS)
+        _log(f"This machine's clock was set back by {duration(seconds)}: the daemon begins anew")
+        set_back.set()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch_clock, name="clock-watch", daemon=True).start()
+    with suppress(KeyboardInterrupt):
+        run_command(standalone_mode=False)
+    if set_back.is_set():
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606  (our own command, no shell)
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""The watch that notices when the machine's clock is set back."""
+
+from __future__ import annotations
+
+from sensors.daemon import ClockWatch
+
+
+def watched(*readings: tuple[float, float]) -> list[float]:
+    """What a watch notices at each reading of the machine's clock and of the steady one."""
+    wall = iter([at for at, _ in readings])
+    steady = iter([at for _, at in readings])
+    watch = ClockWatch(60.0, lambda: next(wall), lambda: next(steady))
+    return [watch.seconds_set_back() for _ in readings[1:]]
+
+
+def test_a_clock_that_runs_as_the_steady_one_is_not_set_back() -> None:
+    assert watched((1000, 1), (1005, 6), (1007.5, 10)) == [0, 0]
+
+
+def test_a_clock_that_is_set_forward_and_back_is_noticed_by_the_way_back() -> None:
+    assert watched((1000, 1), (90_005, 6), (1010, 11)) == [0, 89_000]
+
+
+def test_small_steps_back_add_up() -> None:
+    assert watched((1000, 1), (970, 6), (940, 11), (940, 16)) == [0, 70, 75]
+
+
+def test_a_machine_that_slept_was_not_set_back() -> None:
+    assert watched((1000, 1), (40_000, 2), (40_005, 7)) == [0, 0]
