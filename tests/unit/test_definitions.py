@@ -68,6 +68,7 @@ JOBS = {
 SENSORS = {
     "drift_offenders",
     "embedding_batches",
+    "lost_entries",
     "published_builds",
     "run_failures",
     "source_files",
