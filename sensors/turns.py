@@ -93,7 +93,7 @@ def plan(
     """
     if report is NO_WATCHER or report.watcher != cursor.watcher:
         return Plan((), tuple(from_cursor(ids, cursor.stopped)), cursor.turn, report.watcher)
-    overdue = {id_ for id_, at in cursor.handed.items() if now - at >= HANDED_SECONDS}
+    overdue = {id_ for id_, at in cursor.handed.items() if _is_overdue(at, now)}
     told = reasons | overdue
     first = [id_ for id_ in ids if id_ in told]
     others = [id_ for id_ in ids if id_ in report.watched and id_ not in told]
@@ -116,7 +116,12 @@ def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdic
         return "wait"
     if id_ not in cursor.handed:
         return "tell"
-    return "request" if now - cursor.handed[id_] >= HANDED_SECONDS else "wait"
+    return "request" if _is_overdue(cursor.handed[id_], now) else "wait"
+
+
+def _is_overdue(handed_at: float, now: float) -> bool:
+    """Whether the watcher had its time; it had if this machine's clock was ahead meanwhile."""
+    return not 0 <= now - handed_at < HANDED_SECONDS
 
 
 def following(
