@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,6 +48,7 @@ From the sixth time on, one plan for all would take any array for a short one: d
 pages were compared with each of these pages, for minutes.
 """
 _IDLE_SECONDS = 1.0
+_RAISED = "rag_assets raised"
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 
 
@@ -64,7 +65,13 @@ class Database:
 
     Args:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
+
+    Attributes:
+        after_raise: called after a transaction that raised marks, with their tenants, and with None
+            for the epoch of the installation; see note_raised. It must not raise an error.
     """
+
+    after_raise: Callable[[Collection[TenantRef | None]], None] | None = None
 
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
@@ -94,9 +101,13 @@ class Database:
         """
         try:
             with self._engine.begin() as connection:
+                connection.info.pop(_RAISED, None)
                 yield connection
+                raised = connection.info.pop(_RAISED, None)
         except (OperationalError, InterfaceError) as error:
             raise unavailable(error) from None
+        if raised and self.after_raise is not None:
+            self.after_raise(raised)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -212,6 +223,11 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def note_raised(connection: Connection, ref: TenantRef | None) -> None:
+    """Note that a transaction raises a tenant's mark; None: the epoch of the installation."""
+    connection.info.setdefault(_RAISED, set()).add(ref)
 
 
 def _ping_when_idle(engine: Engine) -> None:

@@ -357,12 +357,17 @@ slices = Table(
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
 )
 
-# How often versions were committed; a file beside the tenant's lake keeps it as well.
+# How often the tenant was changed in ways that a restored catalog must not forget. The stores keep
+# it as well.
 catalog_marks = Table(
     "catalog_marks",
     metadata,
     tenant_column(),
     Column("mark", BigInteger, nullable=False),
+    # Of the last change: it differs in a catalog that was restored and changed otherwise.
+    Column("tag", Text),
+    # Whether a store has kept it.
+    Column("kept", Boolean, nullable=False, server_default="false"),
 )
 
 tenant_locks = Table(

@@ -199,6 +199,9 @@ def _join(catalog: Catalog, settings: Settings, state: InstallationState) -> Ide
     if row is None:
         row = catalog.installation.create()
     if any(state.present_places.get(place.kind) != place.address for place in present):
+        former_home = Home(settings).recorded_path
+        if former_home is not None and former_home != str(settings.home):
+            catalog.installation.move_places(former_home, str(settings.home))
         catalog.installation.record_places(present)
         state = catalog.installation.state()
     return _mark(catalog, settings, row.id, state)
