@@ -40,6 +40,8 @@ from rag_assets.storage.catalog.tables import documents
 
 _WRITE_INTERVAL = timedelta(minutes=1)
 _NANOSECONDS = 1_000_000_000
+# A calendar day of the server's time zone may have 23 or 25 hours.
+_DAY: ColumnElement[Any] = literal_column("interval '24 hours'")
 
 installation_clock = Table(
     "installation_clock",
@@ -166,7 +168,7 @@ def latest_trusted_time() -> ColumnElement[Any]:
     What expires counts as expired only by this time, so that a clock that is far ahead does not
     make it expire.
     """
-    return func.least(func.now(), _trusted_at() + literal_column("interval '1 day'"))
+    return func.least(func.now(), _trusted_at() + _DAY)
 
 
 def _trusted_at() -> ColumnElement[Any]:
