@@ -124,6 +124,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("tenant", "tag", "batch_id", "embedder_id", "embedder", "hashes", "state"),
     ),
     "erasures": ("tenant", "kind", "rule"),
+    "installation_clock": ("boot_id",),
     "events": ("tenant", "kind"),
     "generations": (
         *("tenant", "generation_key", "index_name", "index_uuid", "embedder_id", "state"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
@@ -135,6 +135,18 @@ class Session:
         catalog, identity = self._installation
         for problem in reconcile_tenants(catalog, self.settings, identity).problems:
             warn(problem.advice)
+
+    def warn_of_clock(self) -> None:
+        """Warn if nothing is deleted for its age because the clock may be wrong."""
+        from rag_assets.cli.commands.output import warn
+        from rag_assets.common.clock import Clock
+        from rag_assets.common.errors import ServiceUnavailable
+        from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+
+        with suppress(ServiceUnavailable):
+            trusted = time_for_deletion(self.catalog, Clock())
+            if isinstance(trusted, ClockDoubt):
+                warn(trusted.line)
 
     @cached_property
     def store(self) -> VectorStore:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from rag_assets.common.errors import (
     ConfigurationError,
     IndexInconsistent,
     RagAssetsError,
-    ServiceUnavailable,
 )
 from rag_assets.common.formatting import counted, dollars
 
@@ -71,15 +69,8 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
     for result in results:
         if result.held:
             warn(_held_warning(session, result))
-    if not of_clock:
-        return
-    from rag_assets.common.clock import Clock
-    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-
-    with suppress(ServiceUnavailable):
-        trusted = time_for_deletion(session.catalog, Clock())
-        if isinstance(trusted, ClockDoubt):
-            warn(trusted.line)
+    if of_clock:
+        session.warn_of_clock()
 
 
 def _accept(session: Session, tenant_id: str) -> bool:

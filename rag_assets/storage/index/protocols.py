@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index.model import (
     NONE_MOVED,
@@ -302,6 +303,13 @@ class IndexAdministration(Protocol):
 
         Raises:
             IndexUnavailable: it is closed, blocked or red.
+        """
+        ...
+
+    def conditions(self) -> list[RagAssetsError]:
+        """Return the errors that requests for indexes would be refused with, such as a closed one.
+
+        It waits two seconds at most.
         """
         ...
 
