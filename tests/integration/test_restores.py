@@ -175,7 +175,7 @@ def test_data_without_any_mark_are_unknown_and_kept(restored: Restored) -> None:
     tenant.sync()
     with restored.put_back():
         late = tenant.add("gulls.md", GULLS).upload
-    lose_notes(restored.session, "lake", "blobs", "index")
+    lose_notes(restored.session)
     with tenant.within() as ctx:
         assert ctx.keeper.standing(ctx.ref) == "unknown"
     restored.compact()
@@ -386,16 +386,16 @@ def test_a_restore_is_noticed_by_a_service_that_starts_after_it(
 
 
 def test_a_journal_that_every_store_has_lost_is_unknown(
-    restored: Restored, service: Service
+    restored: Restored, request: pytest.FixtureRequest
 ) -> None:
     tenant = restored.add("acme")
     tenant.add("seals.md", SEALS)
     tenant.sync()
     token, _ = member(restored, "acme")
-    assert service.status(token) == 200
-    lose_notes(restored.session, "lake", "blobs", "index")
+    lose_notes(restored.session)
     member(restored, "acme")
-    service.wait_for(token, 503)
+    service: Service = request.getfixturevalue("service")
+    assert service.status(token) == 503
     found = restored.command("installation", "accept-restore", "--yes")
     assert found["standing"] == "unknown"
     service.wait_for(token, 200)
