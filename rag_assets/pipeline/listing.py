@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
@@ -167,7 +168,7 @@ def _record(
     )
 
 
-def _folders_to_remember(plan: SourcePlan, names: MaskedNames) -> dict[str, list[int]] | None:
+def _folders_to_remember(plan: SourcePlan, names: MaskedNames) -> list[list[Any]] | None:
     """The folders of a listing as JSON, without those whose names hold a credential."""
     if plan.folders is None:
         return None

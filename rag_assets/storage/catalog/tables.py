@@ -333,7 +333,7 @@ syncs = Table(
     Column("config_key", Text),
     Column("held_deletions", Integer, nullable=False, server_default="0"),
     Column("held_reason", Text),
-    # By path, inode and file system of the root and of mount points at the last listing.
+    # Path, inode and file system of the root and of each mount point at the last listing.
     Column("folders", JSONB),
     # Documents that are due for pruning, and so many that a person has to confirm it.
     Column("held_prunes", Integer, nullable=False, server_default="0"),
