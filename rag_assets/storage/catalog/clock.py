@@ -153,13 +153,16 @@ class ClockTable:
         return corrected
 
 
-def time_to_record() -> ColumnElement[Any]:
-    """Return Postgres's present time, or the trusted time if that is later.
+def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
+    """Return the present time, or the trusted time if that is later.
 
     A time that ages count from must not be recorded too early while the clock is behind: the row
     would be deleted for its age as soon as the clock is right.
+
+    Args:
+        now: the present time; Postgres's by default.
     """
-    return func.greatest(func.clock_timestamp(), _trusted_at())
+    return func.greatest(func.clock_timestamp() if now is None else now, _trusted_at())
 
 
 def latest_trusted_time() -> ColumnElement[Any]:
