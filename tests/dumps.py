@@ -40,6 +40,11 @@ def lose_changes(ctx: TenantContext) -> None:
     Lake(ctx.settings.lake_url).notes.write(name, later.as_json())
 
 
+def is_blob(path: Path) -> bool:
+    """Whether a path below the root of blobs is a file of a tenant, and no note."""
+    return path.is_file() and path.name not in {MARK, JOURNAL}
+
+
 def lose_notes(session: Session, *places: str) -> None:
     """Delete what these stores keep of the catalog; by default all do."""
     roots = {"lake": session.settings.lake_url, "blobs": session.settings.blobs_url}

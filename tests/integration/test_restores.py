@@ -64,6 +64,8 @@ class Restored:
         dump(url, self.file)
         yield
         restore(url, self.file)
+        # Connections that were idle for a second are tried before they are used again.
+        time.sleep(1.1)
 
     @property
     def session(self) -> Session:
