@@ -250,12 +250,41 @@ def test_a_receipt_covers_former_places_or_names_those_that_it_could_not_see(
     (production.home / "tenants.yaml").write_text("tenants: []\n")
     result = site.run("tenants", "remove", "acme", "--yes")
     assert f"not searched: the lake at {former}" in result.err
+    assert f"rag-assets installation forget lake {former} --yes" in result.err
     receipt = site.done("receipts")["receipts"][-1]
     assert receipt["proof"]["complete"] is False
     assert str(former) in receipt["proof"]["places not seen"][0]
     site.done("installation", "forget", "lake", str(former), "--yes")
     places = [p["address"] for p in site.done("installation", "show")["places"]]
     assert str(former) not in places
+
+
+def test_markers_are_written_once(production: Site) -> None:
+    local = production.home / ".local"
+    files = [path for name in (MARKER, "anchor") for path in local.rglob(name)]
+    assert len(files) == 6
+    before = [path.stat() for path in files]
+    production.done("tenants", "list")
+    assert [path.stat() for path in files] == before
+
+
+@pytest.mark.parametrize("renamed", ["home", "lake"])
+def test_nothing_is_left_where_a_folder_was_renamed(
+    production: Site, tmp_path: Path, renamed: str
+) -> None:
+    site = Site(production.home, production.environment)
+    if renamed == "home":
+        site = Site(tmp_path / "moved", production.environment)
+        production.home.rename(site.home)
+        site.done("tenants", "list")
+    else:
+        site.environment["RAG_ASSETS_LAKE_URL"] = str(tmp_path / "lake")
+        (production.home / ".local" / "lake").rename(tmp_path / "lake")
+        site.done("installation", "move", "--yes")
+    places = site.done("installation", "show")["places"]
+    assert {place["kind"] for place in places} == {"lake", "blobs", "index", "vectors", "cluster"}
+    assert [place for place in places if place["left_at"]] == []
+    assert site.done("tenants", "remove", "acme", "--yes")["complete"]
 
 
 def holding(folder: Path, words: str) -> list[Path]:

@@ -228,7 +228,7 @@ class InstallationTable:
             connection.execute(update(places).where(is_present).values(left_at=func.now()))
 
     def forget_place(self, place: Place) -> bool:
-        """Forget a former place that was destroyed; return whether it was recorded."""
+        """Forget a former place where nothing is left; return whether it was recorded."""
         with self._database.begin() as connection:
             forgotten = connection.execute(
                 delete(places).where(

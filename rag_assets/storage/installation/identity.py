@@ -212,6 +212,8 @@ def _mark(
 ) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity."""
     for root in roots(settings):
+        if (former := root.former_address()) is not None:
+            catalog.installation.forget_place(Place(root.kind, former))
         root.mark(installation)
     home = Home(settings)
     is_recorded = home.installation == installation and home.recorded_path == str(settings.home)
