@@ -416,7 +416,8 @@ def test_documents_of_an_earlier_release_keep_their_age(installation: Installati
         tenant.write(name, f"Words of the {name} harbour.")
     write_old(tenant.folder / "failed.md", BROKEN)
     tenant.sync()
-    database = tenant.driver.session.catalog.database
+    catalog = tenant.driver.session.catalog
+    database, identity = catalog.database, catalog.installation.create()
     long_ago = tenant.clock.now() - timedelta(days=366)
     with database.begin() as connection:
         connection.execute(
@@ -424,6 +425,7 @@ def test_documents_of_an_earlier_release_keep_their_age(installation: Installati
         )
         command.downgrade(alembic_config(connection), "0015")
     assert migrate(database)
+    catalog.installation.create(identity.id)
     lose_notes(tenant.driver.session)  # the earlier release kept none
     assert tenant.prune().documents == 2
     assert tenant.uris() == {"files/young.md"}
