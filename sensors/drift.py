@@ -1,17 +1,31 @@
-"""Nightly drift detection over all tenants, and a repair run for each offender."""
+"""Drift of all tenants: compared nightly, counted every ten minutes, repaired where it is found."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.settings import Settings
 from rag_assets.jobs.drift import drift_job, repair_job
 from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.drift import IndexDifference, index_differences
+from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
+from resources.workbench import Workbench, clear_failures
 from sensors.tenants import partitions_under_way
 
+_COUNTED_AT_ONCE = 50
+"""Tenants whose entries are counted by the same requests."""
+_REPAIR_PAUSE = timedelta(hours=1)
+"""Time after a repair in which a tenant is not repaired again for what counting finds."""
 _SHARE = {"ops": {"repair_live_index": {"config": {"everything": False}}}}
 
 nightly_drift = dg.ScheduleDefinition(
@@ -50,9 +64,7 @@ def drift_offenders_sensor(
             if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
             found = catalog.events.latest(record.id, kind="drift_found", limit=1)
-            repaired = catalog.events.latest(record.id, kind="index_repaired", limit=1)
-            differs = bool(found) and (not repaired or repaired[0].id < found[0].id)
-            if differs and _wants_repair(record):
+            if _is_unrepaired(catalog, record.id) and _wants_repair(record):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
                 tags = {REASON_TAG: "its stores or sources differ from the catalog"}
                 requests.append(
@@ -62,6 +74,72 @@ def drift_offenders_sensor(
                 )
     skip = None if requests else dg.SkipReason("no tenant differs from the catalog")
     return dg.SensorResult(run_requests=requests, skip_reason=skip)
+
+
+@dg.sensor(
+    name="lost_entries",
+    minimum_interval_seconds=600,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Counts the entries of every tenant in a few requests, and records where an index or "
+        "entries vanished, or an alias shows something else; `drift_offenders` repairs them."
+    ),
+)
+def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
+    """Record the tenants whose index differs from the catalog by counts alone."""
+    with clear_failures():
+        catalog = workbench.postgres.catalog()
+        store = workbench.elasticsearch.store()
+        blobs = open_blobs(Settings.from_environment())
+        keeper = MarkKeeper(catalog, workbench.lake.lake(), blobs, lambda: store)
+        records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
+
+        def compare(tenants: Sequence[TenantRef]) -> dict[str, list[IndexDifference]]:
+            return index_differences(catalog, store, keeper, tenants)
+
+        found: dict[str, list[IndexDifference]] = {}
+        for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):
+            found |= _compare_apart(compare, batch, context.log.error)
+        for record in records:
+            # What was put in the place of an index is repaired by the nightly run, or a person.
+            texts = [one.text for one in found.get(record.id, ()) if not one.is_replaced]
+            if texts and _may_be_recorded(catalog, record.id):
+                context.log.warning("; ".join(texts))
+                catalog.events.write(record.ref, "drift_found", [{"counts": texts}])
+    return dg.SkipReason(f"{len(found)} of {len(records)} tenants differ from the catalog")
+
+
+def _compare_apart(
+    compare: Callable[[Sequence[TenantRef]], dict[str, list[IndexDifference]]],
+    tenants: Sequence[TenantRef],
+    log: Callable[[str], None],
+) -> dict[str, list[IndexDifference]]:
+    """Compare tenants, one by one where the index of some of them cannot be searched."""
+    try:
+        return compare(tenants)
+    except RagAssetsError as error:
+        if len(tenants) == 1:
+            log(f"{tenants[0].id}: {error.advice}")
+            return {}
+    found: dict[str, list[IndexDifference]] = {}
+    for tenant in tenants:
+        found |= _compare_apart(compare, [tenant], log)
+    return found
+
+
+def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
+    """Return whether drift was found and no repair has followed."""
+    found = catalog.events.latest(tenant_id, kind="drift_found", limit=1)
+    repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
+    return bool(found) and (not repaired or repaired[0].id < found[0].id)
+
+
+def _may_be_recorded(catalog: Catalog, tenant_id: str) -> bool:
+    """Return whether a difference is news: it waits for no repair, and none has just ended."""
+    if _is_unrepaired(catalog, tenant_id):
+        return False
+    repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
+    return not repaired or abs(datetime.now(UTC) - repaired[0].at) > _REPAIR_PAUSE
 
 
 def _wants_repair(record: TenantRecord) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
+from typing import Literal
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import PROJECT_ROOT
@@ -18,6 +21,9 @@ from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 _NODE_MODULE = "rag_assets.local_stack.elasticsearch_node"
 _START_SECONDS = 300
 _STOP_SECONDS = 30
+_FAILED_SECONDS = 5.0
+_ACTIVITIES = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pending_tasks")
+"""What a server counts that recovers indexes."""
 # `GET /` needs a module that the bare server lacks; cluster health does not.
 _HEALTH = "/_cluster/health?local=true"
 
@@ -75,9 +81,9 @@ class EmbeddedElasticsearch:
         return self.process.find() is not None
 
     def answers(self) -> bool:
-        """Whether the server runs and all its indices can be read."""
+        """Whether the server runs and has recovered every index that it can."""
         access = self._access()
-        return access is not None and self.running() and _is_healthy(access)
+        return access is not None and self.running() and _recovery(access) != "under way"
 
     def unguarded(self) -> bool:
         """Whether the running server was started by an earlier version and requires no password."""
@@ -106,7 +112,9 @@ class EmbeddedElasticsearch:
 
     def _reused(self, progress: Progress) -> bool:
         """Whether a running server can be kept; one without a password is stopped."""
-        runs = self.unguarded() or self.process.reuse(self.answers, timeout=_START_SECONDS)
+        access = self._access()
+        is_ready = self.answers if access is None else _readiness(access)
+        runs = self.unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
         if runs and self.unguarded():
             progress("Elasticsearch: stopping a server without a password")
             self.process.end(timeout=_STOP_SECONDS)
@@ -132,7 +140,7 @@ class EmbeddedElasticsearch:
             self.process.start(
                 command,
                 env=_environment(),
-                healthy=lambda: _is_healthy(access),
+                healthy=_readiness(access),
                 timeout=_START_SECONDS,
                 port=access.port,
             )
@@ -156,9 +164,34 @@ class EmbeddedElasticsearch:
         return Access.load(self._access_file)
 
 
-def _is_healthy(access: Access) -> bool:
+def _readiness(access: Access) -> Callable[[], bool]:
+    """Return a probe of a starting server: True once all indexes are recovered, or cannot be.
+
+    One index with damaged files must not keep all others down. Between two phases of its start a
+    server briefly looks as if nothing were left to recover.
+    """
+    failed_since: float | None = None
+
+    def is_ready() -> bool:
+        nonlocal failed_since
+        recovery = _recovery(access)
+        if recovery != "failed":
+            failed_since = None
+            return recovery == "complete"
+        failed_since = failed_since or time.monotonic()
+        return time.monotonic() - failed_since >= _FAILED_SECONDS
+
+    return is_ready
+
+
+def _recovery(access: Access) -> Literal["under way", "complete", "failed"]:
+    """Return the state of the recovery of a server's indexes; "failed": some are red for good."""
     health = get_json(access.port, _HEALTH, authorization=access.header())
-    return isinstance(health, dict) and health.get("status") in {"yellow", "green"}
+    if not isinstance(health, dict):
+        return "under way"
+    if health.get("status") in {"yellow", "green"}:
+        return "complete"
+    return "under way" if any(health.get(name) for name in _ACTIVITIES) else "failed"
 
 
 def _environment() -> dict[str, str]:

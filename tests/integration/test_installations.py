@@ -203,6 +203,9 @@ def test_a_copied_home_is_refused_and_a_moved_one_is_not(production: Site, tmp_p
     assert site.done("sync", "acme")["stages"]["embeddings"]["embedded"] == 0
     assert TEXT in " ".join(site.hits())
     assert json.loads((moved / ".local" / MARKER).read_text())["path"] == str(moved)
+    places = site.done("installation", "show")["places"]
+    assert str(moved / ".local" / "blobs") in [place["address"] for place in places]
+    assert [place for place in places if place["left_at"]] == []
 
 
 def test_a_changed_prefix_is_refused_until_it_is_moved_and_removal_reaches_the_former_one(

@@ -112,6 +112,7 @@ def test_entries_altered_and_foreign(
 def test_an_index_deleted(
     shared_installation: Installation, driver: Driver, tenant: str, server: Server
 ) -> None:
+    shared_installation.configure(tenant, auto_repair=False)
     before = shared_installation.entries(tenant)
     server.call("DELETE", server.index)
     error = shared_installation.sync(tenant).error

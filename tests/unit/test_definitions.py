@@ -37,6 +37,7 @@ CHECKS = {
     "embeddings.expectations",
     "embeddings.spending",
     "raw_documents.catalog",
+    "raw_documents.clock",
     "raw_documents.contents",
     "raw_documents.stored",
     "raw_documents.ticks",
@@ -67,6 +68,7 @@ JOBS = {
 SENSORS = {
     "drift_offenders",
     "embedding_batches",
+    "lost_entries",
     "published_builds",
     "run_failures",
     "source_files",

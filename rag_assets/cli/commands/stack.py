@@ -55,6 +55,7 @@ def _print_status(session: Session, *, as_json: bool) -> bool:
     doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
     if doubt is not None:
         warnings.append(doubt)
+    warnings += _index_warnings(session, services)
     if compaction := _compaction_warning(session, services):
         warnings.append(compaction)
     if as_json:
@@ -128,6 +129,26 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
+
+
+def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list[str]:
+    """Return what keeps Elasticsearch from serving an index that it has."""
+    elasticsearch = next(service for service in services if service.name == "Elasticsearch")
+    if elasticsearch.state not in {"running", "external"}:
+        return []
+    from rag_assets.storage.index.store import StoreConfig, open_store
+
+    settings = session.settings
+    url = settings.elasticsearch_url or session.stack.elasticsearch.url
+    try:
+        # Not the session's store: to show a state needs no catalog.
+        store = open_store(StoreConfig(url, prefix=settings.index_prefix))
+        try:
+            return [error.advice for error in store.indexes.conditions()]
+        finally:
+            store.close()
+    except RagAssetsError as error:
+        return [error.advice]
 
 
 def _clock_doubt(session: Session) -> str | None:

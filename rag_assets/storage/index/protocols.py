@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index.model import (
     NONE_MOVED,
@@ -34,6 +35,25 @@ from rag_assets.storage.index.model import (
     TenantView,
     VersionCount,
 )
+
+
+class NoteStore(Protocol):
+    """Keeps notes: small texts about the catalog, each under a name such as `acme/1/mark.json`.
+
+    All methods raise ServiceUnavailable when the store does not answer.
+    """
+
+    def read(self, name: str) -> str | None:
+        """Return a note; None if there is none."""
+        ...
+
+    def write(self, name: str, text: str) -> None:
+        """Write a note as a whole, in place of the former one."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a note, if it exists."""
+        ...
 
 
 class EntryWriter(Protocol):
@@ -283,6 +303,13 @@ class IndexAdministration(Protocol):
 
         Raises:
             IndexUnavailable: it is closed, blocked or red.
+        """
+        ...
+
+    def conditions(self) -> list[RagAssetsError]:
+        """Return the errors that requests for indexes would be refused with, such as a closed one.
+
+        It waits two seconds at most.
         """
         ...
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
 
-from rag_assets.common.errors import IndexInconsistent
+from rag_assets.common.errors import IndexInconsistent, RagAssetsError
 from rag_assets.storage.index.elasticsearch import mapping, queries, requests
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
@@ -62,7 +62,7 @@ class ElasticsearchIndexes:
         self._ownership.adopt(indexes)
 
     def take_over(self, former: UUID) -> None:
-        self._ownership.take_over(self._names.patterns, former)
+        self._ownership.take_over([*self._names.patterns, f"{self._names.marks}*"], former)
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         with translated_errors():
@@ -86,6 +86,9 @@ class ElasticsearchIndexes:
 
     def require_usable(self, index_name: str) -> None:
         requests.require_usable(self._client, index_name)
+
+    def conditions(self) -> list[RagAssetsError]:
+        return requests.conditions(self._client, self._names.patterns)
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
         return requests.count_builds(self._client, builds, self._names.alias)
@@ -123,8 +126,10 @@ class ElasticsearchIndexes:
                     answer = self._client.search(
                         index=index_name, size=0, aggs={"owners": {"composite": composite}}
                     )["aggregations"]["owners"]
-                except BadRequestError:  # an index with another mapping, not created by this store
-                    return []
+                except BadRequestError as error:
+                    if error.error == "index_closed_exception":
+                        raise
+                    return []  # an index with another mapping, not created by this store
                 found += [(b["key"]["tenant"], b["key"]["incarnation"]) for b in answer["buckets"]]
                 if "after_key" not in answer:
                     return found

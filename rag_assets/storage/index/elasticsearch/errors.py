@@ -172,6 +172,16 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
 }
 """Conditions by the type of an error, or of one of its causes."""
 
+CONDITION_SETTINGS: Final[Mapping[str, _Condition]] = {
+    "index.verified_before_close": _CLOSED,
+    "index.blocks.read_only": _BLOCKS[5],
+    "index.blocks.read": _BLOCKS[7],
+    "index.blocks.write": _BLOCKS[8],
+    "index.blocks.metadata": _BLOCKS[9],
+    "index.blocks.read_only_allow_delete": _BLOCKS[12],
+}
+"""Conditions by the setting of an index that is "true" then."""
+
 _BLOCK = re.compile(r"[\[;]\s*[A-Z_]+/(\d+)/")
 _BLOCKED_INDEX = re.compile(r"^index \[([^\]]+)\]")
 _SHARD = re.compile(r"\[([^\[\]]+)\]\[\d+\]")
@@ -232,13 +242,40 @@ def error_of(
     cause, condition = next(known, (causes[0] if causes else {}, _by_status(status)))
     names = (_index_of(cause) for cause in causes)
     name = next((named for named in names if named), index_name)
+    kind = str(cause.get("type", "no reason given"))
+    return _error(condition, name, tenant_id, client, kind=kind, status=status)
+
+
+def index_errors(
+    index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
+) -> list[RagAssetsError]:
+    """Return the errors that requests for an index would be refused with.
+
+    Args:
+        index_name: the index.
+        health: its color; None if unknown.
+        settings: those that are named in CONDITION_SETTINGS.
+        client: see translated_errors.
+    """
+    found = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
+    if health == "red" and _CLOSED not in found:
+        found.append(_RED)
+    return [_error(condition, index_name, "TENANT", client) for condition in found]
+
+
+def _error(
+    condition: _Condition,
+    name: str | None,
+    tenant_id: str,
+    client: Elasticsearch | None,
+    **more: object,
+) -> RagAssetsError:
     values = {
         "index": f"index {name!r}" if name else "an index",
         "name": name or "INDEX",
         "tenant": tenant_id,
-        "kind": cause.get("type", "no reason given"),
-        "status": status,
         "free": _free_space(client) if "{free}" in condition.message else "",
+        **more,
     }
     return condition.error(condition.message.format(**values), hint=condition.hint.format(**values))
 

@@ -62,10 +62,12 @@ class Ownership:
         return cluster
 
     def select(self, patterns: Iterable[str]) -> list[str]:
-        """Return the names of the own indexes that match a pattern, sorted."""
+        """Return the names of the own indexes that match a pattern, closed ones too, sorted."""
         with translated_errors():
             found = self._client.indices.get_mapping(
-                index=list(patterns), filter_path=["*.mappings._meta", "*.mappings.dynamic"]
+                index=list(patterns),
+                filter_path=["*.mappings._meta", "*.mappings.dynamic"],
+                expand_wildcards=["open", "closed"],
             )
         names = [name for name, body in found.items() if self._is_own(body)]
         self._verified |= dict.fromkeys(names, time.monotonic())

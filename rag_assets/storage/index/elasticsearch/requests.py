@@ -12,11 +12,14 @@ from elasticsearch import Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
 from rag_assets.common.batches import batched
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.elasticsearch.errors import (
+    CONDITION_SETTINGS,
     TRANSIENT,
     bulk_item_error,
     error_of,
+    index_errors,
     translated_errors,
 )
 from rag_assets.storage.index.model import BuildCount, CountedBuild
@@ -29,6 +32,7 @@ _PAGE_WITH_VECTORS = 250
 _BUCKETS = 5_000
 _NAMES = 20
 _REFRESH_SECONDS = 10.0
+_CONDITION_SECONDS = 2.0
 _OK, _NOT_FOUND = 200, 404
 
 
@@ -213,6 +217,35 @@ def require_usable(client: Elasticsearch, index_name: str) -> None:
         [answer] = client.msearch(searches=search)["responses"]
     if answer["status"] not in {_OK, _NOT_FOUND}:
         raise error_of(answer["status"], answer, index_name, client=client)
+
+
+def conditions(client: Elasticsearch, patterns: Sequence[str]) -> list[RagAssetsError]:
+    """Return the errors that requests for indexes would be refused with; waits two seconds at most.
+
+    Args:
+        client: of the cluster.
+        patterns: of the indexes' names.
+
+    Raises:
+        ServiceUnavailable: Elasticsearch does not answer.
+    """
+    shortly = client.options(request_timeout=_CONDITION_SECONDS, max_retries=0)
+    options: dict[str, Any] = {"index": list(patterns), "expand_wildcards": ["open", "closed"]}
+    with translated_errors():
+        health = shortly.cluster.health(**options, level="indices")["indices"]
+        settings = shortly.indices.get_settings(
+            **options, name=list(CONDITION_SETTINGS), flat_settings=True
+        )
+    return [
+        error
+        for name in sorted({*health, *settings})
+        for error in index_errors(
+            name,
+            health.get(name, {}).get("status"),
+            settings.get(name, {}).get("settings", {}),
+            shortly,
+        )
+    ]
 
 
 def count_builds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.storage.index.memory.state import Memory, missing_index
 from rag_assets.storage.index.model import (
     BuildCount,
@@ -45,6 +46,9 @@ class MemoryIndexes:
 
     def require_usable(self, index_name: str) -> None:
         """Do nothing: what is in memory can be searched."""
+
+    def conditions(self) -> list[RagAssetsError]:
+        return []
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
         return [self._count(build) for build in builds]

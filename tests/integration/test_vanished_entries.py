@@ -1,0 +1,331 @@
+"""Entries, indexes and aliases that vanish from Elasticsearch while nothing runs are noticed.
+
+A sync with nothing to do counts them in two requests and restores them; searches say meanwhile that
+the index is incomplete; the daemon counts those of all tenants.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from elastic_transport import Transport
+from elasticsearch import Elasticsearch
+from sqlalchemy import update
+
+from rag_assets.common.errors import IndexInconsistent
+from rag_assets.definitions import build_resources
+from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.drift import inspect_index
+from rag_assets.retrieval import Retriever, completeness
+from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.tables import catalog_marks
+from resources.stores import PostgresResource
+from sensors.drift import drift_offenders_sensor, lost_entries_sensor
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+from tests.integration.builds import DOCUMENTS, prose, serving
+
+QUESTION = "What is Sentence 3 about?"
+ALONE = {"index": {"placement": "dedicated"}}
+
+
+class Index:
+    """The index of a tenant's serving build, as somebody changes it who knows nothing of us."""
+
+    def __init__(self, installation: Installation, driver: Driver, tenant_id: str) -> None:
+        self.client = Elasticsearch(installation.environment["ELASTICSEARCH_URL"])
+        self.driver, self.tenant = driver, tenant_id
+        self.alias = driver.session.store.indexes.view_name(tenant_id)
+
+    @property
+    def build(self) -> Generation:
+        return serving(self.driver, self.tenant)
+
+    @property
+    def name(self) -> str:
+        return self.build.index_name
+
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """The fields of the build's entries, vectors included, by id."""
+        self.client.indices.refresh(index=self.name)
+        query = {"bool": {"filter": [{"term": {"tenant": self.tenant}}]}}
+        hits = self.client.search(
+            index=self.name, query=query, size=1_000, source_exclude_vectors=False
+        )["hits"]["hits"]
+        return {hit["_id"]: hit["_source"] for hit in hits}
+
+    def delete(self, ids: list[str]) -> None:
+        for id_ in ids:
+            self.client.delete(index=self.name, id=id_, routing=self.tenant)
+        self.client.indices.refresh(index=self.name)
+
+    def put(self, entries: dict[str, dict[str, Any]]) -> None:
+        for id_, fields in entries.items():
+            self.client.index(index=self.name, id=id_, document=fields, routing=self.tenant)
+        self.client.indices.refresh(index=self.name)
+
+    def close(self) -> None:
+        self.client.close()
+
+
+@pytest.fixture
+def folder(shared_installation: Installation, driver: Driver, tenant: str) -> Path:
+    """The folder of a tenant with an index of its own, which is synced and has nothing to do."""
+    folder = shared_installation.add_tenant(tenant, **FAST, **ALONE)
+    for number in range(DOCUMENTS):
+        write(folder / f"{number}.md", prose(str(number)))
+    driver.sync(tenant)
+    return folder
+
+
+@pytest.fixture
+def index(
+    shared_installation: Installation, driver: Driver, tenant: str, folder: Path
+) -> Iterator[Index]:
+    index = Index(shared_installation, driver, tenant)
+    yield index
+    index.close()
+    shared_installation.configure(tenant, enabled=False)
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file so long ago that no later change of it can go unnoticed."""
+    file.write_text(text)
+    before = time.time() - 60 + len(text) / 1_000
+    os.utime(file, (before, before))
+
+
+def ask(installation: Installation, tenant: str, question: str = QUESTION) -> SearchAnswer:
+    """Search with a retriever that has counted nothing yet."""
+    session = installation.session()
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    try:
+        return retriever.search(tenant, SearchRequest.of(query=question, mode="text", top_k=20))
+    finally:
+        retriever.close()
+
+
+def require_restored(
+    installation: Installation, driver: Driver, tenant: str, before: dict[str, Any]
+) -> None:
+    """Sync once: everything is restored without embedding, and the next sync has nothing to do."""
+    done = installation.synced(tenant)
+    assert (done["embeddings"]["embedded"], done["parsed_text"]["parsed"]) == (0, 0)
+    assert installation.entries(tenant) == before
+    with driver.locked(tenant) as ctx:
+        assert all(state.healthy for state in inspect_index(ctx))
+    assert installation.sync(tenant).nothing_to_do
+    assert ask(installation, tenant).degraded == ()
+
+
+def test_a_sync_with_nothing_to_do_costs_two_requests(
+    shared_installation: Installation,
+    tenant: str,
+    index: Index,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    requests: list[str] = []
+    perform = Transport.perform_request
+
+    def counted(self: Transport, method: str, target: str, **options: Any) -> Any:
+        requests.append(target)
+        return perform(self, method, target, **options)
+
+    monkeypatch.setattr(Transport, "perform_request", counted)
+    assert shared_installation.sync(tenant).nothing_to_do
+    assert len(requests) == 2, requests
+
+
+def test_entries_that_vanished_are_restored(
+    shared_installation: Installation, driver: Driver, tenant: str, index: Index
+) -> None:
+    before = shared_installation.entries(tenant)
+    index.delete([*before][:2])
+    answer = ask(shared_installation, tenant)
+    assert answer.degraded == ("index-incomplete",)
+    assert answer.debug is not None
+    assert answer.debug.degraded == {"index-incomplete": "entries missing"}
+    require_restored(shared_installation, driver, tenant, before)
+
+
+def test_entries_that_were_added_are_removed(
+    shared_installation: Installation, driver: Driver, tenant: str, index: Index
+) -> None:
+    before = shared_installation.entries(tenant)
+    fields = next(iter(index.entries().values()))
+    index.put({"added": {**fields, "document_id": "nobody"}})
+    assert ask(shared_installation, tenant).degraded == (), "every entry is there"
+    require_restored(shared_installation, driver, tenant, before)
+
+
+def test_an_altered_entry_degrades_the_answers_that_leave_it_out(
+    shared_installation: Installation, driver: Driver, tenant: str, index: Index
+) -> None:
+    id_, fields = next(iter(index.entries().items()))
+    index.put({id_: {**fields, "text": f"{fields['text']} And more."}})
+    answer = ask(shared_installation, tenant)
+    assert not any("And more." in hit.text for hit in answer.hits)
+    assert answer.debug is not None
+    assert answer.debug.degraded == {"index-incomplete": "entries altered"}
+
+
+def test_an_entry_back_at_its_former_version_is_noticed(
+    shared_installation: Installation, driver: Driver, tenant: str, folder: Path, index: Index
+) -> None:
+    """As in an index that was rolled back: it holds as many entries as it should."""
+    former = index.entries()
+    text = (folder / "0.md").read_text()
+    write(folder / "0.md", text.replace("topic 3", "subject 3"))
+    driver.sync(tenant)
+    before = shared_installation.entries(tenant)
+    index.delete([id_ for id_ in before if id_ not in former])
+    index.put({id_: fields for id_, fields in former.items() if id_ not in before})
+    assert len(index.entries()) == len(before)
+    for question in ("topic 3", "subject 3"):
+        answer = ask(shared_installation, tenant, question)
+        assert answer.degraded == ("index-incomplete",)
+        assert {hit.document_id for hit in answer.hits} < {
+            fields["document_id"] for fields in former.values()
+        }, "neither version of the document answers"
+    require_restored(shared_installation, driver, tenant, before)
+    assert any("subject 3" in hit.text for hit in ask(shared_installation, tenant).hits)
+
+
+@pytest.mark.parametrize("shows", ["nothing", "another index", "too much", "too little"])
+def test_an_alias_that_shows_something_else_is_put_right(
+    shared_installation: Installation, driver: Driver, tenant: str, index: Index, shows: str
+) -> None:
+    before = shared_installation.entries(tenant)
+    index.client.indices.delete_alias(index="*", name=index.alias)
+    other = f"{shared_installation.environment['RAG_ASSETS_INDEX_PREFIX']}-own-0-other"
+    match shows:
+        case "another index":
+            index.client.indices.create(index=other, aliases={index.alias: {}})
+        case "too much":
+            stranger = dict(next(iter(index.entries().values())), tenant="somebody-else")
+            index.client.index(
+                index=index.name, id="x", document=stranger, routing="else", refresh=True
+            )
+            index.client.indices.put_alias(index=index.name, name=index.alias)
+        case "too little":
+            only = {"term": {"ordinal": 77}}
+            index.client.indices.put_alias(index=index.name, name=index.alias, filter=only)
+    try:
+        require_restored(shared_installation, driver, tenant, before)
+        found = index.client.search(index=index.alias, size=100)["hits"]["hits"]
+        assert {hit["_id"] for hit in found} == set(before)
+    finally:
+        index.client.indices.delete(index=other, ignore_unavailable=True)
+
+
+def test_an_index_that_somebody_deleted_is_made_again(
+    shared_installation: Installation, driver: Driver, tenant: str, index: Index
+) -> None:
+    before = shared_installation.entries(tenant)
+    index.client.indices.delete(index=index.name)
+    with pytest.raises(IndexInconsistent, match="is gone"):
+        ask(shared_installation, tenant)
+    require_restored(shared_installation, driver, tenant, before)
+
+
+def test_a_tenant_without_automatic_repair_is_told_the_command(
+    shared_installation: Installation, driver: Driver, tenant: str, index: Index
+) -> None:
+    shared_installation.configure(tenant, auto_repair=False)
+    driver.sync(tenant)
+    before = shared_installation.entries(tenant)
+    index.delete([*before][:1])
+    error = shared_installation.sync(tenant).error
+    assert error is not None
+    assert error.message == (
+        f"build 1 of tenant {tenant!r} holds {DOCUMENTS - 1} entries, and the catalog has"
+        f" {DOCUMENTS}"
+    )
+    assert error.hint is not None
+    assert error.hint.endswith(f"rag-assets sync {tenant} --repair")
+    assert len(shared_installation.entries(tenant)) == len(before) - 1
+    shared_installation.synced(tenant, repair=True)
+    assert shared_installation.entries(tenant) == before
+
+
+def test_a_catalog_that_was_set_back_is_no_reason_to_delete(
+    shared_installation: Installation, driver: Driver, tenant: str, folder: Path, index: Index
+) -> None:
+    fields = next(iter(index.entries().values()))
+    index.put({"newer": {**fields, "document_id": "newer"}})
+    mark = catalog_marks.c
+    with driver.session.catalog.database.begin() as connection:
+        connection.execute(update(catalog_marks).where(mark.tenant == tenant).values(mark=0))
+    assert shared_installation.sync(tenant).nothing_to_do
+    assert "newer" in index.entries()
+
+
+def test_the_daemon_counts_all_tenants_and_repairs(
+    shared_installation: Installation, driver: Driver, tenant: str, index: Index
+) -> None:
+    other = f"{tenant[:20]}-closed"
+    folder = shared_installation.add_tenant(other, **FAST, **ALONE)
+    write(folder / "a.md", "# A\n\nThe valve is closed.\n")
+    driver.sync(other)
+    closed = Index(shared_installation, driver, other)
+    closed.client.indices.close(index=closed.name)
+    index.delete([*shared_installation.entries(tenant)][:1])
+    instance = driver.session.instance
+    instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant, other])
+
+    def tick() -> tuple[int, list[str | None]]:
+        with dg.build_sensor_context(
+            instance=instance, resources={"workbench": build_resources()["workbench"]}
+        ) as context:
+            lost_entries_sensor(context)
+        with dg.build_sensor_context(
+            instance=instance, resources={"postgres": PostgresResource()}
+        ) as context:
+            result = drift_offenders_sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        found = driver.session.catalog.events.latest(tenant, kind="drift_found")
+        return len(found), [request.partition_key for request in result.run_requests or ()]
+
+    try:
+        assert tick() == (1, [tenant])
+        assert tick() == (1, [tenant]), "it is recorded once"
+        assert shared_installation.synced(tenant)["search_index"]["upserted"] == 1
+        assert tick() == (1, [])
+        index.delete([*shared_installation.entries(tenant)][:1])
+        assert tick() == (1, []), "it was repaired within the hour"
+    finally:
+        closed.client.indices.delete(index=closed.name)
+        closed.close()
+        shared_installation.configure(other, enabled=False)
+
+
+def test_searches_count_a_build_once_in_a_while(
+    shared_installation: Installation,
+    tenant: str,
+    index: Index,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = 0
+    count = completeness.BuildCompleteness._lacks
+
+    async def counting(self: Any, *build: Any) -> bool | None:
+        nonlocal counted
+        counted += 1
+        return await count(self, *build)
+
+    monkeypatch.setattr(completeness.BuildCompleteness, "_lacks", counting)
+    session = shared_installation.session()
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    request = SearchRequest.of(query=QUESTION, mode="text")
+    try:
+        assert not any(retriever.search(tenant, request).degraded for _ in range(20))
+        assert counted == 1
+    finally:
+        retriever.close()
