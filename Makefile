@@ -9,6 +9,7 @@
 # make docs   writes the documentation as a site into .local/site
 # make browser installs a Chromium for the tests that need one (Debian's, as root)
 # make renderers installs mandoc and pandoc for the tests of man pages (Debian's, as root)
+# make pooler installs PgBouncer for the tests of Postgres behind a pooler (Debian's, as root)
 # make php    installs PHP and Laravel for the tests that compare with it (Debian's, as root)
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
@@ -22,7 +23,7 @@ CODE := rag_assets resources sensors checks tests benchmarks examples docs
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all php browser renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all php browser pooler renderers test-unit test-security test-kills fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -57,6 +58,9 @@ php:
 renderers:
 	@{ command -v mandoc && command -v pandoc; } > /dev/null \
 		|| { apt-get update -qq && apt-get install -y -qq mandoc pandoc > /dev/null; }
+
+pooler:
+	@command -v pgbouncer > /dev/null || { apt-get update -qq && apt-get install -y -qq pgbouncer > /dev/null; }
 
 browser:
 	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium > /dev/null; }

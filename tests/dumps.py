@@ -6,11 +6,15 @@ import importlib.util
 import subprocess
 from pathlib import Path
 
+from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import KeptMark
 from rag_assets.storage.catalog.marks import Mark
 from rag_assets.storage.lake.store import Lake
 from tests.databases import drop_database, execute, name_of, url_of
+
+MARK, JOURNAL = "catalog_mark.json", "security_journal.json"
+"""Names of the notes that stores keep, in the folders of tenants and in the root."""
 
 
 def dump(url: str, file: Path) -> Path:
@@ -34,6 +38,23 @@ def lose_changes(ctx: TenantContext) -> None:
     later = KeptMark(Mark(own.mark.number + 100, "later"))
     name = f"{ctx.ref.id}/{ctx.ref.incarnation}/catalog_mark.json"
     Lake(ctx.settings.lake_url).notes.write(name, later.as_json())
+
+
+def is_blob(path: Path) -> bool:
+    """Whether a path below the root of blobs is a file of a tenant, and no note."""
+    return path.is_file() and path.name not in {MARK, JOURNAL}
+
+
+def lose_notes(session: Session, *places: str) -> None:
+    """Delete what these stores keep of the catalog; by default all do."""
+    roots = {"lake": session.settings.lake_url, "blobs": session.settings.blobs_url}
+    for place in places or ("lake", "blobs", "index"):
+        if place == "index":
+            session.store.indexes.drop(f"{session.settings.index_prefix}-marks")
+            continue
+        for name in (MARK, JOURNAL):
+            for file in Path(roots[place]).rglob(name):
+                file.unlink()
 
 
 def _run(program: str, *arguments: str) -> None:

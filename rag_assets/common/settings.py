@@ -26,12 +26,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _LAST_PORT = 65_535
+_LONGEST_PREFIX = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class Settings:
             ConfigurationError: RAG_ASSETS_HOME does not name a folder, or a value is malformed.
         """
         env = os.environ if environ is None else environ
-        home = Path(env.get("RAG_ASSETS_HOME") or PROJECT_ROOT).expanduser().resolve()
+        home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or str(PROJECT_ROOT))
+        home = home.resolve()
         # Not Path.is_dir, which raises for a folder in one that the process may not open.
         if not os.path.isdir(home) or not os.access(home, os.X_OK):  # noqa: PTH112
             raise ConfigurationError(
@@ -82,31 +85,101 @@ class Settings:
                 hint="create the folder, or unset the variable to use the project's own",
             )
         roots = tuple(
-            Path(root).expanduser().resolve()
+            _absolute("RAG_ASSETS_ALLOWED_ROOTS", root).resolve()
             for root in env.get("RAG_ASSETS_ALLOWED_ROOTS", "").split(os.pathsep)
             if root
         )
         key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
-            database_url=env.get("DATABASE_URL") or None,
-            elasticsearch_url=env.get("ELASTICSEARCH_URL") or None,
-            lake_url=env.get("RAG_ASSETS_LAKE_URL") or str(home / ".local" / "lake"),
-            blobs_url=_blobs_url(env.get("RAG_ASSETS_BLOBS_URL") or str(home / ".local" / "blobs")),
+            database_url=_postgres("DATABASE_URL", env.get("DATABASE_URL")),
+            elasticsearch_url=_elasticsearch(env.get("ELASTICSEARCH_URL")),
+            lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
+            blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
             allowed_roots=roots,
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
-            index_prefix=env.get("RAG_ASSETS_INDEX_PREFIX") or "rag",
-            vectors_url=env.get("RAG_ASSETS_PGVECTOR_URL") or None,
+            index_prefix=_prefix(env.get("RAG_ASSETS_INDEX_PREFIX") or "rag"),
+            vectors_url=_postgres("RAG_ASSETS_PGVECTOR_URL", env.get("RAG_ASSETS_PGVECTOR_URL")),
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
-            master_key_file=Path(key_file).expanduser().absolute() if key_file else None,
+            master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
             private_endpoints=PrivateEndpoints.parse(env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or ""),
         )
 
 
-def _blobs_url(text: str) -> str:
-    """An object store's address as it is, or the absolute path of a folder."""
-    path = text.removeprefix("file://")
-    return path.rstrip("/") if "://" in path else str(Path(path).expanduser().absolute())
+def _prefix(text: str) -> str:
+    """Return a prefix of the names of indexes, aliases and schemas.
+
+    With it, the names of schemas of pgvector are the longest in relation to their limit: 63 bytes,
+    of which 27 are for the tenant and 12 for the digits of two numbers.
+    """
+    if len(text) > _LONGEST_PREFIX or not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", text):
+        raise ConfigurationError(
+            f"RAG_ASSETS_INDEX_PREFIX is not usable: {text[:80]!r}",
+            hint="lower-case letters and digits, joined by single . _ or -, as in rag or team-a;"
+            f" at most {_LONGEST_PREFIX} characters",
+        )
+    return text
+
+
+def _postgres(name: str, url: str | None) -> str | None:
+    if url and not re.match(r"postgres(ql)?(\+\w+)?://", url):
+        raise ConfigurationError(  # not quoted: it may hold a password
+            f"{name} is not the address of a Postgres",
+            hint="as in postgresql://NAME:PASSWORD@HOST:5432/DATABASE",
+        )
+    return url or None
+
+
+def _elasticsearch(url: str | None) -> str | None:
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        is_usable = is_usable and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:  # its port is no number, or too large
+        is_usable = False
+    if not is_usable:
+        raise ConfigurationError(  # likewise
+            "ELASTICSEARCH_URL is not the address of an Elasticsearch",
+            hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS",
+        )
+    return url
+
+
+def _store(name: str, env: Mapping[str, str], default: Path) -> str:
+    """Return an object store's address as it is, or the absolute path of a folder."""
+    text = (env.get(name) or str(default)).removeprefix("file://")
+    if "://" in text:
+        if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+(/\S*)?", text):
+            raise ConfigurationError(
+                f"{name} is not the address of an object store", hint="as in s3://BUCKET/PREFIX"
+            )
+        return text.rstrip("/")
+    path = _absolute(name, text)
+    # As for the home folder: one that may not be opened is no error here.
+    if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112
+        raise ConfigurationError(f"{name} is not a folder: {path}", hint="name a folder, or none")
+    return str(path)
+
+
+def _absolute(name: str, text: str) -> Path:
+    """Return an absolute path; commands and the daemon run in different folders."""
+    path = _expanded(name, text)
+    if not path.is_absolute():
+        raise ConfigurationError(
+            f"{name} is a relative path: {text}", hint="give an absolute path, or one with ~"
+        )
+    return path
+
+
+def _expanded(name: str, text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ConfigurationError(
+            f"{name} names the home of an unknown user: {text}", hint="give an absolute path"
+        ) from None
 
 
 def _heap(text: str) -> str:

@@ -112,8 +112,8 @@ class _Describer:
 
     def __call__(self, change: SecurityChange) -> LostChange | None:
         """Return the description of a change; None of a change that means nothing any more."""
-        if change.kind == "restore_accepted":
-            return None
+        if change.kind == "restore_accepted" or not (change.tenant or change.about):
+            return None  # Or one of a tenant that was removed since.
         on = f"on {change.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         if change.tenant is None:
             return self._of_organization(change, on)

@@ -35,11 +35,9 @@ from rag_assets.storage.catalog.holds import HoldScope
 from rag_assets.storage.catalog.panel_sessions import Holder
 from rag_assets.tenants.file import TenantsFile
 from tests.driving import Driver
-from tests.dumps import dump, restore
+from tests.dumps import JOURNAL, MARK, dump, lose_notes, restore
 from tests.installation import FAST, Installation
 from tests.integration.test_uploads import BOATS, GULLS, SEALS, UploadTenant
-
-MARK, JOURNAL = "catalog_mark.json", "security_journal.json"
 
 
 @dataclass
@@ -66,6 +64,8 @@ class Restored:
         dump(url, self.file)
         yield
         restore(url, self.file)
+        # Connections that were idle for a second are tried before they are used again.
+        time.sleep(1.1)
 
     @property
     def session(self) -> Session:
@@ -85,18 +85,6 @@ class Restored:
         assert done.code == 0, (done.out, done.err)
         return done.json
 
-    def forget_notes(self, *places: str) -> None:
-        """Delete what these stores keep of the catalog."""
-        settings = self.session.settings
-        for place in places:
-            if place == "index":
-                self.session.store.notes.drop()  # type: ignore[attr-defined]
-                continue
-            root = Path(settings.lake_url if place == "lake" else settings.blobs_url)
-            for name in (MARK, JOURNAL):
-                for file in root.rglob(name):
-                    file.unlink()
-
 
 @pytest.fixture
 def restored(installation: Installation, tmp_path: Path) -> Restored:
@@ -115,7 +103,7 @@ def lose_the_lake(restored: Restored) -> None:
 
 
 def lose_the_index(restored: Restored) -> None:
-    restored.forget_notes("index")
+    lose_notes(restored.session, "index")
 
 
 def lose_lake_and_index(restored: Restored) -> None:
@@ -189,7 +177,7 @@ def test_data_without_any_mark_are_unknown_and_kept(restored: Restored) -> None:
     tenant.sync()
     with restored.put_back():
         late = tenant.add("gulls.md", GULLS).upload
-    restored.forget_notes("lake", "blobs", "index")
+    lose_notes(restored.session)
     with tenant.within() as ctx:
         assert ctx.keeper.standing(ctx.ref) == "unknown"
     restored.compact()
@@ -210,7 +198,7 @@ def test_a_new_tenant_and_a_lost_store_are_current(restored: Restored) -> None:
     tenant.add("seals.md", SEALS)
     tenant.sync()
     for places in (("lake",), ("blobs", "index"), ("lake", "blobs")):
-        restored.forget_notes(*places)
+        lose_notes(restored.session, *places)
         with tenant.within() as ctx:
             assert ctx.keeper.refusal(ctx.ref) is None
         for notes in (restored.session.lake.notes, tenant.context.blobs.notes):
@@ -230,7 +218,7 @@ def test_a_tenant_that_the_dump_lacks_keeps_its_data_until_that_is_accepted(
     lose_the_lake(restored)
     TenantsFile(restored.installation.home / "tenants.yaml").remove("late")
     path = late.path_of(upload.content_sha256)
-    restored.forget_notes("index")
+    lose_notes(restored.session, "index")
     restored.compact()
     assert path.exists()
     restored.command("sync", "--all", "--accept-catalog")
@@ -400,16 +388,16 @@ def test_a_restore_is_noticed_by_a_service_that_starts_after_it(
 
 
 def test_a_journal_that_every_store_has_lost_is_unknown(
-    restored: Restored, service: Service
+    restored: Restored, request: pytest.FixtureRequest
 ) -> None:
     tenant = restored.add("acme")
     tenant.add("seals.md", SEALS)
     tenant.sync()
     token, _ = member(restored, "acme")
-    assert service.status(token) == 200
-    restored.forget_notes("lake", "blobs", "index")
+    lose_notes(restored.session)
     member(restored, "acme")
-    service.wait_for(token, 503)
+    service: Service = request.getfixturevalue("service")
+    assert service.status(token) == 503
     found = restored.command("installation", "accept-restore", "--yes")
     assert found["standing"] == "unknown"
     service.wait_for(token, 200)

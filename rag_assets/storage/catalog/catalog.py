@@ -24,7 +24,7 @@ from rag_assets.storage.catalog.index import IndexTable
 from rag_assets.storage.catalog.installation import InstallationTable
 from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
-from rag_assets.storage.catalog.lock import TenantLock
+from rag_assets.storage.catalog.lock import TenantLock, require_sessions
 from rag_assets.storage.catalog.marks import MarkTable
 from rag_assets.storage.catalog.migrate import migrate
 from rag_assets.storage.catalog.moved_documents import MovedDocuments
@@ -131,9 +131,12 @@ class Catalog:
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
+            SessionsNotKept: a pooler in front of Postgres does not keep sessions.
+            SchemaTooNew: a newer program upgraded the schema.
         """
         database = Database(url)
         try:
+            require_sessions(database)
             migrate(database)
         except BaseException:
             database.close()

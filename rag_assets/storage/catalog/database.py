@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import psycopg
 from psycopg import Cursor
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import LockNotAvailable
 from sqlalchemy import (
     ARRAY,
@@ -28,14 +29,27 @@ from sqlalchemy import (
     event,
     func,
     literal,
+    make_url,
     select,
     text,
 )
-from sqlalchemy.exc import DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DisconnectionError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+)
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeEngine
 
-from rag_assets.common.errors import ServiceUnavailable, TenantBusy, TenantGone
+from rag_assets.common.errors import (
+    ConfigurationError,
+    ServiceUnavailable,
+    TenantBusy,
+    TenantGone,
+)
 from rag_assets.storage.catalog import tables
 
 _EXCLUSIVE = text(
@@ -69,6 +83,9 @@ class Database:
     Attributes:
         after_raise: called after a transaction that raised marks, with their tenants, and with None
             for the epoch of the installation; see note_raised. It must not raise an error.
+
+    Raises:
+        ConfigurationError: the url is malformed.
     """
 
     after_raise: Callable[[Collection[TenantRef | None]], None] | None = None
@@ -76,6 +93,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
         self.driver_url = _SCHEME.sub("postgresql://", url)
+        _require_usable(self.driver_url)
         self._engine: Engine = create_engine(
             self.url,
             pool_size=4,
@@ -106,6 +124,10 @@ class Database:
                 raised = connection.info.pop(_RAISED, None)
         except (OperationalError, InterfaceError) as error:
             raise unavailable(error) from None
+        except (InternalError, ProgrammingError) as error:
+            if (condition := condition_of(error)) is not None:
+                raise condition from None
+            raise
         if raised and self.after_raise is not None:
             self.after_raise(raised)
 
@@ -230,6 +252,19 @@ def note_raised(connection: Connection, ref: TenantRef | None) -> None:
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
+def _require_usable(url: str) -> None:
+    try:
+        make_url(url)
+        conninfo_to_dict(url)
+    except (ArgumentError, ValueError, psycopg.ProgrammingError):
+        # The reason may quote the password.
+        raise ConfigurationError(
+            "DATABASE_URL is malformed: its port, or a parameter after the ?, is not valid",
+            hint="as in postgresql://NAME:PASSWORD@HOST:5432/DATABASE?sslmode=require; characters"
+            " such as / and @ in a password are written as %2F and %40",
+        ) from None
+
+
 def _ping_when_idle(engine: Engine) -> None:
     """Replace broken connections of the pool, found by a ping of those that were not used just now.
 
@@ -270,10 +305,41 @@ def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
     return column == any_(array)
 
 
+_CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "25006": (
+        "Postgres is read-only: a standby, or default_transaction_read_only is on",
+        "name the primary server in DATABASE_URL",
+    ),
+    "28000": ("Postgres refuses the account", "check the account in DATABASE_URL"),
+    "28P01": ("Postgres refuses the account or its password", "check those in DATABASE_URL"),
+    "3D000": ("Postgres has no database of that name", "create it, or correct DATABASE_URL"),
+    "42501": (
+        "the role of Postgres may not do what the catalog needs",
+        "let it own its database, or grant it CREATE on that",
+    ),
+    "53100": ("the disk of Postgres is full", "free or add disk space there, then try again"),
+    "53300": (
+        "Postgres has no connection left",
+        "raise its max_connections, or end programs that hold many",
+    ),
+    "57P03": ("Postgres is starting, stopping or recovering", "try again in a moment"),
+}
+"""Message and hint of a condition, by SQLSTATE."""
+
+
+def condition_of(error: Exception) -> ServiceUnavailable | None:
+    """Return the error for a condition of the server that an operator ends; None for others."""
+    state = getattr(getattr(error, "orig", error), "sqlstate", None)
+    known = _CONDITIONS.get(str(state))
+    return None if known is None else ServiceUnavailable(known[0], hint=known[1])
+
+
 def unavailable(error: Exception) -> ServiceUnavailable:
     """The project's error for a driver's connection error, with passwords in addresses masked."""
     if isinstance(getattr(error, "orig", None), LockNotAvailable):
         return TenantBusy("other writers hold this tenant", hint="try again in a few seconds")
+    if (condition := condition_of(error)) is not None:
+        return condition
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
     return ServiceUnavailable(

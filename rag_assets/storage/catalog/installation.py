@@ -214,13 +214,6 @@ class InstallationTable:
                     )
                 )
 
-    def move_places(self, former_home: str, home: str) -> None:
-        """Correct the addresses of places in a home folder that was moved with them."""
-        moved = func.concat(home, func.substr(places.c.address, len(former_home) + 1))
-        is_inside = places.c.address.startswith(f"{former_home}/", autoescape=True)
-        with self._database.begin() as connection:
-            connection.execute(update(places).where(is_inside).values(address=moved))
-
     def leave_cluster(self) -> None:
         """Make the recorded Elasticsearch a former one; the next that is opened is recorded."""
         is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)
@@ -228,7 +221,7 @@ class InstallationTable:
             connection.execute(update(places).where(is_present).values(left_at=func.now()))
 
     def forget_place(self, place: Place) -> bool:
-        """Forget a former place that was destroyed; return whether it was recorded."""
+        """Forget a former place where nothing is left; return whether it was recorded."""
         with self._database.begin() as connection:
             forgotten = connection.execute(
                 delete(places).where(

@@ -2,12 +2,16 @@
 
 The lock lasts as long as its holder's connection, so a killed holder releases it at once. The row
 outlives the holder: the next holder finds the abandoned run by it.
+
+A pooler in front of Postgres must keep sessions: where it gives a client another connection for
+each transaction, the lock stays with a connection that somebody else uses.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +23,15 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
 
-from rag_assets.common.errors import TenantLocked
-from rag_assets.storage.catalog.database import Database
+from rag_assets.common.errors import ServiceUnavailable, SessionsNotKept, TenantLocked
+from rag_assets.storage.catalog.database import Database, unavailable
 from rag_assets.storage.catalog.tables import tenant_locks
 
 _POLL_SECONDS = 0.25
+_ROUNDS = 2
+_PID = text("SELECT pg_backend_pid()")
+_verified: set[str] = set()
+"""Addresses of servers that keep sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +185,51 @@ def still_holds(connection: Connection, key: int) -> bool:
         return bool(connection.scalar(_HOLDS, {"key": key}))
     except SQLAlchemyError:
         return False
+
+
+def require_sessions(database: Database) -> None:
+    """Require that a connection keeps its session; verified once per process.
+
+    A pooler that does not keep it gives the connection that took a lock to whoever asks next. So a
+    transaction is begun elsewhere, and both connections compare the process that serves them.
+
+    Raises:
+        SessionsNotKept: a pooler changes sessions between transactions.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    if database.url in _verified:
+        return
+    try:
+        is_kept = _keeps_sessions(database)
+    except (SQLAlchemyError, ServiceUnavailable) as error:
+        if "statement pooling mode" not in str(error):
+            raise unavailable(error) if isinstance(error, SQLAlchemyError) else error from None
+        is_kept = False
+    if not is_kept:
+        raise SessionsNotKept(
+            "a pooler in front of Postgres gives each transaction another session, so that locks of"
+            " tenants are lost (PgBouncer: pool_mode = transaction)",
+            hint="set it to pool_mode = session for this database, or name the port of Postgres"
+            " itself in DATABASE_URL",
+        )
+    _verified.add(database.url)
+
+
+def _keeps_sessions(database: Database) -> bool:
+    key = secrets.randbits(62)
+    unlock, given = text("SELECT pg_advisory_unlock(:key)"), {"key": key}
+    with database.session() as connection:
+        own = connection.scalar(_PID)
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), given)
+        for _ in range(_ROUNDS):
+            with database.begin() as other:
+                if other.scalar(_PID) == own:
+                    other.execute(unlock, given)
+                    return False
+                if connection.scalar(_PID) != own or not still_holds(connection, key):
+                    return False
+        connection.execute(unlock, given)
+    return True
 
 
 def lock_key(tenant_id: str) -> int:

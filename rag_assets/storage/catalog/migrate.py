@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ProgrammingError
 
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError, SchemaTooNew
 from rag_assets.storage.catalog import (
     account_tables,
     clock,
@@ -83,6 +84,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
 
     Raises:
         ConfigurationError: a system's migrations are not usable.
+        SchemaTooNew: a newer program upgraded the tables.
     """
     systems = systems or installed_systems()
     histories = list(_histories(systems))
@@ -145,14 +147,42 @@ def _upgrade(connection: Connection, history: _History) -> None:
 
     config = alembic_config(connection, history.owner)
     owner = history.owner
-    heads = ScriptDirectory.from_config(config).get_heads()
+    scripts = ScriptDirectory.from_config(config)
+    heads = scripts.get_heads()
     if owner is not None and heads != [history.head]:
         raise ConfigurationError(
             f"system {owner.name!r} of {owner.distribution}: its newest migration is"
             f" {', '.join(heads) or 'missing'}, and it declares {history.head!r}",
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
+    present = _present_revision(connection, history)
+    if present is not None and present not in {
+        script.revision for script in scripts.walk_revisions()
+    }:
+        raise _too_new(history, present)
     command.upgrade(config, "head")
+
+
+def _present_revision(connection: Connection, history: _History) -> str | None:
+    """Return the revision of a history's tables; None if there are none."""
+    exists = text("SELECT to_regclass(:name) IS NOT NULL")
+    if not connection.scalar(exists, {"name": f"{SCHEMA}.{history.version_table}"}):
+        return None
+    return connection.scalar(select(history.version.c.version_num))
+
+
+def _too_new(history: _History, present: str) -> SchemaTooNew:
+    """Return the error for tables of a revision that the program does not have."""
+    what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
+    if history.owner is not None:
+        what = f"the catalog's tables of system {history.owner.name!r} have"
+        program = history.owner.distribution
+    return SchemaTooNew(
+        f"{what} schema revision {present}, which a newer program made; this one, {program}, has"
+        f" {history.head}",
+        hint="run this with the program that upgraded the catalog, or install its version here; a"
+        " schema is never downgraded: going back takes a dump from before the upgrade",
+    )
 
 
 def _version_table(owner: InstalledSystem) -> str:

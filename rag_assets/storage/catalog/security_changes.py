@@ -177,10 +177,11 @@ def record_change(
 
 
 def record_removal(connection: Connection, ref: TenantRef) -> None:
-    """Record the removal of a tenant, and forget the names in its former changes."""
+    """Record the removal of a tenant, and forget whom its former changes were about."""
     columns = security_changes.c
     of_tenant = (columns.tenant == ref.id, columns.kind != "tenant_removed")
-    connection.execute(update(security_changes).where(*of_tenant).values(name="", about=[]))
+    forgotten: dict[str, Any] = {"tenant": None, "name": "", "about": []}
+    connection.execute(update(security_changes).where(*of_tenant).values(forgotten))
     _record(connection, ref.id, "tenant_removed", str(ref.incarnation), ())
 
 

@@ -199,9 +199,6 @@ def _join(catalog: Catalog, settings: Settings, state: InstallationState) -> Ide
     if row is None:
         row = catalog.installation.create()
     if any(state.present_places.get(place.kind) != place.address for place in present):
-        former_home = Home(settings).recorded_path
-        if former_home is not None and former_home != str(settings.home):
-            catalog.installation.move_places(former_home, str(settings.home))
         catalog.installation.record_places(present)
         state = catalog.installation.state()
     return _mark(catalog, settings, row.id, state)
@@ -212,6 +209,8 @@ def _mark(
 ) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity."""
     for root in roots(settings):
+        if (former := root.former_address()) is not None:
+            catalog.installation.forget_place(Place(root.kind, former))
         root.mark(installation)
     home = Home(settings)
     is_recorded = home.installation == installation and home.recorded_path == str(settings.home)
@@ -221,8 +220,8 @@ def _mark(
     else:
         home_id = home.join(installation, catalog.installation.home_at(path, machine))
         catalog.installation.record_home(home_id, path, machine)
-    former = [place.address for place in state.places if place.kind == "index"]
-    prefixes = dict.fromkeys([settings.index_prefix, *former])
+    recorded = [place.address for place in state.places if place.kind == "index"]
+    prefixes = dict.fromkeys([settings.index_prefix, *recorded])
     cluster = state.present_places.get("cluster")
     return Identity(installation, home_id, tuple(prefixes), cluster)
 

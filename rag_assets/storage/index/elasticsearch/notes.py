@@ -57,11 +57,6 @@ class ElasticsearchNotes:
             except NotFoundError:
                 return
 
-    def drop(self) -> None:
-        """Delete all notes of all names."""
-        with translated_errors():
-            self._client.indices.delete(index=self._index, ignore_unavailable=True)
-
     def _require_index(self) -> None:
         # A write to an index that is missing makes one with a guessed mapping.
         if not self._client.indices.exists(index=self._index):
