@@ -1,29 +1,43 @@
-"""catalog: compares the catalog's mark with the one that is kept beside the lake."""
+"""catalog: compares the catalog with the marks and the journal that the stores keep."""
 
 from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
-from rag_assets.storage.lake.model import LakeMark
+from rag_assets.common.errors import CatalogSetBack
+from rag_assets.pipeline.mark_keeper import SecurityStanding, Standing
+
+_FAULTS = {"set back": "catalog was set back", "unknown": "no mark is kept"}
 
 
-def verdict_of(tenant_id: str, mark: int, kept: LakeMark | None) -> Verdict:
-    """Require that the catalog knows all versions that were committed.
+def verdict_of(
+    tenant_id: str,
+    standing: Standing,
+    security: SecurityStanding,
+    refused: CatalogSetBack | None,
+) -> Verdict:
+    """Require that the catalog lacks no change.
 
     Args:
         tenant_id: the tenant.
-        mark: how many commits the catalog has counted.
-        kept: the mark beside the lake; None if there is none.
+        standing: whether the catalog lacks changes of the tenant.
+        security: whether it lacks security changes of any tenant.
+        refused: why nothing of the tenant may be deleted; None if it may.
     """
-    highest = 0 if kept is None else kept.mark
-    set_back = kept is not None and (kept.set_back or kept.mark > mark)
+    faults = [_FAULTS[standing]] if standing in _FAULTS else []
+    if security.standing != "current":
+        faults.append("security changes are lost")
+    description = "the catalog has every change that the stores have kept"
+    if refused is not None:
+        description = f"{refused.message}: {refused.hint}"
     return Verdict(
-        passed=not set_back,
-        description=_description(tenant_id, mark, highest, set_back=set_back),
+        passed=not faults,
+        description=description,
         compared=(
-            Compared("commits of versions that the catalog knows, at least", highest, mark),
-            Compared("catalog was set back", expected=False, actual=set_back),
+            Compared("changes of the tenant in the catalog", "current", standing),
+            Compared("security changes in the catalog", "current", security.standing),
+            Compared("security changes that it lacks", 0, len(security.lost)),
         ),
         columns=("fault", "which"),
-        offenders=(("catalog was set back", tenant_id),) if set_back else (),
+        offenders=tuple((fault, tenant_id) for fault in faults),
     )
 
 
@@ -31,25 +45,13 @@ def verdict_of(tenant_id: str, mark: int, kept: LakeMark | None) -> Verdict:
     "raw_documents",
     "catalog",
     (
-        "The catalog is not an earlier one than the lake was written with. After a dump of "
+        "The catalog is not an earlier one than the stores were written with. After a dump of "
         "Postgres was put back, nothing is deleted, swept or pruned until "
         "`rag-assets sync TENANT --accept-catalog`."
     ),
     nightly=True,
 )
 def catalog_check(context: CheckContext) -> Verdict:
-    """Compare the catalog with the mark beside the lake."""
-    ctx = context.tenant
-    # The file first: in between, the catalog's mark can only grow.
-    kept = ctx.lake.mark.read()
-    return verdict_of(ctx.ref.id, ctx.catalog.marks.of(ctx.ref.id), kept)
-
-
-def _description(tenant_id: str, mark: int, highest: int, *, set_back: bool) -> str:
-    if not set_back:
-        return "the catalog knows every commit of versions"
-    return (
-        f"the catalog was set back to an earlier state ({mark:,} commits of versions, at least"
-        f" {highest:,} were made): nothing is deleted, swept or pruned;"
-        f" `rag-assets sync {tenant_id} --accept-catalog` goes on with it"
-    )
+    """Compare the catalog with what the stores keep of it."""
+    keeper, ref = context.tenant.keeper, context.tenant.ref
+    return verdict_of(ref.id, keeper.standing(ref), keeper.security(), keeper.refusal(ref))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from contextlib import suppress
 
 import dagster as dg
@@ -22,8 +21,8 @@ from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import RUN
 from rag_assets.local_stack.fork_server import revive
-from rag_assets.local_stack.liveness import birth_of
-from resources.tenant_lock import PROCESS_TAG, WORKER_TAG, process_of, worker_tags
+from rag_assets.local_stack.liveness import ProcessIdentity
+from resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
 
 
 class ForkingRunLauncher(DefaultRunLauncher):
@@ -66,12 +65,12 @@ class ForkingRunLauncher(DefaultRunLauncher):
         tag = _process_tag(run)
         if run is None or run.is_finished or tag is None:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
+        process = ProcessIdentity.parse(tag)
+        if not process.is_alive():
+            return False  # Before anything is recorded: in another container it may go on.
         self._instance.report_run_canceling(run)
-        host, pid, birth = process_of(tag)
-        if host != socket.gethostname() or birth_of(pid) != birth:
-            return False
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGINT)
+            os.kill(process.pid, signal.SIGINT)
             return True
         return False
 
@@ -84,9 +83,10 @@ class ForkingRunLauncher(DefaultRunLauncher):
         """Whether the process of a run lives; one of the code server is taken to."""
         if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        host, pid, birth = process_of(tag)
-        if host == socket.gethostname() and birth_of(pid) != birth:
-            return CheckRunHealthResult(WorkerStatus.FAILED, f"its process {pid} is gone")
+        process = ProcessIdentity.parse(tag)
+        if process.has_ended(marks()):
+            gone = f"its process {process.pid} on {process.host} is gone"
+            return CheckRunHealthResult(WorkerStatus.FAILED, gone)
         return CheckRunHealthResult(WorkerStatus.RUNNING)
 
 

@@ -10,6 +10,8 @@ import dagster as dg
 
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import Endpoints, LocalStack
+from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from rag_assets.storage.installation.identity import Identity, open_catalog, require_cluster
@@ -95,6 +97,10 @@ _opened: list[Catalog | VectorStore] = []
 def _opened_catalog(url: str) -> tuple[Catalog, Identity]:
     catalog, identity = open_catalog(Settings.from_environment(), url)
     _opened.append(catalog)
+    settings = Settings.from_environment()
+    lake, blobs = Lake(settings.lake_url), open_blobs(settings)
+    keeper = MarkKeeper(catalog, lake, blobs, ElasticsearchResource().store)
+    catalog.database.after_raise = keeper.keep
     return catalog, identity
 
 

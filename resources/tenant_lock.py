@@ -1,16 +1,17 @@
 """The tenant's lock, held during runs that write, and the failure of runs whose process died."""
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from pydantic import PrivateAttr
 
 from rag_assets.common.errors import RagAssetsError, TenantLocked
-from rag_assets.local_stack.liveness import birth_of
+from rag_assets.common.settings import Settings
+from rag_assets.local_stack.liveness import ProcessIdentity, mark_process
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
 from resources.stores import PostgresResource
@@ -110,23 +111,19 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 
 
 def process_tags() -> dict[str, str]:
-    """Tags of a run that this process executes itself."""
-    return {PROCESS_TAG: _tag_of(os.getpid())}
+    """Tags of a run that this process executes itself; others see from now on when it ends."""
+    mark_process(marks())
+    return {PROCESS_TAG: str(ProcessIdentity.of(os.getpid()))}
 
 
 def worker_tags(pid: int) -> dict[str, str]:
-    """Tags of a run that a fork on this machine executes."""
-    return {WORKER_TAG: _tag_of(pid)}
+    """Tags of a run that a fork on this machine executes, which marks itself."""
+    return {WORKER_TAG: str(ProcessIdentity.of(pid))}
 
 
-def process_of(tag: str) -> tuple[str, int, str]:
-    """Host, pid and birth of the process that a tag names."""
-    host, pid, birth = tag.split(" ", 2)
-    return host, int(pid), birth
-
-
-def _tag_of(pid: int) -> str:
-    return f"{socket.gethostname()} {pid} {birth_of(pid)}"
+def marks() -> Path:
+    """The folder with the marks of processes that execute runs."""
+    return Settings.from_environment().local / "dagster" / "processes"
 
 
 def fail_abandoned_runs(
@@ -135,8 +132,9 @@ def fail_abandoned_runs(
     """Mark unfinished runs whose process died as failed: of one tenant, or of all.
 
     A process died if its run is recorded in a lock that nothing holds any more, or if it ran on
-    this machine and no longer exists, whether or not it held the lock. Otherwise the daemon's queue
-    would wait for ever for a run whose command was killed.
+    this machine and no longer exists, whether or not it held the lock; of one in another container
+    its mark tells. Otherwise the daemon's queue would wait for ever for a run whose command was
+    killed.
 
     Returns:
         the ids of these runs.
@@ -157,15 +155,12 @@ def fail_abandoned_runs(
             left = not catalog.lock.is_held(whose) and catalog.lock.holder(whose) == holder
             if left and fail_abandoned_run(instance, holder):
                 failed.append(run.run_id)
-        elif any(_process_died(run.tags.get(tag)) for tag in (PROCESS_TAG, WORKER_TAG)) and _fail(
+        elif any(_has_ended(run.tags.get(tag)) for tag in (PROCESS_TAG, WORKER_TAG)) and _fail(
             instance, run.run_id, "the command or fork that executed it"
         ):
             failed.append(run.run_id)
     return failed
 
 
-def _process_died(tag: str | None) -> bool:
-    if tag is None:
-        return False
-    host, pid, birth = process_of(tag)
-    return host == socket.gethostname() and birth_of(pid) != birth
+def _has_ended(tag: str | None) -> bool:
+    return tag is not None and ProcessIdentity.parse(tag).has_ended(marks())

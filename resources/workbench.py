@@ -17,6 +17,7 @@ from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of, scanner_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.embedders import EmbedderResource
@@ -118,9 +119,9 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def retreat(self, tenant_id: str) -> None:
         """Delete what a run wrote after its lock was lost, if its tenant was removed meanwhile."""
-        delete_late_writes(
-            self.postgres.catalog(), self.lake.lake(), self.elasticsearch.store(), tenant_id
-        )
+        blobs = open_blobs(Settings.from_environment())
+        store = self.elasticsearch.store()
+        delete_late_writes(self.postgres.catalog(), self.lake.lake(), store, blobs, tenant_id)
 
     def scanner(self) -> SecretScanner:
         """The secret scanner; loaded once per process, its rules compiled once per installation."""

@@ -76,8 +76,9 @@ def main() -> None:
 
 
 def _log(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # A full disk of logs stops no daemon.
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -7,9 +7,12 @@ import dagster as dg
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
+from rag_assets.common.settings import Settings
 from rag_assets.jobs.drift import drift_job, repair_job
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.drift import IndexDifference, index_differences
+from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -86,11 +89,13 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
     """Record the tenants whose index differs from the catalog by counts alone."""
     with clear_failures():
         catalog = workbench.postgres.catalog()
-        store, lake = workbench.elasticsearch.store(), workbench.lake.lake()
+        store = workbench.elasticsearch.store()
+        blobs = open_blobs(Settings.from_environment())
+        keeper = MarkKeeper(catalog, workbench.lake.lake(), blobs, lambda: store)
         records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
 
         def compare(tenants: Sequence[TenantRef]) -> dict[str, list[IndexDifference]]:
-            return index_differences(catalog, store, lake, tenants)
+            return index_differences(catalog, store, keeper, tenants)
 
         found: dict[str, list[IndexDifference]] = {}
         for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):

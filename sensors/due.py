@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 
 from rag_assets.storage.catalog.syncs import Sync
 
-_LONGEST_BACKOFF_SECONDS = 3_600
+_LONGEST_BACKOFF = timedelta(hours=1)
+_LONGEST_WAIT = _LONGEST_BACKOFF + timedelta(minutes=5)
+"""Until the next try after a failure, with a margin for clocks that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -
         wait_for_retry: whether to wait until the time of the next try after a failure; a sync by
             command does not wait.
     """
-    # A later try than any delay was recorded while the clock was ahead: it does not count.
-    latest = now + timedelta(seconds=_LONGEST_BACKOFF_SECONDS)
+    # A later time was computed while this machine's clock was ahead: it would be waited for.
+    latest = now + _LONGEST_WAIT
     if wait_for_retry and any(
         sync.retry_at is not None and now < sync.retry_at <= latest for sync in state.syncs.values()
     ):
@@ -99,4 +101,5 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
 
 def backoff_seconds(attempts: int) -> int:
     """The delay before the next attempt after so many failures: 30 s to an hour."""
-    return min(_LONGEST_BACKOFF_SECONDS, 30 << min(max(attempts, 0), 10))
+    longest = int(_LONGEST_BACKOFF.total_seconds())
+    return min(longest, 30 << min(max(attempts, 0), 10))

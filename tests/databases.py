@@ -41,6 +41,11 @@ def url_of(postgres_url: str, name: str) -> str:
     return urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
 
 
+def name_of(url: str) -> str:
+    """The name of a database, from its URL."""
+    return urlsplit(url).path.removeprefix("/")
+
+
 @cache
 def _template(postgres_url: str) -> str:
     name = f"template_{uuid.uuid4().hex[:12]}"
@@ -60,6 +65,6 @@ def _template(postgres_url: str) -> str:
 
 
 def execute(postgres_url: str, statement: str, *names: str) -> None:
-    """Execute a statement with names of databases."""
+    """Execute a statement on a server, outside of a transaction, with names in it."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))

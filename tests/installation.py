@@ -228,6 +228,7 @@ class Installation:
         )
         for index_name in remover.indexes.names():
             remover.indexes.drop(index_name)
+        remover.indexes.drop(f"{self.environment['RAG_ASSETS_INDEX_PREFIX']}-marks")
         remover.close()
 
 

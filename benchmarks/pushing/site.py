@@ -24,14 +24,14 @@ from rag_assets.client import Client, Question
 from rag_assets.client.errors import ClientError
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.local_stack.liveness import birth_of
+from rag_assets.local_stack.liveness import ProcessIdentity
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.processes import BackgroundProcess
 from rag_assets.pipeline.context import owner_of
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
-from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, WORKER_TAG, process_of
+from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, WORKER_TAG
 
 SOURCE = "pushed"
 _CLI = (sys.executable, "-m", "rag_assets.cli")
@@ -217,9 +217,9 @@ class Workspace:
                 tag = run.tags.get(WORKER_TAG) or run.tags.get(PROCESS_TAG)
                 if run.status != dg.DagsterRunStatus.STARTED or tag is None:
                     continue
-                _, pid, birth = process_of(tag)
-                if birth_of(pid) == birth:
-                    os.kill(pid, signal.SIGKILL)
+                process = ProcessIdentity.parse(tag)
+                if process.is_alive():
+                    os.kill(process.pid, signal.SIGKILL)
                     return run.run_id
             time.sleep(0.02)
         raise RuntimeError("no run was under way")

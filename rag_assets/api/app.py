@@ -98,7 +98,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await app.state.backend.retriever.load()
     try:
         state = app.state
-        async with mcp_server(state.backend, state.tools, state.prompts) as state.mcp_server:
+        async with (
+            state.backend.restores.watching(),
+            mcp_server(state.backend, state.tools, state.prompts) as state.mcp_server,
+        ):
             yield
     finally:
         await app.state.backend.close()

@@ -15,12 +15,14 @@ from rag_assets.api.admission import Admission, AdmittedRetriever
 from rag_assets.api.authentication import Authenticator
 from rag_assets.api.guard import Guard
 from rag_assets.api.receiving import Receiving
+from rag_assets.api.restore_watch import RestoreWatch
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.api.shared_limits import SharedLimits
 from rag_assets.api.shares import Share
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.models.providers.local import shipped_model
+from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.uploads import Uploads
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.answerer import Answerer
@@ -29,6 +31,7 @@ from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.service_tokens import TokenReader
 from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.lake.store import Lake
 
 _T = TypeVar("_T")
 
@@ -76,7 +79,11 @@ class Backend:
         self.settings = settings
         self._tokens = TokenReader(catalog.database)
         authenticator = Authenticator(self._tokens, settings.jwt)
-        self.guard = Guard(authenticator, limits, settings.proxies)
+        lake = Lake(retriever.embedders.settings.lake_url)
+        self.restores = RestoreWatch(MarkKeeper(catalog, lake, blobs, lambda: store))
+        self.guard = Guard(
+            authenticator, limits, settings.proxies, require_trust=self.restores.require_accepted
+        )
         self.rates, self.written = limits.rates, limits.written
         self.blobs, self.embedders = blobs, retriever.embedders
         self.uploads = Uploads(catalog, blobs, lambda: retriever.masker)

@@ -54,6 +54,7 @@ class Guard:
         limits: what all workers count together.
         proxies: trusted for X-Forwarded-For.
         clock: in seconds, the same in all workers.
+        require_trust: raises while no credential is accepted; called for each request.
     """
 
     def __init__(
@@ -62,8 +63,11 @@ class Guard:
         limits: SharedLimits,
         proxies: Collection[Network] = (),
         clock: Callable[[], float] = time.monotonic,
+        *,
+        require_trust: Callable[[], None] | None = None,
     ) -> None:
         self.authenticator = authenticator
+        self._require_trust = require_trust
         self._proxies = proxies
         self._attempts, self._known = limits.attempts, limits.known
         self._clock = clock
@@ -94,7 +98,10 @@ class Guard:
 
         Raises:
             Unauthenticated, TooManyAttempts, ServiceUnavailable: see identity().
+            RestorePending: a catalog was restored, and no operator has accepted it yet.
         """
+        if self._require_trust is not None:
+            self._require_trust()
         shown = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if self._is_known(shown):
             return await self._validated(validate, shown)

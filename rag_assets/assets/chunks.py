@@ -47,8 +47,8 @@ def chunks(
                 "Chunks of at most so many tokens", _histogram(report.token_counts)
             ),
             "first chunks": table(
-                {"document": "string", "place": "string", "heading": "string", "tokens": "int"},
-                [(c.uri, c.place, c.heading, c.tokens) for c in report.sample],
+                {"document": "string", "place": "string", "tokens": "int"},
+                [(c.uri, c.place, c.tokens) for c in report.sample],
             ),
         }
     )

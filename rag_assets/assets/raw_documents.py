@@ -9,7 +9,7 @@ from rag_assets.assets.descriptions import RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
 from rag_assets.partitions import tenants_partitions
-from rag_assets.pipeline.catalog_mark import held_warning, is_current
+from rag_assets.pipeline.catalog_mark import held_warning, refusal
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.retention import prune_due
@@ -56,9 +56,8 @@ def raw_documents(
     for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)
     if report.held:
-        current = is_current(ctx.catalog, ctx.lake, ctx.ref.id)
         held = ctx.catalog.syncs.held(ctx.ref.id)
-        context.log.warning(held_warning(ctx.ref.id, held, current=current))
+        context.log.warning(held_warning(ctx.ref.id, held, refusal(ctx)))
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
@@ -64,8 +65,9 @@ def main() -> None:
     masker = masker_of(settings.local)
 
     def log(line: str) -> None:
-        sys.stderr.write(masker.text(line) + "\n")
-        sys.stderr.flush()
+        with suppress(OSError):  # A full disk of logs stops no syncs.
+            sys.stderr.write(masker.text(line) + "\n")
+            sys.stderr.flush()
 
     try:
         catalog, _ = open_catalog(settings, LocalStack(settings).endpoints().database_url)

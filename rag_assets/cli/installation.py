@@ -47,6 +47,24 @@ def clone(yes: Yes = False, json: Json = False) -> None:
     installation.clone(confirmed=yes, as_json=json)
 
 
+@app.command("accept-restore")
+def accept_restore(
+    yes: Yes = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Do not make revocations, purges and holds again that were lost."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what a restored catalog lacks of tokens, grants, holds and purges, and accept it."""
+    from rag_assets.cli.commands import restores
+
+    if not restores.accept(confirmed=yes, keep=keep, as_json=json):
+        raise typer.Exit(1)
+
+
 @app.command("forget")
 def forget(
     kind: Annotated[str, typer.Argument(help="lake, blobs, index, vectors or cluster.")],

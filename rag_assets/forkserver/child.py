@@ -19,6 +19,7 @@ from rag_assets.forkserver.protocol import (
     Request,
     Stream,
     confirmed,
+    pid_namespace,
     send_reply,
 )
 
@@ -39,7 +40,7 @@ def become(
             os.setsid()
             _take_over_streams(request.streams, descriptors)
         _take_over_settings(request)
-        send_reply(connection, pid=os.getpid())
+        send_reply(connection, pid=os.getpid(), namespace=pid_namespace())
         if not confirmed(connection):
             os._exit(1)
         code = _exit_code(execute, _arguments(request, descriptors))

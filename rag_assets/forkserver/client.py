@@ -82,7 +82,7 @@ def start(
     try:
         request = Request(kind, list(arguments), dict(environment), _umask())
         send_request(connection, request, descriptors)
-        pid = Replies(connection).next()["pid"]
+        pid = Replies(connection).pid()
         if started is not None:
             started(pid)
         connection.settimeout(None)
@@ -110,7 +110,7 @@ def _run(connection: socket.socket, arguments: Sequence[str]) -> int | None:
     replies = Replies(connection)
     try:
         _send(connection, arguments)
-        child = os.pidfd_open(replies.next()["pid"])
+        child = os.pidfd_open(replies.pid())
     except (OSError, ValueError, KeyError):
         return None
     return _wait(connection, replies, child)

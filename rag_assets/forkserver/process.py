@@ -79,7 +79,7 @@ class ForkedProcess:
         try:
             its_error = null if error is None else error
             send_request(connection, request, [opened, its_input, its_output, its_error])
-            process = cls(connection, replies, replies.next()["pid"], (our_output, our_input))
+            process = cls(connection, replies, replies.pid(), (our_output, our_input))
             connection.settimeout(None)
             confirm(connection)
         except (OSError, ValueError, KeyError):

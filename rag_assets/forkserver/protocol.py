@@ -174,12 +174,33 @@ def send_reply(connection: socket.socket, **reply: Any) -> None:
     connection.sendall(json.dumps(reply).encode() + b"\n")
 
 
+def pid_namespace() -> str:
+    """The PID namespace of this process; "" where the system has none."""
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+    except OSError:
+        return ""
+
+
 class Replies:
     """Reads replies, one at a time."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._rest = b""
+
+    def pid(self) -> int:
+        """The first reply: the pid of the fork.
+
+        Raises:
+            OSError: the connection broke, or the fork is in another container, whose server was
+                reached by its socket in a shared folder. There the pid is another process's.
+            KeyError: the reply names no pid.
+        """
+        reply = self.next()
+        if reply["namespace"] != pid_namespace():
+            raise ConnectionError("the fork server runs in another container")
+        return int(reply["pid"])
 
     def next(self) -> dict[str, Any]:
         """The next reply; an empty one after the last.

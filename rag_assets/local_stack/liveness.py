@@ -1,21 +1,119 @@
-"""Liveness of processes, distinguished from others that got the same pid."""
+"""Liveness of processes, distinguished from others that got the same pid.
+
+A process in our PID namespace is recognized by its start time. One in another container is out of
+sight: it holds a lock on a file, its mark, which the kernel frees when it ends.
+"""
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _POLL_SECONDS = 0.05
+_KEPT_SECONDS = 7 * 86_400
+"""How long the mark of a process that was killed is kept for those that look for it."""
 
 # This process's children, kept until they end: a dropped Popen would warn and leave a zombie.
 _children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process as others find it, also from another container over the same files.
+
+    Attributes:
+        host: the name of its machine or container.
+        birth: its start time, see `birth_of`.
+        namespace: in which its pid counts; "" where the system has none, or it was not recorded.
+    """
+
+    host: str
+    pid: int
+    birth: str
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessIdentity:
+        """Identify a process of our PID namespace."""
+        return cls(socket.gethostname(), pid, birth_of(pid) or "", pid_namespace_of() or "")
+
+    @classmethod
+    def parse(cls, text: str) -> ProcessIdentity:
+        """Read what `str` made of an identity."""
+        host, pid, birth, *namespace = text.split(" ")
+        return cls(host, int(pid), birth, *namespace)
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.pid} {self.birth} {self.namespace}".rstrip()
+
+    def is_in_sight(self) -> bool:
+        """Whether its pid means the same to us, so that it may be signalled."""
+        own = ProcessIdentity.of(os.getpid())
+        if self.host != own.host:
+            return False
+        is_same_boot = boot_of(self.birth) == boot_of(own.birth)
+        return not self.namespace or (self.namespace == own.namespace and is_same_boot)
+
+    def is_alive(self) -> bool:
+        """Whether it is in sight and lives."""
+        return self.is_in_sight() and birth_of(self.pid) == self.birth
+
+    def has_ended(self, marks: Path) -> bool:
+        """Whether it has ended for certain; what left no trace may live elsewhere.
+
+        Args:
+            marks: the folder of `mark_process`.
+        """
+        if self.is_in_sight():
+            return birth_of(self.pid) != self.birth
+        return _is_free(self.mark_in(marks))
+
+    def mark_in(self, marks: Path) -> Path:
+        """The file that the process holds locked."""
+        return marks / str(self).translate(str.maketrans(" /", "__"))
+
+
+_marks: list[int] = []
+"""Descriptors that this process keeps open until it ends."""
+
+
+def mark_process(marks: Path) -> None:
+    """Hold a lock on a file as long as this process lives, if the folder can be written."""
+    path = ProcessIdentity.of(os.getpid()).mark_in(marks)
+    with suppress(OSError):
+        marks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for other in marks.iterdir():
+            if time.time() - other.stat().st_mtime > _KEPT_SECONDS and _is_free(other):
+                other.unlink()
+        if path.exists():
+            return
+        # Locked before it has its name: a mark that is free is one of a process that has ended.
+        draft = path.with_name(f"{path.name}.new")
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        draft.rename(path)
+        _marks.append(descriptor)
+        atexit.register(path.unlink, missing_ok=True)
+
+
+def _is_free(mark: Path) -> bool:
+    """Whether a mark exists and nothing holds its lock."""
+    try:
+        with mark.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def adopt(child: subprocess.Popen[bytes]) -> None:

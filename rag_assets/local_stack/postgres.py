@@ -15,6 +15,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -38,6 +39,7 @@ _USER = "rag_assets"
 _START_SECONDS = 120
 _INITDB_SECONDS = 300
 _ORPHAN_SECONDS = 10
+_SHARED_MEMORY_BYTES = 256 * 1024 * 1024
 
 _SETTINGS = {
     "listen_addresses": LOOPBACK,
@@ -146,7 +148,7 @@ class EmbeddedPostgres:
             identity = replace(identity, port=free_port())
             self._remember(identity)
         command: list[str | Path] = [_program("postgres"), "-D", self._data]
-        for name, value in {**_SETTINGS, "port": str(identity.port)}.items():
+        for name, value in {**_SETTINGS, **_memory(), "port": str(identity.port)}.items():
             command += ["-c", f"{name}={value}"]
         try:
             self.process.start(
@@ -264,6 +266,21 @@ def _initdb(data: Path, password: Path, account: Account | None) -> None:
 def _environment() -> dict[str, str]:
     kept = ("PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
     return {"LC_ALL": "C"} | {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _memory() -> dict[str, str]:
+    """Return the setting that keeps queries' shared memory out of a small /dev/shm.
+
+    That of a container has 64 MB by default: a few large joins at once fill it and fail.
+    """
+    if sys.platform != "linux":
+        return {}
+    try:
+        found = os.statvfs("/dev/shm")  # noqa: S108  (where Postgres puts shared memory)
+        is_small = found.f_blocks * found.f_frsize < _SHARED_MEMORY_BYTES
+    except OSError:
+        is_small = True
+    return {"dynamic_shared_memory_type": "sysv"} if is_small else {}
 
 
 def _answers(identity: _Identity) -> bool:

@@ -12,6 +12,7 @@ Without that lock no server starts.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -47,7 +48,9 @@ _RELEASE_SECONDS = 3
 _ORPHAN_SECONDS = 15
 """How long the children of a server that was killed may hold its lock."""
 _LOG_BYTES = 8 * 1024 * 1024
+_LOG_GROWTH_BYTES = 64 * 1024
 _TAIL_BYTES = 16 * 1024
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -220,6 +223,7 @@ class BackgroundProcess:
                 self._rotate_log()
                 with self.log_file.open("ab") as log:
                     self._log_begins = log.tell()
+                    _require_space(log.fileno(), self._log_begins)
                     child = subprocess.Popen(  # noqa: S603  (our own command, no shell)
                         [str(part) for part in command],
                         stdin=subprocess.DEVNULL,
@@ -235,7 +239,9 @@ class BackgroundProcess:
                         pass_fds=(*descriptors, held),
                     )
             except OSError as error:
-                raise ServiceUnavailable(f"{self.name} could not be started: {error}") from error
+                raise ServiceUnavailable(
+                    f"{self.name} could not be started: {error}", hint=self._remedy(error)
+                ) from error
         adopt(child)
         record = ProcessRecord(
             pid=child.pid,
@@ -327,6 +333,11 @@ class BackgroundProcess:
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
         return shown[-lines:]
+
+    def _remedy(self, error: OSError) -> str | None:
+        if error.errno not in _NO_SPACE:
+            return None
+        return f"free space where its log {self.log_file} is, or delete old logs there"
 
     def _recorded(self) -> ProcessRecord | None:
         try:
@@ -421,6 +432,22 @@ class BackgroundProcess:
         with suppress(FileNotFoundError):
             if self.log_file.stat().st_size > _LOG_BYTES:
                 self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))
+
+
+def _require_space(log: int, size: int) -> None:
+    """Raise an OSError if a log, given by its descriptor and size, cannot grow.
+
+    A server whose log cannot be written would run, and nobody could tell why it does not answer.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(log, size, _LOG_GROWTH_BYTES)
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise
+    finally:
+        os.ftruncate(log, size)
 
 
 def _try_lock(descriptor: int) -> bool:

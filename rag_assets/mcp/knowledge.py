@@ -102,6 +102,7 @@ class Knowledge:
         error_text: the agent's text of an error.
         run_blocking: runs blocking work elsewhere than in the event loop.
         masker: finds credentials in what agents write; None: nothing is written.
+        require_trust: raises while grants do not count; called for each message.
     """
 
     search: Search
@@ -110,6 +111,7 @@ class Knowledge:
     error_text: Callable[[Exception, MessageContext], str] = advice
     run_blocking: BlockingRunner | None = None
     masker: Masker | None = None
+    require_trust: Callable[[], None] | None = None
 
     async def answer(
         self, query: str, top_k: int | None = None, within: Sequence[str] = ()

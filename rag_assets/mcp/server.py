@@ -228,6 +228,8 @@ def _in_time(
     @wraps(function)
     async def limited(*arguments: Any, **options: Any) -> str:
         try:
+            if knowledge.require_trust is not None:
+                knowledge.require_trust()
             with anyio.fail_after(knowledge.seconds):
                 return await function(*arguments, **options)
         except TimeoutError:

@@ -33,16 +33,14 @@ _SAMPLE_OF_EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class ChunkSample:
-    """One chunk without its text.
+    """One chunk without its text and headings, which a purge could not find in Dagster's tables.
 
     Attributes:
         place: its position in the document, in words.
-        heading: the headings above it, credentials masked.
     """
 
     uri: str
     place: str
-    heading: str
     tokens: int
 
 
@@ -105,12 +103,7 @@ def _sample(
     for row in rows:
         document = by_key[row.key][0].document
         for chunk in row.chunks[:_SAMPLE_OF_EACH]:
-            yield ChunkSample(
-                document.uri,
-                describe(chunk.location),
-                " › ".join(chunk.heading_path),
-                chunk.token_count,
-            )
+            yield ChunkSample(document.uri, describe(chunk.location), chunk.token_count)
 
 
 def _chunk_sets(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[ChunkSetRow]:

@@ -21,6 +21,7 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.factory import build_batch_api, build_embedder
+from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.recipes import (
     build_of,
     config_key,
@@ -37,7 +38,7 @@ from rag_assets.storage.index.beside import EntriesBeside
 from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
 from rag_assets.storage.index.protocols import EntryWriter
 from rag_assets.storage.index.store import VectorStore
-from rag_assets.storage.lake.store import TenantLake
+from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
@@ -129,6 +130,13 @@ class TenantContext:
     def blobs(self) -> BlobStore:
         """The installation's uploaded files."""
         return open_blobs(self.settings)
+
+    @cached_property
+    def keeper(self) -> MarkKeeper:
+        """Compares the catalog with the marks that the stores keep."""
+        return MarkKeeper(
+            self.catalog, Lake(self.settings.lake_url), self.blobs, lambda: self.store
+        )
 
     @property
     def config_key(self) -> str:

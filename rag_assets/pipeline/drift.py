@@ -11,9 +11,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from rag_assets.common.errors import BuildNotWritable
-from rag_assets.pipeline.catalog_mark import is_current
 from rag_assets.pipeline.context import TenantContext, index_of, owner_of
 from rag_assets.pipeline.index_comparison import Drift, compare_index, suspects
+from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.publication import alias_is_right
 from rag_assets.pipeline.shares import Share
 from rag_assets.pipeline.vector_drift import VectorDrift, compare_entries
@@ -23,7 +23,6 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ExpectedEntries, HeldVersion
 from rag_assets.storage.index.model import BuildCount, CountedBuild, Presence, ScannedEntry
 from rag_assets.storage.index.store import VectorStore
-from rag_assets.storage.lake.store import Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ def _fits(ctx: TenantContext, generation: Generation) -> bool:
 
 
 def index_differences(
-    catalog: Catalog, store: VectorStore, lake: Lake, tenants: Sequence[TenantRef]
+    catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     """Return the differences between the indexes of tenants and the catalog, by tenant.
 
@@ -192,22 +191,23 @@ def index_differences(
     tenants that are being written to are left out: they may be between two steps of a write.
 
     Args:
-        catalog, store, lake: of the installation.
+        catalog, store: of the installation.
+        keeper: compares the catalog with the marks in the stores.
         tenants: to compare.
 
     Raises:
         IndexUnavailable: an index is closed, blocked or red.
     """
-    found = _differences(catalog, store, lake, tenants)
+    found = _differences(catalog, store, keeper, tenants)
     suspects = [ref for ref in tenants if ref.id in found and not catalog.lock.is_held(ref.id)]
     if not suspects:
         return {}
-    found = _differences(catalog, store, lake, suspects)
+    found = _differences(catalog, store, keeper, suspects)
     return {id_: all_ for id_, all_ in found.items() if not catalog.lock.is_held(id_)}
 
 
 def _differences(
-    catalog: Catalog, store: VectorStore, lake: Lake, tenants: Sequence[TenantRef]
+    catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     expected = catalog.index.expected_entries([ref.id for ref in tenants])
     live = catalog.generations.live_of([ref.id for ref in tenants])
@@ -233,9 +233,7 @@ def _differences(
         difference = _difference(ref, generation, wanted, count)
         # A catalog that was set back lacks versions that the index rightly holds.
         is_surplus = count.presence == "present" and count.entries > wanted.entries
-        if difference is not None and not (
-            is_surplus and not is_current(catalog, lake.tenant(ref.id, ref.incarnation), ref.id)
-        ):
+        if difference is not None and not (is_surplus and keeper.standing(ref) != "current"):
             found.setdefault(ref.id, []).append(difference)
     return found
 

@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.roots import folders_as_json
-from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.derived_marks import derived_configs
 from rag_assets.pipeline.former_contents import forget_former_contents
@@ -102,14 +103,11 @@ def _masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
 
 def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
     """A plan that deletes nothing while the catalog was set back."""
-    if not plan.deletions.removed or may_delete(ctx):
+    refused = refusal(ctx) if plan.deletions.removed else None
+    if refused is None:
         return plan
     held = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
-    return replace(plan, deletions=Deletions(held=held, reason=_set_back(ctx)))
-
-
-def _set_back(ctx: TenantContext) -> str:
-    return set_back_error(ctx.ref.id).message
+    return replace(plan, deletions=Deletions(held=held, reason=refused.message))
 
 
 def _record(
@@ -170,7 +168,7 @@ def _record(
     )
 
 
-def _folders_to_remember(plan: SourcePlan, names: MaskedNames) -> dict[str, list[int]] | None:
+def _folders_to_remember(plan: SourcePlan, names: MaskedNames) -> list[list[Any]] | None:
     """The folders of a listing as JSON, without those whose names hold a credential."""
     if plan.folders is None:
         return None
@@ -266,8 +264,8 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
         deletions = plan.deletions
-        if deletions.removed and not may_delete(ctx):
-            deletions = Deletions(held=deletions.removed, reason=_set_back(ctx))
+        if deletions.removed and (refused := refusal(ctx)) is not None:
+            deletions = Deletions(held=deletions.removed, reason=refused.message)
         if deletions.held:
             ctx.catalog.syncs.record_listing(
                 ctx.ref,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.pipeline.catalog_mark import keep_mark, may_delete
+from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
@@ -91,7 +91,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     unchanged = [v for v in complete if intact.get(v.document.document_id) == v.key]
     due = [v for v in complete if intact.get(v.document.document_id) != v.key]
     ctx.guard()
-    mark = ctx.catalog.index.commit(
+    ctx.catalog.index.commit(
         ctx.ref,
         generation.number,
         [version.indexed(work.config_key) for version in unchanged],
@@ -99,8 +99,6 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         beside=work.beside,
         relations=relations_of_versions(ctx, unchanged),
     )
-    if mark is not None:
-        keep_mark(ctx, mark)
     upserted, replaced = _publish(work.context, work, due)
     if ctx.catalog.moves.end(ctx.ref):
         gone, former = remove_deleted(ctx)
@@ -233,13 +231,12 @@ def _publish_batch(
             for document_id, version in zip(document_ids, batch, strict=True)
         ]
         ahead, beside = ctx.clock.ahead, work.beside
-        mark = ctx.catalog.index.commit(
+        ctx.catalog.index.commit(
             *(ctx.ref, generation.number, versions),
             ahead=ahead,
             beside=beside,
             relations=relations_of_versions(ctx, batch),
         )
-        may_replace = keep_mark(ctx, mark)
     except (TenantGone, TenantLocked):
         # If the tenant was purged meanwhile, nothing else would ever find these entries. If
         # only the lock was lost, its next holder may have written the same ones: keep them.
@@ -251,7 +248,7 @@ def _publish_batch(
     if ctx.tenant.reads_code:
         ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _chunk_events(batch, entries))
     kept = {v.document.document_id: v.key for v in batch}
-    if before and not may_replace:
+    if before and not may_delete(ctx):
         # The documents stay marked: their former entries go once the catalog is accepted.
         return len(entries), 0
     deleted = 0

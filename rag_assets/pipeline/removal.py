@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline.catalog_mark import is_forgotten
 from rag_assets.pipeline.former_places import open_former_places
+from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.removal_proof import Stores, prove_removal, traces_of_tenant
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -52,7 +52,12 @@ def purge_tenant(
 
     Raises:
         OnHold: something of the tenant is held.
+        RestorePending: the catalog lacks security changes, and so holds perhaps.
     """
+    blobs = open_blobs(settings)
+    keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
+    if (pending := keeper.pending_restore()) is not None:
+        raise pending
     require_no_hold(catalog.holds.all(record.id), record.id, "removing the tenant")
     catalog.tenants.set_state(record.id, "REMOVING")
     at = (clock or Clock()).now()
@@ -67,13 +72,8 @@ def purge_tenant(
         store.indexes.drop(index_name)
     if store.vectors is not None:
         store.vectors.drop_tenant(record.id)
-    for tenant_id, incarnation in list(lake.incarnations()):
-        if tenant_id == record.id:
-            lake.tenant(tenant_id, incarnation).purge()
-    blobs = open_blobs(settings)
-    for tenant_id, incarnation in list(blobs.incarnations()):
-        if tenant_id == record.id:
-            blobs.tenant(tenant_id, incarnation).purge()
+    _purge_files(lake, blobs, record.id)
+    keeper.forget(record.ref)
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
     if delete_history is not None:
         delete_history()
@@ -84,6 +84,14 @@ def purge_tenant(
     receipt = catalog.erasures.end_removal(erasure, proof)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt
+
+
+def _purge_files(lake: Lake, blobs: BlobStore, tenant_id: str) -> None:
+    """Delete the folders of a tenant, of all its incarnations."""
+    for store in (lake, blobs):
+        for owner, incarnation in list(store.incarnations()):
+            if owner == tenant_id:
+                store.tenant(tenant_id, incarnation).purge()
 
 
 def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
@@ -98,23 +106,35 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
-    """Delete entries and folders that late writers left of removed tenants; returns how many."""
-    swept = _delete_strays(catalog, lake, store, None) + _delete_stray_vectors(catalog, store)
+    """Delete entries and folders that late writers left of removed tenants; returns how many.
+
+    None is deleted while the catalog lacks security changes, such as the removal of a tenant.
+    """
+    keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
+    if keeper.pending_restore() is not None:
+        return 0
+    swept = _delete_strays(keeper, lake, store, None)
+    swept += _delete_stray_vectors(catalog, keeper, store)
     for tenant_id, incarnation in list(blobs.incarnations()):
-        if _is_stray(catalog, lake, tenant_id, incarnation):
+        if keeper.is_stray(tenant_id, incarnation):
             blobs.tenant(tenant_id, incarnation).purge()
             swept += 1
     return swept
 
 
-def delete_late_writes(catalog: Catalog, lake: Lake, store: VectorStore, tenant_id: str) -> None:
+def delete_late_writes(
+    catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore, tenant_id: str
+) -> None:
     """Delete entries that this writer may have written after its tenant was removed.
 
     For a writer that has lost the tenant's lock. Entries of a present tenant of the same id
-    belong to another writer and stay.
+    belong to another writer and stay, and so do those of a tenant that a restored catalog lacks.
     """
-    _delete_strays(catalog, lake, store, tenant_id)
+    keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
+    _delete_strays(keeper, lake, store, tenant_id)
     if catalog.tenants.find(tenant_id) is None:
+        if not keeper.was_removed(tenant_id):
+            return
         store.indexes.withdraw(tenant_id)
         for index_name in store.indexes.dedicated(tenant_id):
             store.indexes.drop(index_name)
@@ -125,21 +145,24 @@ def delete_late_writes(catalog: Catalog, lake: Lake, store: VectorStore, tenant_
         store.indexes.publish(serving.index_name, Owner(ref.id, ref.incarnation, serving.number))
 
 
-def _delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, only: str | None) -> int:
+def _delete_strays(keeper: MarkKeeper, lake: Lake, store: VectorStore, only: str | None) -> int:
     swept = 0
     for index_name in store.indexes.names():
         for tenant_id, incarnation in store.indexes.owners(index_name):
-            if only in {None, tenant_id} and _is_stray(catalog, lake, tenant_id, incarnation):
+            if only in {None, tenant_id} and keeper.is_stray(tenant_id, incarnation):
                 swept += _sweep(store, index_name, tenant_id, incarnation)
     for tenant_id, incarnation in list(lake.incarnations()):
-        if only in {None, tenant_id} and _is_stray(catalog, lake, tenant_id, incarnation):
+        if only in {None, tenant_id} and keeper.is_stray(tenant_id, incarnation):
             lake.tenant(tenant_id, incarnation).purge()
             swept += 1
     return swept
 
 
-def _delete_stray_vectors(catalog: Catalog, store: VectorStore) -> int:
-    """Delete tables of vectors that no build has any more; returns of how many builds."""
+def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorStore) -> int:
+    """Delete tables of vectors that no build has any more; returns of how many builds.
+
+    Their names tell neither tenant nor build: none goes while the catalog may lack either.
+    """
     if store.vectors is None:
         return 0
     # A row says that a build has tables before it has them: none of those found is a new one.
@@ -155,18 +178,13 @@ def _delete_stray_vectors(catalog: Catalog, store: VectorStore) -> int:
         if generation.vectors_beside is not None
     }
     strays = [schema for schema in found if schema not in known]
+    if strays and (
+        keeper.unknown_tenants() or any(keeper.standing(ref) != "current" for ref in refs)
+    ):
+        return 0
     for schema in strays:
         store.vectors.drop_schema(schema)
     return len(strays)
-
-
-def _is_stray(catalog: Catalog, lake: Lake, tenant_id: str, incarnation: int) -> bool:
-    # Read after its data was found: an incarnation that is unknown now never exists again,
-    # even if a tenant of this id is added meanwhile.
-    record = catalog.tenants.find(tenant_id)
-    if record is not None and record.incarnation == incarnation:
-        return False
-    return not is_forgotten(catalog, lake, tenant_id, incarnation)
 
 
 def _sweep(

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from rag_assets.common.errors import CatalogSetBack
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle, settle_open
@@ -40,7 +41,7 @@ class PruningReport:
         doubt: why nothing was pruned, if the clock may be wrong.
         corrected: rows of which a time lay in the future.
         events: deleted events of searches.
-        set_back: whether nothing was pruned because the catalog was set back.
+        refused: why nothing was pruned: the catalog lacks changes.
     """
 
     receipts: tuple[Receipt, ...] = ()
@@ -48,7 +49,7 @@ class PruningReport:
     doubt: ClockDoubt | None = None
     corrected: int = 0
     events: int = 0
-    set_back: bool = False
+    refused: CatalogSetBack | None = None
 
     @property
     def documents(self) -> int:
@@ -72,9 +73,8 @@ class PruningReport:
             f" their retention and are kept. To prune them: rag-assets prune {tenant_id} --confirm"
             for one in self.held
         ]
-        if self.set_back:
-            error = set_back_error(tenant_id)
-            found.append(f"nothing was pruned: {error.message}. {error.hint}")
+        if self.refused is not None:
+            found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
         if self.doubt is not None:
             found.append(self.doubt.line)
         if self.corrected:
@@ -100,7 +100,7 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
     corrected = _correct_times(ctx, now)
     report = _prune_documents(ctx, now, by=by, confirm=confirm)
     report = replace(report, receipts=(*receipts, *report.receipts), corrected=corrected)
-    if report.set_back:
+    if report.refused is not None:
         return report
     before = now - timedelta(days=ctx.tenant.retrieval.events_days)
     events = ctx.catalog.events.delete_before(ctx.ref, SEARCHES, before)
@@ -140,8 +140,8 @@ def _prune_documents(
     cutoffs = cutoffs_of(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
-    if not may_delete(ctx):
-        return PruningReport(set_back=True)
+    if (refused := refusal(ctx)) is not None:
+        return PruningReport(refused=refused)
     due = ctx.catalog.retention.due(ctx.ref.id, cutoffs)
     held = () if confirm else held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()

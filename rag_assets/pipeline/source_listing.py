@@ -81,8 +81,8 @@ class ListingDigest:
     def of(self, source: DocumentSource) -> Iterator[ListedDocument]:
         """List a source; add its documents, and then the folders that it read, to the digest."""
         yield from self.through(source.list())
-        for path, identity in folders_as_json(folders_of(source) or {}).items():
-            self._add(f"folder/{path}/{identity}")
+        for folder in folders_as_json(folders_of(source) or {}):
+            self._add(f"folder/{folder}")
 
     def through(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield documents and add them to the digest."""

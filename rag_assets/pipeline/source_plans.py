@@ -5,7 +5,7 @@ documents are deleted, which are kept until a person allows it, and the handling
 cannot be listed or is no longer configured.
 
 Documents are kept if too many vanish at once, if their folder is empty, or if another folder is at
-its place: that is what a disk looks like which is not mounted.
+its place. That is how a disk looks that is not mounted.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def plan_sources(
             yield SourcePlan(config, source, known, settings, None, error=error)
             continue
         listing = without_pruned(ctx, compared)
-        former = folders_from_json(last.folders or {}) if last and not allow_deletes else {}
+        former = folders_from_json(last.folders or ()) if last and not allow_deletes else {}
         kept = _lost_with_their_folder(source, listing, known, former)
         if kept:
             deletions = _hold_with_folders(source, listing, kept)
@@ -250,6 +250,8 @@ def plan_removed_sources(
         deletions = decide_deletions(
             uris, lost=len(uris), known=len(uris), allow_deletes=allow_deletes
         )
+        if deletions.held:
+            deletions = replace(deletions, reason="the tenant's configuration lacks the source")
         yield RemovedSourcePlan(name, uris, deletions)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.blobs import sweep_blobs
-from rag_assets.pipeline.catalog_mark import may_delete, set_back_error
+from rag_assets.pipeline.catalog_mark import may_delete, refusal
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.live_keys import needed_keys
@@ -86,9 +86,9 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
     Returns:
         lines for people: the result for each table, or why nothing was done.
     """
+    if (refused := refusal(ctx)) is not None:
+        return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact(ctx)
-    if not may_delete(ctx):
-        return [set_back_error(ctx.ref.id).message]
     lines = compaction_lines(compacted)
     if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock):
         lines = [*lines, f"{swept} uploaded files deleted that nothing needs"]

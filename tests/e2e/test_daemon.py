@@ -94,6 +94,20 @@ def test_changes_are_followed(daemon: Daemon) -> None:
     assert {run.dagster_run.status for run in daemon.runs("team")} == {SUCCESS}
 
 
+def test_documents_of_an_emptied_folder_are_kept_without_further_runs(daemon: Daemon) -> None:
+    folder = daemon.installation.add_tenant("emptied", **FAST)
+    (folder / "page.md").write_text("# Page\n\nIts disk is not mounted.\n")
+    daemon.searchable("emptied", "disk is not mounted")
+    (folder / "page.md").unlink()
+    held = daemon.catalog.syncs.held
+    wait_for(lambda: bool(held("emptied")), PATIENCE, "the deletion is held back")
+    daemon.idle("emptied")
+    before = len(daemon.runs("emptied"))
+    daemon.ended(daemon.launch("prune"))  # some ticks go by
+    assert len(daemon.runs("emptied")) == before, "nothing loops"
+    assert daemon.finds("emptied", "disk is not mounted")
+
+
 def test_edits_overtake_an_import_and_outlive_its_process(daemon: Daemon) -> None:
     installation = daemon.installation
     folder = installation.add_tenant("importing", **SLOW)

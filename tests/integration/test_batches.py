@@ -320,10 +320,16 @@ def test_a_malformed_response_is_reported_and_concerns_one_batch(backfill: Backf
 
 def test_a_late_batch_is_waited_for_and_abandoned_in_the_end(backfill: Backfill) -> None:
     backfill.sync()
-    for hours, statuses in ((30, {"PROCESSING": 6}), (49, {"FAILED": 6})):
+    clock = backfill.driver.session.catalog.clock
+    for hours, clock_jumped, statuses in (
+        (30, False, {"PROCESSING": 6}),
+        (49, True, {"PROCESSING": 6}),
+        (49, False, {"FAILED": 6}),
+    ):
+        past = datetime.now(UTC) - timedelta(hours=hours)
         with backfill.driver.session.catalog.database.begin() as connection:
-            past = datetime.now(UTC) - timedelta(hours=hours)
             connection.execute(update(embedding_batches).values(submitted_at=past))
+        clock.replace(past if clock_jumped else datetime.now(UTC), None)
         backfill.forget_waits()
         backfill.poll()
         backfill.sync()

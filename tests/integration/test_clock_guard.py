@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select, text, update
 
 from rag_assets.common.clock import BootTime, Clock, read_boot_time
 from rag_assets.common.errors import ClockDoubted
@@ -102,8 +102,8 @@ def make(shared_installation: Installation, driver: Driver, request: pytest.Fixt
         tenant = UploadTenant(driver, shared_installation, tenant_id)
         with tenant.within():
             pass
-        for name, text in files.items():
-            tenant.add(name, text.encode())
+        for name, content in files.items():
+            tenant.add(name, content.encode())
         shared_installation.synced(tenant_id)
         return tenant
 
@@ -371,6 +371,17 @@ def test_times_by_which_the_catalog_records_and_forgets_stay_near_the_trusted_ti
         now + timedelta(days=10),
         True,
     )
+
+
+def test_a_day_has_24_hours_when_the_time_zone_of_postgres_changes_to_winter_time(
+    clock: JumpingClock,
+) -> None:
+    before_the_change = datetime(2025, 10, 25, 12, tzinfo=UTC)
+    clock.trust(before_the_change)
+    with clock.catalog.database.begin() as connection:
+        connection.execute(text("SET LOCAL TIME ZONE 'Europe/Berlin'"))
+        latest = connection.scalar(select(latest_trusted_time()))
+    assert latest == before_the_change + timedelta(days=1)
 
 
 def test_accept_clock_after_it_was_ahead_corrects_what_was_recorded(

@@ -6,11 +6,12 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from elasticsearch import Elasticsearch
-from sqlalchemy import update
+from sqlalchemy import Table, update
 
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import TenantContext
@@ -19,7 +20,7 @@ from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.pipeline.upkeep import compact
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.storage.catalog.tables import document_index
+from rag_assets.storage.catalog.tables import document_index, events, tenants
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 from tests.integration.test_generations import CHUNKED, SPARSE
@@ -85,6 +86,64 @@ def test_dead_text_goes_while_a_document_has_failed(tenant: Tenant) -> None:
     assert "barges" in tenant.texts()
     assert tenant.vectors() < before
     assert tenant.sync()["embedded"] == 0
+
+
+def test_the_command_compacts_without_a_daemon(
+    shared_installation: Installation, tenant: Tenant
+) -> None:
+    tenant.write("anchors", "capstans")
+    tenant.sync()
+    other = shared_installation.command("compact", "nobody")
+    assert (other.code, "no tenant 'nobody'" in other.err) == (1, True)
+    done = shared_installation.command("compact", tenant.id, "--json")
+    assert done.code == 0, done.err
+    [result] = done.json["tenants"]
+    assert (result["tenant"], result["error"], done.json["leftovers"]) == (tenant.id, None, 0)
+    assert any("let go of that nothing needs" in line for line in result["lines"])
+    assert "anchors." not in tenant.texts()
+    catalog = tenant.driver.session.catalog
+    serving = catalog.generations.serving(tenant.id)
+    assert serving is not None
+    assert f"{serving.index_name}: 0 deleted entries left in its files" in done.err
+    [event] = catalog.events.latest(tenant.id, kind="compacted")
+    assert event.payload["rows"] > 0
+
+
+def test_the_command_compacts_all_tenants_and_indexes(
+    shared_installation: Installation, tenant: Tenant
+) -> None:
+    done = shared_installation.command("compact", "--json")
+    assert done.code == 0, done.err
+    active = {r.id for r in tenant.driver.session.catalog.tenants.all() if r.state == "ACTIVE"}
+    assert {result["tenant"] for result in done.json["tenants"]} == active
+    for index_name in tenant.driver.session.store.indexes.names():
+        assert f"{index_name}: 0 deleted entries left in its files" in done.err
+
+
+def test_status_names_tenants_that_were_not_compacted_for_eight_days(
+    shared_installation: Installation, tenant: Tenant
+) -> None:
+    def warnings() -> list[str]:
+        shown = shared_installation.command("status", "--json")
+        assert shown.code == 0
+        return [line for line in shown.json["warnings"] if tenant.id in line]
+
+    def age(table: Table, column: str, days: int) -> None:
+        values = {column: datetime.now(UTC) - timedelta(days=days)}
+        whose = table.c.id if table is tenants else table.c.tenant
+        with tenant.driver.session.catalog.database.begin() as connection:
+            connection.execute(update(table).where(whose == tenant.id).values(values))
+
+    assert warnings() == [], "its documents are new"
+    age(tenants, "created_at", 9)
+    [warning] = warnings()
+    assert "not compacted for 8 days" in warning
+    assert "`rag-assets compact`" in warning
+    assert warning in shared_installation.command("status").out
+    assert shared_installation.command("compact", tenant.id).code == 0
+    assert warnings() == []
+    age(events, "at", 9)
+    assert len(warnings()) == 1
 
 
 def test_the_version_that_answers_stays_while_its_successor_fails(tenant: Tenant) -> None:

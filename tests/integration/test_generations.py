@@ -19,8 +19,8 @@ from rag_assets.pipeline.repair import repair_index
 from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact, drop_old_generations
 from rag_assets.storage.index.elasticsearch import mapping
 from rag_assets.storage.index.model import SCHEMA_VERSION
-from rag_assets.storage.lake.model import LakeMark
 from tests.driving import Driver, tenant_named_after
+from tests.dumps import lose_changes
 from tests.installation import FAST, Installation
 
 CHUNKED = {"chunker": {"chunker": "heading", "max_tokens": 40, "overlap": 8}}
@@ -228,7 +228,7 @@ def test_a_lost_index_waits_while_the_catalog_was_set_back(
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
-        ctx.lake.mark.write(LakeMark(1_000_000))
+        lose_changes(ctx)
         ctx.store.indexes.drop(serving.index_name)
         assert any(state.index_lost for state in repair_index(ctx))
         assert accept_catalog(ctx)

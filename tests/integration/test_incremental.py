@@ -196,6 +196,7 @@ def test_an_interruption_after_the_listing_is_completed_later(
     folder = shared_installation.add_tenant("listed", **FAST)
     path = folder / "a.md"
     write_old(path, page(1))
+    write_old(folder / "b.md", "# Other\n\nIt stays.\n")
     driver.sync("listed")
     path.rename(folder / "a.bak")  # no longer included
     from rag_assets.pipeline.listing import list_documents
@@ -206,8 +207,8 @@ def test_an_interruption_after_the_listing_is_completed_later(
     assert "removals wait" in (due(shared_installation, "listed") or "")
     (folder / "a.bak").rename(path)
     driver.sync("listed")
-    [document] = driver.session.catalog.documents.all("listed")
-    assert document.status == "READY"
+    documents = driver.session.catalog.documents.all("listed")
+    assert [document.status for document in documents] == ["READY", "READY"]
     assert shared_installation.search("listed", "Document 1", mode="text")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import subprocess
@@ -18,54 +17,11 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.installation.markers import MARKER
-from resources import stores
 from tests.databases import create_database, drop_database, execute, url_of
-from tests.installation import FAST, CommandResult, Installation, new_installation
+from tests.installation import FAST, Installation, new_installation
+from tests.sites import Site
 
 TEXT = "Backups are kept in the basement for seven years."
-
-
-class Site:
-    """An installation whose commands run with an environment of its own.
-
-    Args:
-        home: its home folder.
-        environment: of its commands.
-    """
-
-    def __init__(self, home: Path, environment: dict[str, str]) -> None:
-        self.home = home
-        self.environment = {**environment, "RAG_ASSETS_HOME": str(home)}
-
-    def run(self, *arguments: str, stdin: str = "", **env: str) -> CommandResult:
-        # A run in this process exports the address of its installation's lake.
-        lake = str(self.home / ".local" / "lake")
-        made = Installation(self.home, {"RAG_ASSETS_LAKE_URL": lake, **self.environment, **env})
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("sys.stdin", io.StringIO(stdin))
-            result = made.command(*arguments)
-        stores.close_all()
-        return result
-
-    def done(self, *arguments: str, **env: str) -> Any:
-        """Run a command that must succeed; return its JSON."""
-        result = self.run(*arguments, "--json", **env)
-        assert result.code == 0, (result.out, result.err)
-        return json.loads(result.out)
-
-    def refused(self, *arguments: str, **env: str) -> str:
-        """Run a command that must be refused; return message and hint."""
-        result = self.run(*arguments, **env)
-        assert result.code == 1, (result.out, result.err)
-        return result.err
-
-    def hits(self, question: str = "where are backups kept?") -> list[str]:
-        found = self.done("search", "acme", question)
-        return [hit["text"] for hit in found["hits"]]
-
-    @property
-    def id(self) -> str:
-        return str(self.done("installation", "show")["installation"])
 
 
 @pytest.fixture
@@ -247,6 +203,9 @@ def test_a_copied_home_is_refused_and_a_moved_one_is_not(production: Site, tmp_p
     assert site.done("sync", "acme")["stages"]["embeddings"]["embedded"] == 0
     assert TEXT in " ".join(site.hits())
     assert json.loads((moved / ".local" / MARKER).read_text())["path"] == str(moved)
+    places = site.done("installation", "show")["places"]
+    assert str(moved / ".local" / "blobs") in [place["address"] for place in places]
+    assert [place for place in places if place["left_at"]] == []
 
 
 def test_a_changed_prefix_is_refused_until_it_is_moved_and_removal_reaches_the_former_one(
@@ -291,12 +250,41 @@ def test_a_receipt_covers_former_places_or_names_those_that_it_could_not_see(
     (production.home / "tenants.yaml").write_text("tenants: []\n")
     result = site.run("tenants", "remove", "acme", "--yes")
     assert f"not searched: the lake at {former}" in result.err
+    assert f"rag-assets installation forget lake {former} --yes" in result.err
     receipt = site.done("receipts")["receipts"][-1]
     assert receipt["proof"]["complete"] is False
     assert str(former) in receipt["proof"]["places not seen"][0]
     site.done("installation", "forget", "lake", str(former), "--yes")
     places = [p["address"] for p in site.done("installation", "show")["places"]]
     assert str(former) not in places
+
+
+def test_markers_are_written_once(production: Site) -> None:
+    local = production.home / ".local"
+    files = [path for name in (MARKER, "anchor") for path in local.rglob(name)]
+    assert len(files) == 6
+    before = [path.stat() for path in files]
+    production.done("tenants", "list")
+    assert [path.stat() for path in files] == before
+
+
+@pytest.mark.parametrize("renamed", ["home", "lake"])
+def test_nothing_is_left_where_a_folder_was_renamed(
+    production: Site, tmp_path: Path, renamed: str
+) -> None:
+    site = Site(production.home, production.environment)
+    if renamed == "home":
+        site = Site(tmp_path / "moved", production.environment)
+        production.home.rename(site.home)
+        site.done("tenants", "list")
+    else:
+        site.environment["RAG_ASSETS_LAKE_URL"] = str(tmp_path / "lake")
+        (production.home / ".local" / "lake").rename(tmp_path / "lake")
+        site.done("installation", "move", "--yes")
+    places = site.done("installation", "show")["places"]
+    assert {place["kind"] for place in places} == {"lake", "blobs", "index", "vectors", "cluster"}
+    assert [place for place in places if place["left_at"]] == []
+    assert site.done("tenants", "remove", "acme", "--yes")["complete"]
 
 
 def holding(folder: Path, words: str) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -104,6 +105,40 @@ def test_nothing_of_it_is_left_and_its_neighbours_are_as_before(make: Make) -> N
     assert (done["added"], done["embedded"], done["parsed"]) == (0, 0, 0)
     tenant.write("keeper", "The keeper writes something else.")
     assert tenant.sync()["added"] == 1
+
+
+def test_no_short_heading_of_it_is_left_in_records_of_runs(make: Make) -> None:
+    tenant = make()
+    tenant.write("keeper", f"## Of seals\n\n{SENTENCE}.")
+    tenant.installation.synced(tenant.id)
+    assert "Of seals" not in _recorded_chunks(tenant)
+    with psycopg.connect(tenant.installation.environment["DATABASE_URL"]) as connection:
+        # As earlier versions recorded it.
+        connection.execute(
+            "UPDATE event_logs SET event = replace(event, %s, %s) WHERE partition = %s",
+            [
+                '"data": {"document": "files/keeper.md"',
+                '"data": {"document": "files/keeper.md", "heading": "Of \\"seals\\""',
+                tenant.id,
+            ],
+        )
+    assert "seals" in _recorded_chunks(tenant)
+    assert purged(tenant, "files/keeper.md").proof["complete"]
+    recorded = _recorded_chunks(tenant)
+    assert "seals" not in recorded
+    assert json.loads(recorded)["__class__"] == "EventLogEntry"
+
+
+def _recorded_chunks(tenant: AgingTenant) -> str:
+    """The event in which Dagster recorded the run of `chunks`."""
+    with psycopg.connect(tenant.installation.environment["DATABASE_URL"]) as connection:
+        row = connection.execute(
+            "SELECT event FROM event_logs WHERE partition = %s AND asset_key = '[\"chunks\"]'"
+            " AND dagster_event_type = 'ASSET_MATERIALIZATION'",
+            [tenant.id],
+        ).fetchone()
+    assert row is not None
+    return str(row[0])
 
 
 def test_no_file_of_the_installation_holds_a_sentence_of_it(make: Make) -> None:

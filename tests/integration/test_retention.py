@@ -18,6 +18,7 @@ from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, tenant_named_after
+from tests.dumps import lose_notes
 from tests.installation import Installation
 from tests.integration.aging import AgingTenant
 from tests.integration.test_generations import CHUNKED
@@ -415,7 +416,8 @@ def test_documents_of_an_earlier_release_keep_their_age(installation: Installati
         tenant.write(name, f"Words of the {name} harbour.")
     write_old(tenant.folder / "failed.md", BROKEN)
     tenant.sync()
-    database = tenant.driver.session.catalog.database
+    catalog = tenant.driver.session.catalog
+    database, identity = catalog.database, catalog.installation.create()
     long_ago = tenant.clock.now() - timedelta(days=366)
     with database.begin() as connection:
         connection.execute(
@@ -423,8 +425,8 @@ def test_documents_of_an_earlier_release_keep_their_age(installation: Installati
         )
         command.downgrade(alembic_config(connection), "0015")
     assert migrate(database)
-    with tenant.driver.locked(tenant.id) as ctx:
-        ctx.lake.mark.delete()  # the earlier release kept none
+    catalog.installation.create(identity.id)
+    lose_notes(tenant.driver.session)  # the earlier release kept none
     assert tenant.prune().documents == 2
     assert tenant.uris() == {"files/young.md"}
     tenant.forward(days=364)

@@ -13,6 +13,7 @@ from checks.staleness import _behind_at_sources
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.mounts import Mounts, with_mounts
+from tests.repositories import MadeRepository
 
 
 def write(folder: Path, *names: str, of: str = "one") -> None:
@@ -128,6 +129,37 @@ def test_documents_are_kept_if_another_folder_is_at_the_place_of_theirs(
     # That folder is the source's by now.
     (folder / "a.md").unlink()
     assert moved(driver.sync(tenant)) == {"removed": 1}
+
+
+def test_repositories_and_patterns_are_held_back_as_well(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "other-kinds"
+    folder = shared_installation.home.parent / "sources" / tenant
+    write(folder / "docs", "a.md", "b.md")
+    made = MadeRepository(folder / "code")
+    made.commit({"c.py": "C = 1\n", "d.py": "D = 1\n"})
+    sources = [
+        {"name": "docs", "type": "globs", "base": str(folder / "docs"), "patterns": ["*.md"]},
+        {"name": "code", "type": "git", "root": str(folder / "code")},
+    ]
+    shared_installation.add_tenant(tenant, **FAST, sources=sources)
+    driver.sync(tenant)
+    for name in ("a.md", "b.md"):
+        (folder / "docs" / name).unlink()
+    (folder / "code").rename(folder / "former")
+    MadeRepository(folder / "code").commit({"c.py": "C = 1\n", "e.py": "E = 1\n"})
+    for added in (1, 0):
+        done = driver.sync(tenant)
+        assert (done["added"], done["removed"], done["held"]) == (added, 0, 3)
+    reasons = {sync.source: sync.held_reason for sync in driver.session.catalog.syncs.held(tenant)}
+    assert str(folder / "docs") in (reasons["docs"] or "")
+    assert f"{folder / 'code'} is another one" in (reasons["code"] or "")
+    (folder / "code").rename(folder / "other")
+    (folder / "former").rename(folder / "code")
+    # The repository is back, and the one that stood in for it is not.
+    assert moved(driver.sync(tenant)) == {"removed": 1, "held": 2}
+    assert moved(driver.sync(tenant, allow_deletes=True)) == {"removed": 2}
 
 
 def test_a_copy_of_a_folder_at_its_place_is_remembered(

@@ -95,7 +95,7 @@ UNSAMPLED_INDEX_COLUMNS: Mapping[str, tuple[int, ...]] = {"ix_events_tenant_call
 
 SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "access_scopes": ("tenant", "scope", "principal"),
-    "catalog_marks": ("tenant",),
+    "catalog_marks": ("tenant", "tag"),
     "check_results": ("tenant", "asset", "name", "severity"),
     "checkpoints": ("tenant", "checkpoint_type", "state"),
     "code_runs": ("tenant",),
@@ -124,6 +124,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("tenant", "tag", "batch_id", "embedder_id", "embedder", "hashes", "state"),
     ),
     "erasures": ("tenant", "kind", "rule"),
+    "installation_clock": ("boot_id",),
     "events": ("tenant", "kind"),
     "generations": (
         *("tenant", "generation_key", "index_name", "index_uuid", "embedder_id", "state"),
@@ -132,6 +133,9 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "guideline_texts": ("tenant",),
     "pages": ("tenant", "uuid", "kind", "parent", "scope"),
     "scope_ancestors": ("tenant", "scope", "ancestor"),
+    "installation": ("database",),
+    "installation_homes": ("path", "host"),
+    "installation_places": ("kind", "address"),
     "judged_questions": ("tenant",),
     "panel_codes": ("tenant", "token_id"),
     "panel_sessions": ("tenant", "token_id"),
@@ -154,6 +158,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "pulled_sources": ("tenant", "source"),
     "provider_keys": ("tenant", "organization", "provider", "master_key_id"),
     "question_vectors": ("tenant", "embedder_id", "question_sha256"),
+    "security_changes": ("tenant", "kind", "name", "about"),
     "service_tokens": ("token_id", "tenant", "role"),
     "receipts": ("tenant", "kind", "rule", "previous", "hash"),
     "serving": ("tenant", "index_name", "index_uuid", "embedder_id"),
@@ -161,7 +166,10 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "source_records": (
         *("tenant", "source", "document_id", "record_key", "media_type", "content_sha256"),
     ),
-    "syncs": ("tenant", "source", "listing_digest", "config_key"),
+    "syncs": (
+        *("tenant", "source", "listing_digest", "config_key"),
+        *("held_reason", "folders"),
+    ),
     "rag_settings": ("tenant", "provider", "vector_backend"),
     "tenant_locks": ("tenant", "holder"),
     "tenants": ("id", "state", "origin", "profile", "organization", "project"),

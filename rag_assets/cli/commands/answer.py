@@ -27,6 +27,7 @@ _REASONS = {
 @with_reading_session
 def answer(session: Session, tenant_id: str, request: AnswerRequest, *, as_json: bool) -> None:
     """Answer one question."""
+    session.require_trusted_grants(request.caller.principals)
     result = asyncio.run(_answered(session, tenant_id, request))
     if result.disabled:
         warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")

@@ -34,6 +34,7 @@ def compact(session: Session, tenant_ids: Sequence[str], *, as_json: bool) -> bo
     else:
         blobs = open_blobs(session.settings)
         swept = delete_leftovers(session.catalog, session.lake, session.store, blobs, progress)
+    session.warn_of_clock()
     succeeded = all(result["error"] is None for result in done)
     if as_json:
         print_json({"succeeded": succeeded, "tenants": done, "leftovers": swept})

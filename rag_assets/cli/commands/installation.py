@@ -54,7 +54,7 @@ def show(session: Session, *, as_json: bool) -> bool:
     if row is not None:
         say(f"Catalog      database {row.database}\n")
     print_table(
-        ["store", "address", "since then elsewhere"],
+        ["store", "address", "left on"],
         [(p.kind, p.address, f"{p.left_at:%Y-%m-%d}" if p.left_at else "") for p in recorded],
     )
     for difference in differences:

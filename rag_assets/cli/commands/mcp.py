@@ -22,8 +22,13 @@ def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -
 
     Raises:
         UnknownTenant: no tenant has that id.
+        RestorePending: the catalog was restored; grants in it may have been revoked since.
     """
     from rag_assets.api.log_lines import logging_to_standard_error
+    from rag_assets.api.restore_watch import RestoreWatch
+
+    session.require_trusted_grants(principals)
+    watch = RestoreWatch(session.keeper)
 
     session.catalog.tenants.get(tenant_id)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
@@ -34,7 +39,12 @@ def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -
     message = MessageContext(tenant_id, Caller(principals=tuple(principals), role=role))
 
     server = build_server(
-        Knowledge(retriever.search, reader, masker=retriever.masker),
+        Knowledge(
+            retriever.search,
+            reader,
+            masker=retriever.masker,
+            require_trust=watch.require_accepted if principals else None,
+        ),
         lambda _: message,
         tools,
         prompts,
@@ -43,7 +53,8 @@ def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -
     async def run() -> None:
         try:
             await retriever.load()
-            await serve_stdio(server)
+            async with watch.watching():
+                await serve_stdio(server)
         finally:
             await retriever.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.cli.commands.output import print_json, say
-from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import MEMBERS
 from rag_assets.storage.catalog.panel_sessions import Holder
@@ -12,7 +12,7 @@ _OPERATOR = "operator"
 """Who a session is by that the command begins: whoever runs it has the catalog itself."""
 
 
-@with_reading_session
+@with_session
 def link(session: Session, tenant_id: str, port: int, *, as_json: bool) -> None:
     """Print the link.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,9 +90,16 @@ def say_proof(proof: Mapping[str, Any], remedy: str) -> None:
         if left := _left(proof):
             warn(f"something of it is left: {left}; {remedy}")
         for place in proof.get("places not seen", ()):
-            warn(f"not searched: {place}; if it was destroyed: rag-assets installation forget")
+            warn(f"not searched: {place}; if it was destroyed: {_forget_command(place)}")
     for what, until in proof["out of reach"].items():
         say(f"Out of reach: {what} ({until})")
+
+
+def _forget_command(place: str) -> str:
+    """Return the command that forgets a place, which is named as in a receipt."""
+    kind_and_address = place.removeprefix("the ").rpartition(", left on ")[0]
+    kind, _, address = kind_and_address.partition(" at ")
+    return f"rag-assets installation forget {kind} {shlex.quote(address)} --yes"
 
 
 def _left(proof: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 @with_reading_session
 def search(session: Session, tenant_id: str, request: SearchRequest, *, as_json: bool) -> None:
     """Search a tenant and print the hits."""
+    session.require_trusted_grants(request.caller.principals)
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         _print_answer(tenant_id, retriever.search(tenant_id, request), as_json=as_json)
 

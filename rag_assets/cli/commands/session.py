@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rag_assets.billing.embedders import Embedders
     from rag_assets.cli.commands.runs import Runner
     from rag_assets.pipeline.context import TenantContext
+    from rag_assets.pipeline.mark_keeper import MarkKeeper
     from rag_assets.storage.catalog.catalog import Catalog
+    from rag_assets.storage.catalog.database import TenantRef
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
@@ -100,7 +102,30 @@ class Session:
         self.stack.keep_private()
         catalog, identity = open_catalog(self.settings, self.endpoints.database_url)
         self._opened.callback(catalog.close)
+        catalog.database.after_raise = self._keep_marks
         return catalog, identity
+
+    @cached_property
+    def keeper(self) -> MarkKeeper:
+        """Compares the catalog with the marks that the stores keep."""
+        from rag_assets.pipeline.mark_keeper import MarkKeeper
+        from rag_assets.storage.blobs.store import open_blobs
+
+        blobs = open_blobs(self.settings)
+        return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
+
+    def require_trusted_grants(self, principals: Sequence[str]) -> None:
+        """Require that grants count, before something is read in the name of principals.
+
+        Raises:
+            RestorePending: the catalog was restored; grants in it may have been revoked since.
+        """
+        if principals and (pending := self.keeper.pending_restore()) is not None:
+            raise pending
+
+    def _keep_marks(self, raised: Collection[TenantRef | None]) -> None:
+        # Opened by the first change: most commands make none.
+        self.keeper.keep(raised)
 
     def reconcile(self) -> None:
         """Bring the catalog's tenants in line with tenants.yaml, and warn of problems there."""
@@ -110,6 +135,18 @@ class Session:
         catalog, identity = self._installation
         for problem in reconcile_tenants(catalog, self.settings, identity).problems:
             warn(problem.advice)
+
+    def warn_of_clock(self) -> None:
+        """Warn if nothing is deleted for its age because the clock may be wrong."""
+        from rag_assets.cli.commands.output import warn
+        from rag_assets.common.clock import Clock
+        from rag_assets.common.errors import ServiceUnavailable
+        from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+
+        with suppress(ServiceUnavailable):
+            trusted = time_for_deletion(self.catalog, Clock())
+            if isinstance(trusted, ClockDoubt):
+                warn(trusted.line)
 
     @cached_property
     def store(self) -> VectorStore:

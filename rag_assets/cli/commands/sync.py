@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from rag_assets.common.errors import (
     ConfigurationError,
     IndexInconsistent,
     RagAssetsError,
-    ServiceUnavailable,
 )
 from rag_assets.common.formatting import counted, dollars
 
@@ -71,15 +69,8 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
     for result in results:
         if result.held:
             warn(_held_warning(session, result))
-    if not of_clock:
-        return
-    from rag_assets.common.clock import Clock
-    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-
-    with suppress(ServiceUnavailable):
-        trusted = time_for_deletion(session.catalog, Clock())
-        if isinstance(trusted, ClockDoubt):
-            warn(trusted.line)
+    if of_clock:
+        session.warn_of_clock()
 
 
 def _accept(session: Session, tenant_id: str) -> bool:
@@ -95,19 +86,16 @@ def _accept(session: Session, tenant_id: str) -> bool:
 
 def _forget_strays(session: Session) -> None:
     """Have the weekly sweep delete data of tenants that the accepted catalog does not know."""
-    from rag_assets.pipeline.catalog_mark import forget_strays
-
-    for name in forget_strays(session.catalog, session.lake):
+    for name in session.keeper.forget_unknown():
         progress(f"{name}: unknown to the catalog, deleted by the next weekly compaction")
 
 
 def _held_warning(session: Session, result: TenantSync) -> str:
-    from rag_assets.pipeline.catalog_mark import held_warning, is_current
+    from rag_assets.pipeline.catalog_mark import held_warning
 
     record = session.active(result.tenant)
-    lake = session.lake.tenant(record.id, record.incarnation)
-    current = is_current(session.catalog, lake, record.id)
-    return held_warning(record.id, session.catalog.syncs.held(record.id), current=current)
+    held = session.catalog.syncs.held(record.id)
+    return held_warning(record.id, held, session.keeper.refusal(record.ref))
 
 
 def _sync_in_turn(
@@ -260,7 +248,7 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
     from rag_assets.pipeline.drift import index_differences
 
     ref = session.active(tenant_id).ref
-    found = index_differences(session.catalog, session.store, session.lake, [ref])
+    found = index_differences(session.catalog, session.store, session.keeper, [ref])
     return found.get(tenant_id, [])
 
 

@@ -42,6 +42,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
+    │   └── RestorePending        it lacks security changes: no token is accepted either
     ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
@@ -189,6 +190,7 @@ from rag_assets.common.errors.stores import (
     IndexUnavailable,
     ListingFailed,
     OnHold,
+    RestorePending,
     SchemaTooNew,
     ServiceUnavailable,
     SessionsNotKept,
@@ -261,6 +263,7 @@ __all__ = [
     "RequestsStopped",
     "RerankFailed",
     "RerankFault",
+    "RestorePending",
     "RoleRefused",
     "SchemaTooNew",
     "SearchRejected",

@@ -46,7 +46,11 @@ class OnHold(RagAssetsError):
 
 
 class CatalogSetBack(RagAssetsError):
-    """The catalog is an earlier one than the lake was written with; nothing is deleted by it."""
+    """The catalog is an earlier one than the stores were written with; nothing is deleted by it."""
+
+
+class RestorePending(CatalogSetBack):
+    """The restored catalog lacks security changes, and no operator has accepted it yet."""
 
 
 class ClockDoubted(RagAssetsError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -59,19 +59,17 @@ class FolderIdentity:
         return replace(self, inode=0) if self.file_system else self
 
 
-def folders_as_json(folders: Mapping[str, FolderIdentity]) -> dict[str, list[int]]:
+def folders_as_json(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
     """Convert identities by path to JSON; a path may hold bytes that are not UTF-8."""
-    return {
-        quote_from_bytes(os.fsencode(path)): [folder.inode, folder.file_system]
-        for path, folder in folders.items()
-    }
+    return [
+        [quote_from_bytes(os.fsencode(path)), folder.inode, folder.file_system]
+        for path, folder in sorted(folders.items())
+    ]
 
 
-def folders_from_json(folders: Mapping[str, Any]) -> dict[str, FolderIdentity]:
+def folders_from_json(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdentity]:
     """Convert JSON back to identities by path; see folders_as_json."""
-    return {
-        os.fsdecode(unquote_to_bytes(path)): FolderIdentity(*at) for path, at in folders.items()
-    }
+    return {os.fsdecode(unquote_to_bytes(path)): FolderIdentity(*at) for path, *at in folders}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -53,6 +54,10 @@ class Place(Protocol):
 
     def move(self, name: str, to: str) -> None:
         """Give a staged file its name; one that has it is replaced."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file as a whole: a reader finds the former content or this one."""
         ...
 
     def stream(self, name: str) -> Iterator[bytes]:
@@ -105,6 +110,19 @@ class FolderPlace:
         target = self._path(to)
         _make_private(target.parent)
         self._path(name).replace(target)
+        _sync_folder(target.parent)
+
+    def write(self, name: str, content: bytes) -> None:  # noqa: D102
+        target = self._path(name)
+        _make_private(target.parent)
+        aside = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}.new")
+        aside.unlink(missing_ok=True)
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(target)
         _sync_folder(target.parent)
 
     def stream(self, name: str) -> Iterator[bytes]:  # noqa: D102
@@ -191,6 +209,11 @@ class ObjectPlace:
         import obstore
 
         obstore.rename(self._store, name, to, overwrite=True)
+
+    def write(self, name: str, content: bytes) -> None:  # noqa: D102
+        import obstore
+
+        obstore.put(self._store, name, content)
 
     def stream(self, name: str) -> Iterator[bytes]:  # noqa: D102
         import obstore

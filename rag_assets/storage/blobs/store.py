@@ -66,6 +66,11 @@ class BlobStore:
         """
         return TenantBlobs(self._place, tenant_folder(tenant, incarnation))
 
+    @property
+    def notes(self) -> BlobNotes:
+        """Notes about the catalog."""
+        return BlobNotes(self._place)
+
     def incarnations(self) -> Iterator[tuple[str, int]]:
         """Every tenant and incarnation with blobs."""
         with _available():
@@ -73,6 +78,31 @@ class BlobStore:
                 for incarnation in self._place.folders(tenant):
                     if incarnation.isdecimal():
                         yield tenant, int(incarnation)
+
+
+class BlobNotes:
+    """Notes beside blobs: small files in the root and in tenants' folders (see NoteStore)."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def read(self, name: str) -> str | None:
+        """Return a note; None if there is none."""
+        try:
+            with _available(may_lack=True):
+                return b"".join(self._place.stream(name)).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a note as a whole."""
+        with _available():
+            self._place.write(name, text.encode())
+
+    def delete(self, name: str) -> None:
+        """Delete a note, if it exists."""
+        with _available():
+            self._place.delete(name)
 
 
 class TenantBlobs:

@@ -31,6 +31,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import GUESTS
 from rag_assets.storage.catalog.database import Database, TenantRef, Texts, among
+from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes
 from rag_assets.storage.catalog.tree_tables import scope_ancestors
 from rag_assets.workspace.tree import EXCLUDED, NOBODY
@@ -66,20 +67,26 @@ class AccessTable:
             {"tenant": ref.id, "scope": scope, "principal": principal}
             for principal in sorted(set(principals))
         ]
-        if rows:
-            with self._database.begin_for(ref) as connection:
-                connection.execute(upsert(access_scopes).values(rows).on_conflict_do_nothing())
+        if not rows:
+            return
+        new = upsert(access_scopes).values(rows).on_conflict_do_nothing()
+        with self._database.begin_for(ref) as connection:
+            granted = connection.scalars(new.returning(access_scopes.c.principal)).all()
+            if granted:
+                record_change(connection, ref, "scope_granted", scope, granted)
 
     def revoke(self, ref: TenantRef, scope: str, principals: Collection[str]) -> int:
         """Revoke a scope from these principals; returns how many of them had it."""
+        gone = delete(access_scopes).where(
+            access_scopes.c.tenant == ref.id,
+            access_scopes.c.scope == scope,
+            among(access_scopes.c.principal, [*principals]),
+        )
         with self._database.begin_for(ref) as connection:
-            return connection.execute(
-                delete(access_scopes).where(
-                    access_scopes.c.tenant == ref.id,
-                    access_scopes.c.scope == scope,
-                    among(access_scopes.c.principal, [*principals]),
-                )
-            ).rowcount
+            revoked = connection.scalars(gone.returning(access_scopes.c.principal)).all()
+            if revoked:
+                record_change(connection, ref, "scope_revoked", scope, revoked)
+        return len(revoked)
 
     def grants(self, tenant_id: str, scopes: Collection[str] | None = None) -> dict[str, list[str]]:
         """The principals of each granted scope, sorted; of all scopes, or of these."""

@@ -53,6 +53,7 @@ from rag_assets.storage.catalog.relations import RelationTable
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
+from rag_assets.storage.catalog.security_changes import SecurityChangeTable
 from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
 from rag_assets.storage.catalog.tenants import TenantTable
@@ -73,7 +74,7 @@ class Catalog:
         self.database = database
         self.installation, self.tenants = InstallationTable(database), TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
-        self.access = AccessTable(database)
+        self.access, self.security = AccessTable(database), SecurityChangeTable(database)
         self.pages, self.page_lists = PageTable(database), PageLists(database)
         self.documents = DocumentTable(database)
         self.moves = MovedDocuments(database)

@@ -40,6 +40,8 @@ from rag_assets.storage.catalog.tables import documents
 
 _WRITE_INTERVAL = timedelta(minutes=1)
 _NANOSECONDS = 1_000_000_000
+# A calendar day of the server's time zone may have 23 or 25 hours.
+_DAY: ColumnElement[Any] = literal_column("interval '24 hours'")
 
 installation_clock = Table(
     "installation_clock",
@@ -151,13 +153,16 @@ class ClockTable:
         return corrected
 
 
-def time_to_record() -> ColumnElement[Any]:
-    """Return Postgres's present time, or the trusted time if that is later.
+def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
+    """Return the present time, or the trusted time if that is later.
 
     A time that ages count from must not be recorded too early while the clock is behind: the row
     would be deleted for its age as soon as the clock is right.
+
+    Args:
+        now: the present time; Postgres's by default.
     """
-    return func.greatest(func.clock_timestamp(), _trusted_at())
+    return func.greatest(func.clock_timestamp() if now is None else now, _trusted_at())
 
 
 def latest_trusted_time() -> ColumnElement[Any]:
@@ -166,7 +171,7 @@ def latest_trusted_time() -> ColumnElement[Any]:
     What expires counts as expired only by this time, so that a clock that is far ahead does not
     make it expire.
     """
-    return func.least(func.now(), _trusted_at() + literal_column("interval '1 day'"))
+    return func.least(func.now(), _trusted_at() + _DAY)
 
 
 def _trusted_at() -> ColumnElement[Any]:

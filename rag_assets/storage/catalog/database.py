@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,6 +62,7 @@ From the sixth time on, one plan for all would take any array for a short one: d
 pages were compared with each of these pages, for minutes.
 """
 _IDLE_SECONDS = 1.0
+_RAISED = "rag_assets raised"
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 
 
@@ -79,9 +80,15 @@ class Database:
     Args:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
 
+    Attributes:
+        after_raise: called after a transaction that raised marks, with their tenants, and with None
+            for the epoch of the installation; see note_raised. It must not raise an error.
+
     Raises:
         ConfigurationError: the url is malformed.
     """
+
+    after_raise: Callable[[Collection[TenantRef | None]], None] | None = None
 
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
@@ -112,13 +119,17 @@ class Database:
         """
         try:
             with self._engine.begin() as connection:
+                connection.info.pop(_RAISED, None)
                 yield connection
+                raised = connection.info.pop(_RAISED, None)
         except (OperationalError, InterfaceError) as error:
             raise unavailable(error) from None
         except (InternalError, ProgrammingError) as error:
             if (condition := condition_of(error)) is not None:
                 raise condition from None
             raise
+        if raised and self.after_raise is not None:
+            self.after_raise(raised)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -234,6 +245,11 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def note_raised(connection: Connection, ref: TenantRef | None) -> None:
+    """Note that a transaction raises a tenant's mark; None: the epoch of the installation."""
+    connection.info.setdefault(_RAISED, set()).add(ref)
 
 
 def _require_usable(url: str) -> None:

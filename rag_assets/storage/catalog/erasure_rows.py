@@ -31,8 +31,15 @@ from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import erasures, held_texts
 from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.judgements import forget_judgements
-from rag_assets.storage.catalog.receipts import ErasureKind, Receipt, append_receipt
+from rag_assets.storage.catalog.marks import next_mark
+from rag_assets.storage.catalog.receipts import (
+    ErasureKind,
+    Receipt,
+    append_receipt,
+    document_hashes,
+)
 from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -44,6 +51,8 @@ from rag_assets.storage.catalog.upload_rows import delete_uploads
 from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
+_NAMED_DOCUMENTS = 100
+"""Documents of one purge that the journal of security changes names by their keyed hashes."""
 _FORGET_SLICES = text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
     " WHERE tenant = :tenant AND document_ids ?| :ids"
@@ -132,6 +141,11 @@ def begin_erasure(
         )
         .returning(erasures)
     ).one()
+    if kind == "purge":
+        hashes = document_hashes(connection, whole[:_NAMED_DOCUMENTS])
+        record_change(connection, ref, "purged", "", hashes)
+    else:
+        next_mark(connection, ref)
     return erasure_of(row)
 
 

@@ -31,6 +31,7 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.holds import holds_on, require_no_hold
 from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.retention import Cutoffs, delete_staged, due_documents
+from rag_assets.storage.catalog.security_changes import record_removal
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -40,7 +41,7 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.catalog.upload_tables import uploads
 
-_OUTLIVING = frozenset({"erasures", "receipts", "tenant_locks"})
+_OUTLIVING = frozenset({"erasures", "receipts", "security_changes", "tenant_locks"})
 """Tables whose rows a removed tenant leaves."""
 
 
@@ -264,6 +265,7 @@ class ErasureTable:
                     tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
                 )
             )
+            record_removal(connection, ref)
             for row in connection.execute(others.order_by(erasures.c.at, erasures.c.id)).all():
                 end_erasure(connection, erasure_of(row), {})
             return end_erasure(connection, erasure, proof or {})

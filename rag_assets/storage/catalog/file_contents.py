@@ -11,6 +11,7 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.former_contents import keep_file
+from rag_assets.storage.catalog.marks import next_mark
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.storage.catalog.upload_model import NewUpload
 from rag_assets.storage.catalog.upload_rows import upload_values
@@ -61,6 +62,7 @@ class FileContents:
                     f"tenant {ref.id!r} has no such file", hint="push the file before its content"
                 )
             before = connection.execute(former).first()
+            next_mark(connection, ref)
             keep()
             now = (new.content_sha256, new.media_type)
             if before is not None and tuple(before) == now:

@@ -18,6 +18,8 @@ from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_records, held_texts, holds
 from rag_assets.storage.catalog.events import EventKind
+from rag_assets.storage.catalog.receipts import document_hashes
+from rag_assets.storage.catalog.security_changes import ChangeKind, record_change
 from rag_assets.storage.catalog.tables import documents, events, source_records
 from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
 
@@ -97,6 +99,7 @@ class HoldTable:
         said = {"reason": reason, "by": by}
         with self._database.begin_for(ref) as connection:
             _require_known(connection, ref, scope)
+            _record_change(connection, ref, "hold_set", scope)
             connection.execute(
                 upsert(holds)
                 .values(tenant=ref.id, **row, **said)
@@ -121,6 +124,7 @@ class HoldTable:
         with self._database.begin_for(ref) as connection:
             if not connection.execute(delete(holds).where(*the_hold)).rowcount:
                 return False
+            _record_change(connection, ref, "hold_lifted", scope)
             for kept in (held_texts, held_records, held_uploads):
                 covered = exists().where(
                     documents.c.tenant == kept.c.tenant,
@@ -196,6 +200,14 @@ def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> 
                 f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
                 hint=f"`rag-assets documents {ref.id}` shows what it has",
             )
+
+
+def _record_change(
+    connection: Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
+) -> None:
+    held = () if scope.document_id is None else (scope.document_id,)
+    about = (scope.source or "", *document_hashes(connection, held))
+    record_change(connection, ref, kind, "", about)
 
 
 def _write_event(

@@ -215,7 +215,7 @@ class IndexTable:
         ahead: timedelta = timedelta(),
         beside: bool = False,
         relations: Mapping[str, Relations] | None = None,
-    ) -> int | None:
+    ) -> None:
         """Make these versions the ones that searches return, in one transaction.
 
         Documents that were deleted or excluded in the meantime are left out.
@@ -226,12 +226,9 @@ class IndexTable:
             relations: what their texts define and state, by chunk_set_key.
             ahead: how far the clock of ages is ahead of Postgres's.
             beside: whether the configuration asks for another build.
-
-        Returns:
-            the catalog's mark from then on; None if nothing was committed.
         """
         if not versions:
-            return None
+            return
         left = select(documents.c.document_id).where(
             documents.c.tenant == ref.id,
             among(documents.c.document_id, [version.document_id for version in versions]),
@@ -252,11 +249,11 @@ class IndexTable:
             },
         )
         with self._database.begin_for(ref) as connection:
-            commit = next_mark(connection, ref)
+            committed_at = next_mark(connection, ref)
             left_ids = set(connection.scalars(left))
             versions = [version for version in versions if version.document_id not in left_ids]
             if not versions:
-                return commit.mark
+                return
             connection.execute(
                 statement,
                 [
@@ -272,7 +269,7 @@ class IndexTable:
                         "chunk_set_key": version.chunk_set_key,
                         "chunk_count": version.chunk_count,
                         "token_count": version.token_count,
-                        "indexed_at": commit.at,
+                        "indexed_at": committed_at,
                         "dirty": False,
                         **dict.fromkeys(_WAITING),
                     }
@@ -286,7 +283,6 @@ class IndexTable:
                 mark_ready_statement(ref, ahead, beside=beside),
                 [ready_parameters(version) for version in versions],
             )
-        return commit.mark
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Record that only entries of the indexed version are left."""

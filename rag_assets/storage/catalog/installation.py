@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -28,7 +29,7 @@ from rag_assets.storage.catalog.account_tables import service_tokens
 from rag_assets.storage.catalog.columns import metadata, now_column, time_column
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
-from rag_assets.storage.catalog.tables import generations, serving, tenants
+from rag_assets.storage.catalog.tables import catalog_marks, generations, serving, tenants
 
 PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
 """Kinds of places; the address of `index` is a prefix of names, that of `cluster` its id."""
@@ -41,6 +42,10 @@ installation = Table(
     # The database that the row was written in: a copy of the catalog is in another one.
     Column("database", Text, nullable=False),
     now_column("created_at"),
+    # Counts security changes; see security_changes.
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    # Whether a store has kept it.
+    Column("epoch_kept", Boolean, nullable=False, server_default="false"),
     CheckConstraint("singleton", name="singleton"),
 )
 
@@ -173,8 +178,13 @@ class InstallationTable:
         """
         others = [places, homes, service_tokens, panel_codes, panel_sessions]
         with self._database.begin() as connection:
-            values = {"id": new_id, "database": _present_database(connection)}
+            values = {
+                "id": new_id,
+                "database": _present_database(connection),
+                "epoch_kept": False,
+            }
             connection.execute(update(installation).values(values))
+            connection.execute(update(catalog_marks).values(kept=False))
             connection.execute(update(tenants).values(home=None))
             for table in [*others, *([] if keeps_builds else [serving, generations])]:
                 connection.execute(delete(table))
@@ -211,7 +221,7 @@ class InstallationTable:
             connection.execute(update(places).where(is_present).values(left_at=func.now()))
 
     def forget_place(self, place: Place) -> bool:
-        """Forget a former place that was destroyed; return whether it was recorded."""
+        """Forget a former place where nothing is left; return whether it was recorded."""
         with self._database.begin() as connection:
             forgotten = connection.execute(
                 delete(places).where(
@@ -249,6 +259,23 @@ def _places(connection: Connection) -> list[Place]:
     query = select(places.c.kind, places.c.address, places.c.left_at)
     rows = connection.execute(query.order_by(places.c.recorded_at, places.c.address))
     return [Place(*row) for row in rows]
+
+
+def raise_epoch(connection: Connection, at_least: int = 0) -> int:
+    """Raise the installation's epoch, and return it; others wait until the transaction ends.
+
+    Args:
+        connection: of the transaction.
+        at_least: the lowest value that it may have then.
+    """
+    above = func.greatest(installation.c.epoch + 1, at_least)
+    raised = update(installation).values(epoch=above).returning(installation.c.epoch)
+    epoch = connection.scalar(raised)
+    if epoch is None:
+        values = {"id": uuid4(), "database": _present_database(connection)}
+        connection.execute(insert(installation).values(values).on_conflict_do_nothing())
+        epoch = connection.scalar(raised)
+    return int(epoch or 0)
 
 
 def _present_database(connection: Connection) -> str:

@@ -1,28 +1,44 @@
-"""The mark of each tenant's catalog: counts the commits of versions, and never goes back."""
+"""The mark of each tenant's catalog: counts changes, and never goes back.
+
+Raised by every change that a restored catalog must not forget: published versions, uploads, purges,
+tokens, grants and holds. The stores keep the mark as well; see rag_assets/pipeline/mark_keeper.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import uuid4
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.tables import catalog_marks
+from rag_assets.storage.catalog.database import Database, TenantRef, note_raised
+from rag_assets.storage.catalog.tables import catalog_marks, tenants
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """One commit of versions.
+class Mark:
+    """How many changes a tenant's catalog has counted.
 
     Attributes:
-        mark: of the catalog from then on.
-        at: Postgres's time.
+        tag: of the last change, random; None for a mark of an earlier version.
     """
 
-    mark: int
-    at: datetime
+    number: int
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogMark:
+    """The mark in the catalog.
+
+    Attributes:
+        was_kept: whether a store has kept a mark of the tenant at any time.
+    """
+
+    mark: Mark
+    was_kept: bool
 
 
 class MarkTable:
@@ -31,19 +47,53 @@ class MarkTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str) -> int:
-        """The number of commits of a tenant's versions."""
-        query = select(catalog_marks.c.mark).where(catalog_marks.c.tenant == tenant_id)
+    def read(self, ref: TenantRef) -> CatalogMark | None:
+        """Return the mark; None if this incarnation of the tenant is removed or being removed."""
+        columns = catalog_marks.c
+        query = (
+            select(columns.mark, columns.tag, columns.kept)
+            .select_from(tenants)
+            .outerjoin(catalog_marks, columns.tenant == tenants.c.id)
+            .where(
+                tenants.c.id == ref.id,
+                tenants.c.incarnation == ref.incarnation,
+                tenants.c.state != "REMOVING",
+            )
+        )
         with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        return CatalogMark(Mark(row.mark or 0, row.tag), bool(row.kept))
+
+    def record_kept(self, ref: TenantRef) -> None:
+        """Record that a store has kept the mark."""
+        of_tenant = catalog_marks.c.tenant == ref.id
+        with self._database.begin_for(ref) as connection:
+            connection.execute(update(catalog_marks).where(of_tenant).values(kept=True))
+
+    def raise_above(self, ref: TenantRef, number: int) -> None:
+        """Raise the mark above a number that a store has kept."""
+        with self._database.begin_for(ref) as connection:
+            next_mark(connection, ref)
+            of_tenant = catalog_marks.c.tenant == ref.id
+            above = func.greatest(catalog_marks.c.mark, number + 1)
+            connection.execute(update(catalog_marks).where(of_tenant).values(mark=above))
 
 
-def next_mark(connection: Connection, ref: TenantRef) -> Commit:
-    """Count one more commit of versions."""
+def next_mark(connection: Connection, ref: TenantRef) -> datetime:
+    """Raise the mark in the transaction of a change; return Postgres's time.
+
+    The stores keep the mark after the commit. Changes of one tenant wait here for each other.
+    """
+    tag = uuid4().hex[:16]
+    raised = {"mark": catalog_marks.c.mark + 1, "tag": tag}
     statement = (
         upsert(catalog_marks)
-        .values(tenant=ref.id, mark=1)
-        .on_conflict_do_update(index_elements=["tenant"], set_={"mark": catalog_marks.c.mark + 1})
-        .returning(catalog_marks.c.mark, func.clock_timestamp())
+        .values(tenant=ref.id, mark=1, tag=tag)
+        .on_conflict_do_update(index_elements=["tenant"], set_=raised)
+        .returning(func.clock_timestamp())
     )
-    return Commit(*connection.execute(statement).one())
+    note_raised(connection, ref)
+    at: datetime = connection.execute(statement).scalar_one()
+    return at

@@ -22,6 +22,7 @@ from rag_assets.storage.catalog.page_rows import (
     values_of,
 )
 from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
+from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes, documents
 from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
 from rag_assets.workspace.tree import EXCLUDED, NOBODY, Page, TreePlan, planned, scope_of
@@ -80,7 +81,9 @@ class PageTable:
                 change = TreeChange(row.scope, 0)
             else:
                 change = _put_anew(connection, ref, page)
-            _grant(connection, ref, page)
+            removed = _grant(connection, ref, page)
+            if removed or (former is not None and former.shape != page.shape):
+                record_change(connection, ref, "page_changed", page.uuid)
             if change.documents:
                 notify(connection, ref.id)
         return change
@@ -101,7 +104,9 @@ class PageTable:
             _, blobs = delete_records(connection, ref, ids)
             withdraw_documents(connection, ref, ids, by)
             table = pages.c
-            connection.execute(delete(pages).where(table.tenant == ref.id, among(table.uuid, gone)))
+            its = (table.tenant == ref.id, among(table.uuid, gone))
+            if connection.execute(delete(pages).where(*its)).rowcount:
+                record_change(connection, ref, "page_changed", uuid)
             scopes = [scope_of(one) for one in gone]
             for owned in (access_scopes, scope_ancestors):
                 connection.execute(
@@ -200,19 +205,24 @@ def _write_page(connection: Connection, ref: TenantRef, page: Page, scope: str) 
     )
 
 
-def _grant(connection: Connection, ref: TenantRef, page: Page) -> None:
-    """Make a page's readers those of its scope; a page that says nothing has no grants."""
+def _grant(connection: Connection, ref: TenantRef, page: Page) -> bool:
+    """Make a page's readers those of its scope; a page that says nothing has no grants.
+
+    Returns:
+        whether readers were removed.
+    """
     scope, table = scope_of(page.uuid), access_scopes.c
-    connection.execute(
+    removed = connection.execute(
         delete(access_scopes).where(
             table.tenant == ref.id,
             table.scope == scope,
             ~among(table.principal, page.readers),
         )
-    )
+    ).rowcount
     rows = [{"tenant": ref.id, "scope": scope, "principal": name} for name in page.readers]
     if rows:
         connection.execute(upsert(access_scopes).values(rows).on_conflict_do_nothing())
+    return removed > 0
 
 
 def _write_ancestors(connection: Connection, ref: TenantRef, page: Page, plan: TreePlan) -> None:

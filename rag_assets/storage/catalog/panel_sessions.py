@@ -148,6 +148,12 @@ class PanelSessionTable:
             row = connection.execute(_joined(panel_sessions).where(*valid)).first()
         return _session(row) if row else None
 
+    def end_all(self) -> None:
+        """End every session, and every code that begins one."""
+        with self._database.begin() as connection:
+            for table in (panel_sessions, panel_codes):
+                connection.execute(delete(table))
+
     def end(self, sha256: bytes) -> None:
         """End a session."""
         ended = delete(panel_sessions).where(panel_sessions.c.session_sha256 == sha256)

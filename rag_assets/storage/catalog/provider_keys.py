@@ -26,6 +26,7 @@ from sqlalchemy.sql import func
 from rag_assets.storage.catalog.account_tables import provider_keys
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.organizations import OrganizationRef, add_organizations
+from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import tenants
 
 KeyOwner: TypeAlias = TenantRef | OrganizationRef
@@ -141,14 +142,16 @@ class ProviderKeyTable:
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
         """Delete an owner's key; returns whether it existed."""
+        its = provider_keys.c[_column(owner)] == owner.id
         with self._begin_for(owner) as connection:
             deleted = connection.execute(
-                delete(provider_keys).where(
-                    provider_keys.c[_column(owner)] == owner.id,
-                    provider_keys.c.provider == provider,
-                )
-            )
-        return bool(deleted.rowcount)
+                delete(provider_keys).where(its, provider_keys.c.provider == provider)
+            ).rowcount
+            if deleted and isinstance(owner, TenantRef):
+                record_change(connection, owner, "key_removed", provider)
+            elif deleted:
+                record_change(connection, None, "key_removed", provider, [owner.id])
+        return bool(deleted)
 
     def record_use(self, key: StoredKey, *, worked: bool) -> None:
         """Record a use of a key, and whether the provider accepted the key.

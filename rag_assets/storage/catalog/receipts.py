@@ -121,10 +121,15 @@ class ReceiptTable:
             for row in rows:
                 yield row.hash, _receipt(row)
 
+    def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
+        """Return ids of documents by their keyed hashes."""
+        with self._database.begin() as connection:
+            return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
+
     def document_hash(self, document_id: str) -> str:
         """The keyed hash by which receipts name a document."""
         with self._database.begin() as connection:
-            return _hashes(connection, [document_id])[0]
+            return document_hashes(connection, [document_id])[0]
 
 
 def append_receipt(
@@ -156,7 +161,7 @@ def append_receipt(
         by=by,
         at=at,
         counts=counts,
-        documents=tuple(sorted(_hashes(connection, document_ids))),
+        documents=tuple(sorted(document_hashes(connection, document_ids))),
         proof=proof,
         previous=FIRST if last is None else last.hash,
     )
@@ -180,7 +185,8 @@ def append_receipt(
     return made
 
 
-def _hashes(connection: Connection, document_ids: Sequence[str]) -> list[str]:
+def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list[str]:
+    """Return the keyed hashes by which receipts and the journal name documents."""
     connection.execute(
         upsert(receipt_keys)
         .values(id=1, key=secrets.token_bytes(_KEY_BYTES))

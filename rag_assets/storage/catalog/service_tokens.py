@@ -25,6 +25,7 @@ from sqlalchemy import (
 
 from rag_assets.storage.catalog.account_tables import service_tokens
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import tenants
 
@@ -82,6 +83,7 @@ class ServiceTokenTable:
         }
         query = insert(service_tokens).values(values).returning(service_tokens)
         with self._database.begin_for(ref) as connection:
+            record_change(connection, ref, "token_created", token_id, (role, *principals))
             return _token(connection.execute(query).one())
 
     def all(self, tenant_id: str) -> list[ServiceToken]:
@@ -104,13 +106,15 @@ class ServiceTokenTable:
 
     def revoke(self, ref: TenantRef, token_id: str) -> bool:
         """Delete a token, which is invalid at once. Returns whether it existed."""
+        columns = service_tokens.c
+        the_token = (columns.tenant == ref.id, columns.token_id == token_id)
+        revoked = delete(service_tokens).where(*the_token)
         with self._database.begin_for(ref) as connection:
-            deleted = connection.execute(
-                delete(service_tokens).where(
-                    service_tokens.c.tenant == ref.id, service_tokens.c.token_id == token_id
-                )
-            )
-        return bool(deleted.rowcount)
+            row = connection.execute(revoked.returning(columns.role, columns.principals)).first()
+            if row is None:
+                return False
+            record_change(connection, ref, "token_revoked", token_id, (row.role, *row.principals))
+        return True
 
 
 class TokenReader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -43,7 +43,7 @@ class Sync:
     succeeded_at: datetime | None
     held_prunes: int = 0
     held_reason: str | None = None
-    folders: Mapping[str, Any] | None = None
+    folders: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class SyncTable:
         at_ns: int,
         held_deletions: int,
         held_reason: str | None,
-        folders: Mapping[str, Any] | None = None,
+        folders: Sequence[Any] | None = None,
     ) -> None:
         """Record that a listing is recorded in `documents`.
 

@@ -333,7 +333,7 @@ syncs = Table(
     Column("config_key", Text),
     Column("held_deletions", Integer, nullable=False, server_default="0"),
     Column("held_reason", Text),
-    # By path, inode and file system of the root and of mount points at the last listing.
+    # Path, inode and file system of the root and of each mount point at the last listing.
     Column("folders", JSONB),
     # Documents that are due for pruning, and so many that a person has to confirm it.
     Column("held_prunes", Integer, nullable=False, server_default="0"),
@@ -357,12 +357,17 @@ slices = Table(
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
 )
 
-# How often versions were committed; a file beside the tenant's lake keeps it as well.
+# How often the tenant was changed in ways that a restored catalog must not forget. The stores keep
+# it as well.
 catalog_marks = Table(
     "catalog_marks",
     metadata,
     tenant_column(),
     Column("mark", BigInteger, nullable=False),
+    # Of the last change: it differs in a catalog that was restored and changed otherwise.
+    Column("tag", Text),
+    # Whether a store has kept it.
+    Column("kept", Boolean, nullable=False, server_default="false"),
 )
 
 tenant_locks = Table(

@@ -33,6 +33,8 @@ _NAMED: Mapping[tuple[str, str], str] = {
     ("asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
 }
 """Columns that name documents, with the condition for rows that are about one tenant."""
+_FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
+"""Headings of purged documents: earlier versions recorded them in the metadata of `chunks`."""
 _TEXT_COLUMNS = text(
     "SELECT c.table_schema, c.table_name, c.column_name, EXISTS ("
     "SELECT FROM information_schema.columns o WHERE o.table_schema = c.table_schema"
@@ -82,13 +84,15 @@ class TraceQuery:
         if not names:
             return 0
         given = {"tenant": tenant_id, "pattern": _pattern(names), "purged": PURGED}
+        given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
         changed = 0
         with self._database.begin() as connection:
             for (table, column), condition in _present(connection).items():
                 kind = "jsonb" if table.startswith(SCHEMA) else "text"
                 statement = (
-                    f"UPDATE {table} SET {column} ="  # noqa: S608 - nothing in it is given
-                    f" regexp_replace({column}::text, :pattern, :purged, 'g')::{kind}"
+                    f"UPDATE {table} SET {column} = regexp_replace("  # noqa: S608 - nothing is given
+                    f"regexp_replace({column}::text, :pattern, :purged, 'g'),"
+                    f" :headings, :heading, 'g')::{kind}"
                     f" WHERE {condition} AND {column}::text ~ :pattern"
                 )
                 changed += connection.execute(text(statement), given).rowcount

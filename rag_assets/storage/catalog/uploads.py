@@ -31,6 +31,7 @@ from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.erasure_tables import held_texts
 from rag_assets.storage.catalog.holds import is_held
+from rag_assets.storage.catalog.marks import next_mark
 from rag_assets.storage.catalog.removals import delete_record, withdraw_document
 from rag_assets.storage.catalog.tables import documents, record_revisions
 from rag_assets.storage.catalog.tenant_uploads import TenantUploads
@@ -81,6 +82,7 @@ class UploadTable:
             same = present is not None and present.content_sha256 == new.content_sha256
             if not same:
                 _require_room(connection, ref, new, None if present is None else present.size)
+            next_mark(connection, ref)
             # Also for bytes that are there: a blob that was lost or damaged is whole again.
             keep()
             if present is None:
@@ -118,6 +120,7 @@ class UploadTable:
             gone = delete_uploads(connection, ref, [upload_id])
             if not gone:
                 return []
+            next_mark(connection, ref)
             delete_record(connection, ref, upload_id)
             withdraw_document(connection, ref, upload_id, by)
             notify(connection, ref.id)
@@ -150,6 +153,8 @@ class UploadTable:
                 .where(*the_upload, table.enabled != enabled)
                 .values(enabled=enabled, revision=record_revisions.next_value())
             ).rowcount
+            if changed:
+                next_mark(connection, ref)
             if changed and not enabled:
                 withdraw_document(connection, ref, upload_id, by)
             notify(connection, ref.id)

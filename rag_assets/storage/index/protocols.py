@@ -37,6 +37,25 @@ from rag_assets.storage.index.model import (
 )
 
 
+class NoteStore(Protocol):
+    """Keeps notes: small texts about the catalog, each under a name such as `acme/1/mark.json`.
+
+    All methods raise ServiceUnavailable when the store does not answer.
+    """
+
+    def read(self, name: str) -> str | None:
+        """Return a note; None if there is none."""
+        ...
+
+    def write(self, name: str, text: str) -> None:
+        """Write a note as a whole, in place of the former one."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a note, if it exists."""
+        ...
+
+
 class EntryWriter(Protocol):
     """Writes the entries of tenants' generations.
 

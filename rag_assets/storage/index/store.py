@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from rag_assets.storage.index.protocols import EntrySearcher, EntryStore, IndexAdministration
+from rag_assets.storage.index.protocols import (
+    EntrySearcher,
+    EntryStore,
+    IndexAdministration,
+    NoteStore,
+)
 
 if TYPE_CHECKING:
     from rag_assets.storage.index.pgvector.entries import PgVectors
@@ -45,6 +50,7 @@ class VectorStore:
         entries: writes and reads entries.
         indexes: administers indexes and views.
         searcher: creates a searcher for one event loop.
+        notes: keeps notes about the catalog.
         close: closes all connections except those of searchers.
         vectors: has the vectors of some builds as well; None: there is no such server.
     """
@@ -52,6 +58,7 @@ class VectorStore:
     entries: EntryStore
     indexes: IndexAdministration
     searcher: Callable[[], EntrySearcher]
+    notes: NoteStore
     close: Callable[[], None]
     vectors: PgVectors | None = None
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from typing import Final
 from uuid import UUID, uuid4, uuid5
 
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
-from rag_assets.storage.installation.markers import MARKER, parse_marker, parse_uuid, read_text
-
-_ANCHOR: Final = "anchor"
+from rag_assets.storage.installation.markers import (
+    ANCHOR,
+    MARKER,
+    file_identity,
+    make_anchor,
+    parse_marker,
+    parse_uuid,
+    read_text,
+)
 
 
 class Home:
@@ -82,7 +87,7 @@ class Home:
             home = recorded_home or uuid4()
         try:
             self._local.mkdir(mode=0o700, exist_ok=True)
-            (self._local / _ANCHOR).touch(mode=0o600)
+            make_anchor(self._local)
             described = {
                 "installation": str(installation),
                 "home": str(home),
@@ -99,12 +104,7 @@ class Home:
         return home
 
     def _anchor_identity(self) -> str:
-        """Return inode and change time of the anchor; no copy has both."""
-        try:
-            facts = (self._local / _ANCHOR).stat()
-        except OSError:
-            return ""
-        return f"{facts.st_ino}:{facts.st_ctime_ns}"
+        return file_identity(self._local / ANCHOR)
 
 
 def machine_name() -> str:

@@ -209,6 +209,8 @@ def _mark(
 ) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity."""
     for root in roots(settings):
+        if (former := root.former_address()) is not None:
+            catalog.installation.forget_place(Place(root.kind, former))
         root.mark(installation)
     home = Home(settings)
     is_recorded = home.installation == installation and home.recorded_path == str(settings.home)
@@ -218,8 +220,8 @@ def _mark(
     else:
         home_id = home.join(installation, catalog.installation.home_at(path, machine))
         catalog.installation.record_home(home_id, path, machine)
-    former = [place.address for place in state.places if place.kind == "index"]
-    prefixes = dict.fromkeys([settings.index_prefix, *former])
+    recorded = [place.address for place in state.places if place.kind == "index"]
+    prefixes = dict.fromkeys([settings.index_prefix, *recorded])
     cluster = state.present_places.get("cluster")
     return Identity(installation, home_id, tuple(prefixes), cluster)
 

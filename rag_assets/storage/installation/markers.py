@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 MARKER: Final = "rag-assets.json"
 """Name of the file in a root, and in the `.local` of a home folder."""
+ANCHOR: Final = "anchor"
+"""Name of an empty file beside a marker, which nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
     """The root of a store of files: a local folder, or a prefix of an object store.
 
-    Its marker holds the owner, the address at which it was written, and the inode of the folder: in
-    a copy of the root, one of the last two differs.
+    Its marker holds the owner, the address at which it was written, and the identity of its anchor:
+    in a copy of the root, one of the last two differs. A root that was renamed keeps its anchor.
     """
 
     kind: PlaceKind
@@ -45,7 +47,17 @@ class Root:
     def is_copy(self) -> bool:
         """Return whether the marker was written for another root."""
         marker = self._marker()
-        return (marker.get("address"), marker.get("inode")) != (self.url, self._inode())
+        return (marker.get("address"), marker.get("anchor", "")) != (self.url, self._anchor())
+
+    def former_address(self) -> str | None:
+        """Return the address that the root had before it was renamed, with or within its parents.
+
+        Nothing of it is left there. None if it was not renamed, or was copied.
+        """
+        marker, anchor = self._marker(), self._anchor()
+        if not anchor or marker.get("anchor") != anchor or marker.get("address") == self.url:
+            return None
+        return str(marker["address"])
 
     def has_data(self) -> bool:
         """Return whether data of any tenant lie in the root."""
@@ -54,13 +66,13 @@ class Root:
 
     def mark(self, installation: UUID) -> None:
         """Write the marker, unless it is there; a store that does not answer is left alone."""
-        marker = {"installation": str(installation), "address": self.url}
         if not self._is_remote:
             with suppress(OSError):
                 Path(self.url).mkdir(mode=0o700, parents=True, exist_ok=True)
-        described = {**marker, "inode": self._inode()}
-        if described != self._marker():
-            self._write(json.dumps(described))
+                make_anchor(Path(self.url))
+        marker = {"installation": str(installation), "address": self.url, "anchor": self._anchor()}
+        if marker != self._marker():
+            self._write(json.dumps(marker))
 
     @property
     def _is_remote(self) -> bool:
@@ -69,11 +81,8 @@ class Root:
     def _marker(self) -> dict[str, Any]:
         return parse_marker(self._read())
 
-    def _inode(self) -> int:
-        try:
-            return 0 if self._is_remote else Path(self.url).stat().st_ino
-        except OSError:
-            return 0
+    def _anchor(self) -> str:
+        return "" if self._is_remote else file_identity(Path(self.url) / ANCHOR)
 
     def _read(self) -> str:
         if not self._is_remote:
@@ -112,6 +121,21 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def make_anchor(folder: Path) -> None:
+    """Create the anchor of a folder; one that is there stays as it is, with its change time."""
+    with suppress(FileExistsError):
+        (folder / ANCHOR).touch(mode=0o600, exist_ok=False)
+
+
+def file_identity(path: Path) -> str:
+    """Return inode and change time of a file, of which a copy never has both; empty if missing."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return ""
+    return f"{facts.st_ino}:{facts.st_ctime_ns}"
 
 
 def parse_marker(content: str) -> dict[str, Any]:

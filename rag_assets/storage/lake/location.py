@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,14 +120,15 @@ class Location:
             filesystem, root = self._filesystem()
             filesystem.pipe_file(f"{root}/{name}", text.encode())
             return
-        folder = Path(self.url)
+        folder = (Path(self.url) / name).parent
         folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f"{name}#{os.getpid()}"
+        # Of threads as well: staged_files() finds names that end with a number.
+        aside = Path(self.url) / f"{name}#{os.getpid()}{threading.get_ident()}"
         with aside.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(folder / name)
+        aside.replace(Path(self.url) / name)
 
     def delete(self, name: str) -> None:
         """Delete a file in it, if it exists."""

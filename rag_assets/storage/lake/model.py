@@ -171,19 +171,6 @@ class LakeSize:
     tables: Mapping[str, TableSize]
 
 
-@dataclass(frozen=True, slots=True)
-class LakeMark:
-    """The catalog's mark as it is kept beside a tenant's lake.
-
-    Attributes:
-        mark: the highest that the catalog had.
-        set_back: whether the catalog was found to have been set back, and is not accepted yet.
-    """
-
-    mark: int
-    set_back: bool = False
-
-
 FileFault = Literal["missing", "cut", "unreadable"]
 
 

@@ -14,7 +14,6 @@ from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.storage.lake.lake_damage import LakeDamage
 from rag_assets.storage.lake.location import Location
-from rag_assets.storage.lake.mark import MarkFile
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
@@ -26,6 +25,7 @@ from rag_assets.storage.lake.model import (
     ParsedRow,
     VectorRows,
 )
+from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.tenant_tables import TenantTables, dead_keys, live_keys
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class Lake:
         """
         location = self._location / tenant_folder(tenant, incarnation)
         return TenantLake(location, self._location / tenant, guard or _unguarded)
+
+    @property
+    def notes(self) -> LakeNotes:
+        """Notes about the catalog."""
+        return LakeNotes(self._location)
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
         """Every tenant and incarnation with data in the lake.
@@ -232,12 +237,11 @@ class TenantLake:
         """The text_sha256 of all vectors of this embedder."""
         return self._tables.vectors(embedder_id).keys()
 
-    # -- the catalog's mark, damage
+    def is_empty(self) -> bool:
+        """Return whether there is no table."""
+        return not any(self._location.folders())
 
-    @property
-    def mark(self) -> MarkFile:
-        """The catalog's mark that is kept beside the tables."""
-        return MarkFile(self._location, self._guard)
+    # -- damage
 
     @property
     def damage(self) -> LakeDamage:
@@ -307,7 +311,7 @@ class TenantLake:
         Raises:
             TenantGone, TenantLocked: by the guard; the tables stay readable.
         """
-        if not any(self._location.folders()):
+        if self.is_empty():
             return {}
         from rag_assets.storage.lake import compaction
 

@@ -51,6 +51,7 @@ def search(
 
 
 def _about(session: Session, tenant: str, principals: Sequence[str]) -> CodeAnswers:
+    session.require_trusted_grants(principals)
     record = session.active(tenant)
     reader = DocumentReader(session.catalog, session.store)
     return CodeAnswers(

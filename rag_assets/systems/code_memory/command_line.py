@@ -25,6 +25,7 @@ def show_relations(
     as_json: bool,
 ) -> None:
     """Show what relates to a name."""
+    session.require_trusted_grants(principals)
     walk = Walker(session.catalog).relations(
         tenant,
         Caller(principals=tuple(principals)),
@@ -55,6 +56,7 @@ def show_symbols(
     as_json: bool,
 ) -> None:
     """Show definitions of a name, or of a document."""
+    session.require_trusted_grants(principals)
     caller = Caller(principals=tuple(principals))
     found = Walker(session.catalog).symbols(tenant, caller, name=name, path=path)
     if as_json:

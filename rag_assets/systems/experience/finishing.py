@@ -256,7 +256,7 @@ def _set_found(
         for one in placed
     ]
     if rows:
-        found_at = func.greatest(now, time_to_record())
+        found_at = time_to_record(now)
         connection.execute(
             update(knowledge_staging)
             .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))

@@ -190,6 +190,7 @@ def context(
     as_json: bool,
 ) -> None:
     """Print the section that a prompt gets."""
+    session.require_trusted_grants(principals)
     request = _request(given)
     _, opened = _opened(session, organization, project)
     caller = Caller(principals=tuple(principals))

@@ -24,6 +24,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.storage.catalog.usage import Usage
 from tests.driving import stages_of
+from tests.dumps import is_blob
 from tests.embedding_server import EmbeddingServer, Status, embedding_server
 from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Api, running
 from tests.unit.ingest.parsing import pdfs
@@ -141,7 +142,7 @@ def kind(response: httpx.Response) -> tuple[int, str]:
 
 def kept_files(guidelines: Guidelines, project: str) -> list[Path]:
     root = Path(guidelines.api.driver.session.settings.blobs_url) / guidelines.tenant(project)
-    return sorted(path for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in root.rglob("*") if is_blob(path))
 
 
 # -- organizations and projects

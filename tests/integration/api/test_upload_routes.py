@@ -18,6 +18,7 @@ from rag_assets.api.settings import ServiceSettings
 from rag_assets.client import AsyncClient, Client
 from rag_assets.client.errors import Invalid, NotFound
 from rag_assets.storage.blobs.store import open_blobs
+from tests.dumps import is_blob
 from tests.integration.api.conftest import SETTINGS, Api, running
 
 SEALS = b"# Seals\n\nThe lighthouse keeper counted seventeen grey seals at dawn.\n"
@@ -46,7 +47,7 @@ def kind(response: Any) -> tuple[int, str]:
 
 def kept_files(api: Api) -> list[Path]:
     root = Path(api.driver.session.settings.blobs_url) / "acme"
-    return sorted(path for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in root.rglob("*") if is_blob(path))
 
 
 def listed(api: Api) -> dict[str, dict[str, Any]]:

@@ -130,7 +130,9 @@ class CheckedTenant:
         name = self.generation.index_name
         self.elasticsearch.indices.delete(index=name, ignore_unavailable=True)
         spec = self.ctx.index_spec(self.generation)
-        self.elasticsearch.indices.create(index=name, **index_body(spec))
+        row = self.ctx.catalog.installation.read()
+        meta = {"rag_assets": {"installation": str(row.id)}} if row else {}
+        self.elasticsearch.indices.create(index=name, **index_body(spec, meta))
         for id_, fields in entries.items():
             self.write_entry(id_, fields)
         self.elasticsearch.indices.refresh(index=name)

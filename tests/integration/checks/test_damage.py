@@ -36,6 +36,7 @@ from rag_assets.storage.index.model import IndexSpec, entry_id
 from resources.stores import PostgresResource
 from sensors.drift import drift_offenders_sensor
 from tests.driving import Driver
+from tests.dumps import is_blob
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation
 from tests.integration.checks.faults import ALL, DOCUMENTS, EXPECTATIONS, CheckedTenant
@@ -144,7 +145,7 @@ def alter_record(tenant: CheckedTenant) -> None:
 def alter_upload(tenant: CheckedTenant) -> None:
     ctx = tenant.ctx
     root = Path(ctx.settings.blobs_url) / ctx.ref.id / str(ctx.ref.incarnation) / "blobs"
-    [blob] = [path for path in root.rglob("*") if path.is_file()]
+    [blob] = [path for path in root.rglob("*") if is_blob(path)]
     blob.chmod(0o600)
     blob.write_bytes(b"x" * blob.stat().st_size)
 

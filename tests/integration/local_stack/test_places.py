@@ -126,6 +126,33 @@ def test_postgres_starts_after_its_container_was_killed(directory: Path) -> None
     assert rows(EmbeddedPostgres(directory).start()) == 300
 
 
+JOIN = """
+import subprocess, sys
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", "/dev/shm"], check=True)
+from pathlib import Path
+import psycopg
+from rag_assets.local_stack.postgres import EmbeddedPostgres
+with psycopg.connect(EmbeddedPostgres(Path(sys.argv[1])).start(), autocommit=True) as connection:
+    connection.execute("CREATE TABLE numbers AS SELECT generate_series(1, 400000) AS n")
+    connection.execute("ANALYZE numbers")
+    for name, value in (
+        *(("parallel_setup_cost", "0"), ("parallel_tuple_cost", "0")),
+        *(("min_parallel_table_scan_size", "0"), ("work_mem", "'64MB'")),
+        *(("enable_mergejoin", "off"), ("enable_nestloop", "off")),
+    ):
+        connection.execute(f"SET {name} = {value}")
+    join = "SELECT count(*) FROM numbers a JOIN numbers b USING (n)"
+    plan = str(connection.execute(f"EXPLAIN {join}").fetchall())
+    print("Parallel Hash" in plan, connection.execute(join).fetchone())
+"""
+
+
+@needs_namespaces
+def test_large_joins_need_no_large_dev_shm(directory: Path) -> None:
+    out, _ = start_in_namespace(JOIN, directory).communicate(timeout=120)
+    assert out == "True (400000,)\n"
+
+
 def state_of(stack: LocalStack, name: str) -> ServiceStatus:
     return next(status for status in stack.status() if status.name == name)
 

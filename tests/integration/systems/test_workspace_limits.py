@@ -15,6 +15,7 @@ from rag_assets.api.rate_limits import Rate
 from rag_assets.api.record_lines import MOST_BYTES, MOST_LINES
 from rag_assets.ingest.sources.records import MAX_FILE_BYTES
 from rag_assets.storage.catalog.tables import source_records
+from tests.dumps import is_blob
 from tests.installation import Installation
 from tests.integration.systems import workspace_site
 from tests.integration.systems.workspace_site import LINES, Site, workspace
@@ -74,7 +75,7 @@ def test_a_file_over_fifty_mib_is_refused_and_nothing_of_it_is_kept(site: Site) 
 def files_of(site: Site) -> list[Path]:
     """Contents of the workspace that are stored, begun ones included."""
     root = Path(site.driver.session.settings.blobs_url) / site.id
-    return sorted(path for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in root.rglob("*") if is_blob(path))
 
 
 def test_an_encrypted_file_is_left_out_with_the_reason(site: Site) -> None:

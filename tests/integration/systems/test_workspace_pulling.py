@@ -378,6 +378,22 @@ def test_what_is_gone_leaves_by_its_key_and_many_are_held(make: Make) -> None:
     assert len(app.stored()) == 40
 
 
+def test_the_records_of_a_database_that_is_empty_are_held(make: Make) -> None:
+    """As of one that was restored without its rows, or of a wrong address."""
+    app = make()
+    app.do("INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1 FROM generate_series(1, 3) n")
+    app.pull()
+    app.do("DELETE FROM deals")
+    for _ in range(2):
+        report = app.pull(scan=True)
+        assert (report.removed, report.held) == (0, 3)
+        assert len(app.stored()) == 3
+    assert app.states.of(app.site.id)["app"].held_deletions == 3
+    assert app.pull(scan=True, allow_deletes=True).removed == 3
+    assert app.stored() == {}
+    assert app.pull(scan=True).held == 0
+
+
 def test_a_page_whose_key_is_gone_takes_its_comments_and_files(make: Make) -> None:
     """Though their rows were left behind."""
     app = make()

@@ -25,6 +25,7 @@ from rag_assets.forkserver.protocol import (
     connect,
     send_request,
 )
+from tests.namespaces import needs_namespaces, start_command_in_namespace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses pidfd and SO_PEERCRED")
 
@@ -278,6 +279,27 @@ def test_only_its_user_can_connect(small: Small) -> None:
     path = small.home / SOCKET
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@needs_namespaces
+def test_a_server_of_another_container_is_not_used(tmp_path: Path) -> None:
+    home, code = tmp_path / "home", tmp_path / "code"
+    for folder in (home, code):
+        folder.mkdir()
+    (code / "versioned.py").write_text("VERSION = 1\n")
+    server = Small(home, code, None)  # type: ignore[arg-type]
+    command = [sys.executable, "-B", "-m", "tests.unit.forkserver.small_server"]
+    container = start_command_in_namespace(
+        [*command, str(home), str(code), "0"], server.environment
+    )
+    try:
+        wait_for(server.answers)
+        # Its small pids are those of other processes here, which signals would be sent to.
+        assert server.run("exit", "0") == (NOT_RUN, "not run\n", "")
+        assert start(str(home), RUN, [str(tmp_path / "run")], server.environment) is None
+    finally:
+        container.kill()
+        container.communicate()
 
 
 def test_it_ends_when_told_and_takes_its_socket_along(small: Small) -> None:

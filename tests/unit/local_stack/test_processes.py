@@ -17,6 +17,7 @@ import pytest
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.processes import BackgroundProcess, ProcessRecord
+from tests.namespaces import needs_namespaces, start_in_namespace
 
 SLEEP = "import time; print('ready', flush=True); time.sleep(60)"
 
@@ -130,6 +131,39 @@ def test_a_long_log_is_rotated_once(server: BackgroundProcess) -> None:
     start(server)
     assert server.log_file.read_text() == "ready\n"
     assert server.log_file.with_name("sleeper.log.1").stat().st_size > 8 * 1024 * 1024
+
+
+FULL_LOGS = """
+import subprocess, sys
+from pathlib import Path
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.local_stack.processes import BackgroundProcess
+folder = Path(sys.argv[1])
+logs = folder / "logs"
+logs.mkdir()
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", logs], check=True)
+filler = ["dd", "if=/dev/zero", f"of={logs / 'filler'}", "bs=4k"]
+subprocess.run(filler, capture_output=True)
+server = BackgroundProcess("Sleeper", pid_file=folder / "a.pid", log_file=logs / "a.log")
+command = [sys.executable, "-c", "import time; time.sleep(60)"]
+try:
+    server.launch(command, env={})
+except ServiceUnavailable as error:
+    print(error.message, error.hint, sep="\\n")
+print(server.find(), server.log_file.stat().st_size)
+(logs / "filler").unlink()
+print(server.launch(command, env={}) == server.find(), server.log_file.stat().st_size)
+"""
+
+
+@needs_namespaces
+@pytest.mark.slow
+def test_a_full_folder_of_logs_is_named_before_a_server_starts(tmp_path: Path) -> None:
+    out, _ = start_in_namespace(FULL_LOGS, tmp_path).communicate(timeout=30)
+    error, hint, failed, started = out.splitlines()
+    assert error == "Sleeper could not be started: [Errno 28] No space left on device"
+    assert hint.startswith(f"free space where its log {tmp_path}/logs/a.log is")
+    assert (failed, started) == ("None 0", "True 0")
 
 
 @pytest.mark.slow

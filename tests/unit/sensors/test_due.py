@@ -92,6 +92,7 @@ def test_after_a_failure_only_a_person_does_not_wait() -> None:
     assert why_due(failed, NOW) is None
     assert why_due(failed, NOW, wait_for_retry=False) is not None
     assert why_due(failed, NOW + timedelta(seconds=31)) is not None
+    assert why_due(failed, NOW - timedelta(days=400)) is not None, "the clock was ahead"
 
 
 def test_what_expires_later_is_not_due_yet() -> None:

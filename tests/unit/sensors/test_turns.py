@@ -89,6 +89,9 @@ def test_the_watcher_has_the_first_try_and_the_sensor_the_second() -> None:
     assert dict(told.handed) == {"a": 1_000}
     assert verdict("a", told, report, now=1_000 + HANDED_SECONDS - 1) == "wait"
     assert verdict("a", told, report, now=1_000 + HANDED_SECONDS) == "request"
+    behind = 1_000 - 86_400
+    assert verdict("a", told, report, now=behind) == "request", "the clock was ahead"
+    assert plan(["a", "b"], told, report, set(), now=behind).first == ("a",)
     for seen, left in (({}, {"a": 1_000}), ({"a": None}, {}), ({"a": "request"}, {})):
         after = following(told, planned, seen, stopped=None, now=1_030)
         assert dict(after.handed) == left

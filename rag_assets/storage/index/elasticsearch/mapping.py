@@ -70,6 +70,11 @@ class IndexNames:
         return re.fullmatch(stem + re.escape(tenant), index_name) is not None
 
     @property
+    def marks(self) -> str:
+        """The name of the index that keeps notes about the catalog."""
+        return f"{self.prefix}-marks"
+
+    @property
     def patterns(self) -> list[str]:
         """Patterns that match every index of the installation."""
         kinds = ("index", "own")

@@ -10,6 +10,7 @@ from rag_assets.storage.index.elasticsearch.administration import ElasticsearchI
 from rag_assets.storage.index.elasticsearch.entries import ElasticsearchEntries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
+from rag_assets.storage.index.elasticsearch.notes import ElasticsearchNotes
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher, json_serializers
 from rag_assets.storage.index.store import StoreConfig, VectorStore
@@ -31,5 +32,6 @@ def open_store(config: StoreConfig) -> VectorStore:
         entries=ElasticsearchEntries(client, ownership),
         indexes=ElasticsearchIndexes(client, names, config.shared_limit, ownership),
         searcher=partial(ElasticsearchSearcher, config.url),
+        notes=ElasticsearchNotes(client, names.marks, ownership, config.installation),
         close=client.close,
     )

@@ -11,6 +11,22 @@ from rag_assets.storage.index.memory.state import Memory
 from rag_assets.storage.index.store import StoreConfig, VectorStore
 
 
+class MemoryNotes:
+    """Keeps notes in memory (see NoteStore)."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, str] = {}
+
+    def read(self, name: str) -> str | None:
+        return self._notes.get(name)
+
+    def write(self, name: str, text: str) -> None:
+        self._notes[name] = text
+
+    def delete(self, name: str) -> None:
+        self._notes.pop(name, None)
+
+
 def open_store(config: StoreConfig) -> VectorStore:
     """Open a new, empty store in memory."""
     memory = Memory(config.prefix, config.shared_limit)
@@ -18,5 +34,6 @@ def open_store(config: StoreConfig) -> VectorStore:
         entries=MemoryEntries(memory),
         indexes=MemoryIndexes(memory),
         searcher=partial(MemorySearcher, memory),
+        notes=MemoryNotes(),
         close=memory.indexes.clear,
     )

@@ -30,7 +30,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
     Args:
         follower: of the source, after it has followed the queries in the same snapshot.
-        allow_deletes: whether any number of records may be removed.
+        allow_deletes: whether any number of records may be removed, and all of them.
 
     Raises:
         ListingFailed: a query failed; nothing was removed.
@@ -41,21 +41,25 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     with tempfile.TemporaryFile() as spool:
         for source_type in follower.config.queries:
             _spool(follower, source_type, spool)
+        # An empty database is more often the wrong one than one whose last row was deleted.
+        may_remove = allow_deletes or spool.tell() > 0
         report.read_again = _differing(follower, _compare(follower, spool))
         for source_type in report.read_again:
             follower.read_again(source_type)
         follower.lock.check()
         report.held = 0
         try:
-            done = _compare(follower, spool, remove=True, allow_deletes=allow_deletes)
+            done = _compare(follower, spool, remove=may_remove, allow_deletes=allow_deletes)
         except DeletionsHeld:
-            report.held = _compare(follower, spool).going
+            may_remove, done = False, _compare(follower, spool)
+        if may_remove:
+            report.removed = done.removed
+        elif done.going:
+            report.held = done.going
             payload = {"source": name, "vanished": report.held}
             puller.catalog.events.write(puller.ref, "deletions_held", [payload])
-        else:
-            report.removed = done.removed
-            if done.blobs:
-                drop_blobs(puller.catalog, puller.blobs, puller.ref, done.blobs)
+        if done.blobs:
+            drop_blobs(puller.catalog, puller.blobs, puller.ref, done.blobs)
     follower.aside.forget_unseen(puller.ref, name, began)
 
 

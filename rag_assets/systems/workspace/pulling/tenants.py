@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rag_assets.common.errors import ConfigurationError, TenantLocked, UnknownSource
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -13,6 +13,8 @@ from rag_assets.systems.workspace.pulling.states import SourceState
 from rag_assets.tenants.model import Tenant
 
 _SLOW_SECONDS = 5.0
+_LONGEST_WAIT = timedelta(days=2)
+"""Longer than any source waits for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,11 @@ def worst(failures: Sequence[Exception]) -> Exception:
 
 
 def is_due(state: SourceState | None, now: datetime) -> bool:
-    """Whether a source is to be pulled now."""
-    return state is None or state.next_at <= now
+    """Whether a source is to be pulled now.
+
+    A time that is too far away was computed while the clock was ahead.
+    """
+    return state is None or not now < state.next_at <= now + _LONGEST_WAIT
 
 
 def _due_since(state: SourceState | None) -> datetime:

@@ -260,5 +260,5 @@ def test_the_command_serves_an_agent_its_tool(place: Place) -> None:
     assert empty.is_error
     assert "the query is empty; say what to look for" in empty.content[0].text
     (place.root / "one/docs/valves.md").unlink()
-    place.installation.synced("guide")
+    place.installation.synced("guide", allow_deletes=True)
     assert not place.installation.search("guide", "pressure")

@@ -13,6 +13,7 @@ from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
+from rag_assets.systems.experience.tables import experience_questions
 from rag_assets.tenants.model import Tenant
 from tests.integration.systems.experience.conftest import Learning
 
@@ -169,6 +170,29 @@ def test_an_expired_entry_neither_answers_nor_counts(learning: Learning) -> None
     [pattern] = learning.ask("x")
     assert pattern["success_count"] == 1
     assert pattern["projects"] == [new]
+
+
+def test_old_questions_are_forgotten_only_while_the_clock_is_trusted(learning: Learning) -> None:
+    project = learning.project()
+    learning.failure(project, "cosine 0.90 of one", "Steps of one.")
+    learning.learned(project)
+    learning.ask("x")
+    catalog = learning.driver.session.catalog
+    questions = experience_questions.c.tenant == learning.tenant
+    long_ago = datetime.now(UTC) - timedelta(days=400)
+
+    def question_count() -> int:
+        with catalog.database.begin() as connection:
+            return len(connection.execute(select(experience_questions).where(questions)).all())
+
+    with catalog.database.begin() as connection:
+        connection.execute(update(experience_questions).where(questions).values(asked_at=long_ago))
+    catalog.clock.replace(long_ago, None)
+    learning.learned(project)
+    assert question_count() == 1
+    catalog.clock.replace(datetime.now(UTC), None)
+    learning.learned(project)
+    assert question_count() == 0
 
 
 def test_the_report_tells_what_there_is(learning: Learning) -> None:

@@ -171,3 +171,21 @@ def test_a_killed_writer_leaves_whole_files_and_what_upkeep_discards(tmp_path: P
     blobs.discard_staged(FUTURE)
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     assert left == found
+
+
+def test_notes_lie_beside_blobs_and_are_none(place: Place) -> None:
+    store = BlobStore(place)
+    notes, name = store.notes, "acme/3/catalog_mark.json"
+    assert notes.read(name) is None
+    blob = kept(store.tenant("acme", 3), b"small")
+    for text in ("7", "8"):
+        notes.write(name, text)
+        assert store.notes.read(name) == text
+    notes.write("security_journal.json", "of all tenants")
+    assert [found.sha256 for found in store.tenant("acme", 3).all()] == [blob]
+    assert [*store.incarnations()] == [("acme", 3)]
+    store.tenant("acme", 3).purge()
+    assert notes.read(name) is None
+    notes.delete(name)
+    assert [*store.incarnations()] == []
+    assert notes.read("security_journal.json") == "of all tenants"

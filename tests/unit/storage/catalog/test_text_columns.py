@@ -95,6 +95,7 @@ OTHERS: Mapping[str, str] = {
     "erasures.rule": "a word of ours, or a setting",
     "erasures.counts": "numbers",
     "erasures.progress": "keys",
+    "security_changes.about": "names of principals, in which credentials are refused, and hashes",
     "receipts.rule": "a word of ours, or a setting; sealed by hashes",
     "receipts.counts": "numbers",
     "receipts.documents": "hashes",

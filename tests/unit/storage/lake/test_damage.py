@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assets.common.errors import ServiceUnavailable, TenantLocked
+from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.hashing import HashRange, sha256_hex
 from rag_assets.storage.lake.location import embedder_slug
-from rag_assets.storage.lake.model import LakeMark, LiveKeys
+from rag_assets.storage.lake.model import LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
 EMBEDDER = "local/minilm@4"
@@ -126,20 +126,14 @@ def test_vectors_are_read_by_ranges_of_hashes(lake: Lake) -> None:
     assert parts[0][min(hashes(0, 10))] in {row.astype("<f4").tobytes() for row in vectors(0, 10)}
 
 
-def test_a_mark_is_kept_beside_the_tables(lake: Lake, folder: Path) -> None:
-    acme = lake.tenant("acme", 1)
-    assert acme.mark.read() is None
-    acme.mark.write(LakeMark(7, set_back=True))
-    assert lake.tenant("acme", 1).mark.read() == LakeMark(7, set_back=True)
-    assert acme.size().tables == {}
-    [file] = (folder / "acme" / "1").iterdir()
-    file.write_text("{")
-    assert acme.mark.read() is None, "a damaged mark stops nothing"
-    acme.mark.delete()
-    acme.mark.delete()
-
-    def lost() -> None:
-        raise TenantLocked("lost")
-
-    with pytest.raises(TenantLocked):
-        lake.tenant("acme", 1, guard=lost).mark.write(LakeMark(1))
+def test_a_note_is_kept_beside_the_tables(lake: Lake, folder: Path) -> None:
+    notes, name = lake.notes, "acme/1/catalog_mark.json"
+    assert notes.read(name) is None
+    notes.write(name, "7")
+    notes.write(name, "8")
+    assert lake.notes.read(name) == "8"
+    assert lake.tenant("acme", 1).is_empty()
+    assert [file.name for file in (folder / "acme" / "1").iterdir()] == ["catalog_mark.json"]
+    notes.delete(name)
+    notes.delete(name)
+    assert notes.read(name) is None

@@ -1,0 +1,404 @@
+"""Marks in the stores: they detect a catalog that was restored from an earlier dump.
+
+The catalog counts the changes of each tenant (its mark) and the security changes of the
+installation (its epoch, with a journal). After each commit that raises one of them, lake, blobs and
+index keep a copy. A copy that is ahead of the catalog was made by changes that the catalog has
+lost. A copy that is behind is updated by whoever reads it, as after a crash between the commit and
+the copies.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from rag_assets.common.errors import (
+    CatalogSetBack,
+    RagAssetsError,
+    RestorePending,
+    ServiceUnavailable,
+)
+from rag_assets.common.tenant_folders import tenant_folder
+from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.marks import CatalogMark, Mark
+from rag_assets.storage.catalog.security_changes import (
+    SecurityChange,
+    SecurityState,
+    changes_as_json,
+    parse_changes,
+)
+from rag_assets.storage.index.protocols import NoteStore
+from rag_assets.storage.index.store import VectorStore
+from rag_assets.storage.lake.store import Lake
+
+_LOGGER: Final = logging.getLogger("rag_assets.marks")
+_MARK: Final = "catalog_mark.json"
+_JOURNAL: Final = "security_journal.json"
+_PAUSE_SECONDS: Final = 60.0
+"""How long a store that did not answer is left alone."""
+_ROUNDS: Final = 5
+
+StoreName: TypeAlias = Literal["lake", "blobs", "index"]
+Standing: TypeAlias = Literal["current", "set back", "unknown"]
+"""Whether a catalog lacks changes; unknown: the stores have data, and have lost every copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMark:
+    """A tenant's mark as a store keeps it.
+
+    Attributes:
+        set_back: whether the catalog was found to lack changes, and is not accepted yet. Later
+            changes raise its mark above this one.
+        forgotten: whether an operator has accepted that the catalog does not know the tenant.
+    """
+
+    mark: Mark
+    set_back: bool = False
+    forgotten: bool = False
+
+    @classmethod
+    def parse(cls, text: str | None) -> KeptMark | None:
+        """Return the mark in a note; None if the note is missing or damaged."""
+        try:
+            fields = json.loads(text or "")
+            mark = Mark(int(fields["mark"]), fields.get("tag"))
+            return cls(mark, bool(fields["set_back"]), bool(fields.get("forgotten")))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def as_json(self) -> str:
+        """Return the text of a note."""
+        return json.dumps(
+            {
+                "mark": self.mark.number,
+                "tag": self.mark.tag,
+                "set_back": self.set_back,
+                "forgotten": self.forgotten,
+            }
+        )
+
+    def is_ahead_of(self, mark: Mark) -> bool:
+        """Return whether it was made by changes that a catalog with this mark lacks."""
+        if self.mark.number == mark.number:
+            return None not in (self.mark.tag, mark.tag) and self.mark.tag != mark.tag
+        return self.mark.number > mark.number
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityStanding:
+    """Whether the catalog lacks security changes.
+
+    Attributes:
+        lost: that it lacks, as far as the stores' copies of the journal reach; oldest first.
+    """
+
+    standing: Standing
+    lost: Sequence[SecurityChange] = ()
+
+
+class MarkKeeper:
+    """Keeps marks and journal in the stores, and compares them with the catalog.
+
+    A store that does not answer is left out; one copy is enough to detect a restored catalog.
+
+    Args:
+        catalog, lake, blobs: of the installation.
+        store: opens the index, when it is needed first.
+    """
+
+    def __init__(
+        self, catalog: Catalog, lake: Lake, blobs: BlobStore, store: Callable[[], VectorStore]
+    ) -> None:
+        self._catalog = catalog
+        self._lake = lake
+        self._blobs = blobs
+        self._store = store
+        self._paused_until: dict[StoreName, float] = {}
+
+    def keep(self, raised: Collection[TenantRef | None]) -> None:
+        """Keep in the stores what a transaction raised (see Database.after_raise)."""
+        try:
+            for ref in raised:
+                if ref is None:
+                    self.security()
+                else:
+                    self.standing(ref)
+        except Exception as error:
+            # The change itself is committed. The next reader updates the copies.
+            reason = error.message if isinstance(error, RagAssetsError) else type(error).__name__
+            _LOGGER.warning("a mark of the catalog is not kept in the stores yet: %s", reason)
+
+    # -- tenants
+
+    def refusal(self, ref: TenantRef) -> CatalogSetBack | None:
+        """Return why nothing of a tenant may be deleted; None if it may.
+
+        Raises:
+            ServiceUnavailable: no store answers.
+        """
+        pending = self.pending_restore()
+        if pending is not None:
+            return pending
+        standing = self.standing(ref)
+        if standing == "current":
+            return None
+        reasons = {
+            "set back": f"the catalog of tenant {ref.id!r} was set back to an earlier state",
+            "unknown": f"tenant {ref.id!r} has data, and no store has kept the mark of its catalog:"
+            " the catalog may be an earlier one",
+        }
+        return CatalogSetBack(
+            reasons[standing],
+            hint="nothing of the tenant is deleted, swept or pruned until it is accepted. To go on"
+            f" with this catalog: rag-assets sync {ref.id} --accept-catalog",
+        )
+
+    def standing(self, ref: TenantRef) -> Standing:
+        """Return whether the catalog lacks changes of a tenant, and update copies that are behind.
+
+        Raises:
+            ServiceUnavailable: no store answers.
+        """
+        name = _mark_name(ref)
+        for _ in range(_ROUNDS):
+            # The copies first: in between, the catalog's mark can only grow.
+            kept = {place: KeptMark.parse(text) for place, text in self._read(name).items()}
+            own = self._catalog.marks.read(ref)
+            if own is None:
+                return "current"
+            if any(k.set_back or k.is_ahead_of(own.mark) for k in kept.values() if k):
+                self._flag(name, kept)
+                return "set back"
+            if own.was_kept and not any(kept.values()) and self._has_data(ref):
+                return "unknown"
+            if self._update(ref, own, kept):
+                break
+        return "current"
+
+    def _update(
+        self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
+    ) -> bool:
+        """Update copies that are behind; return whether the catalog's mark is still the same.
+
+        Two processes that write at once may leave the older mark: both compare again.
+        """
+        behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
+        if not behind:
+            return True
+        text = KeptMark(own.mark).as_json()
+        written = [place for place in behind if self._write(place, _mark_name(ref), text)]
+        if written and not own.was_kept:
+            self._catalog.marks.record_kept(ref)
+        present = self._catalog.marks.read(ref)
+        return present is None or present.mark == own.mark
+
+    def _flag(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
+        """Record in each store that the catalog was set back, before its mark counts further."""
+        highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
+        for place, present in kept.items():
+            if present is None or not present.set_back:
+                mark = highest if present is None else present.mark
+                self._write(place, name, KeptMark(mark, set_back=True).as_json())
+
+    def _has_data(self, ref: TenantRef) -> bool:
+        if not self._lake.tenant(ref.id, ref.incarnation).is_empty():
+            return True
+        if any(True for _ in self._blobs.tenant(ref.id, ref.incarnation).all()):
+            return True
+        indexes, owner = self._store().indexes, (ref.id, ref.incarnation)
+        return any(owner in indexes.owners(name) for name in indexes.names())
+
+    def accept(self, ref: TenantRef) -> bool:
+        """Go on with a tenant's catalog that lacks changes; return whether it did.
+
+        Raises:
+            ServiceUnavailable: a store does not answer.
+        """
+        if self.standing(ref) == "current":
+            return False
+        name = _mark_name(ref)
+        stores = [self._notes(place) for place in ("lake", "blobs", "index")]
+        kept = [KeptMark.parse(notes.read(name)) for notes in stores]
+        highest = max((k.mark.number for k in kept if k), default=0)
+        self._catalog.marks.raise_above(ref, highest)
+        own = self._catalog.marks.read(ref)
+        if own is not None:
+            for notes in stores:
+                notes.write(name, KeptMark(own.mark).as_json())
+        return True
+
+    def forget(self, ref: TenantRef) -> None:
+        """Delete the mark of a removed tenant in the index; the others went with its folders."""
+        self._notes("index").delete(_mark_name(ref))
+
+    # -- tenants that the catalog does not know
+
+    def is_stray(self, tenant_id: str, incarnation: int) -> bool:
+        """Return whether data were left of a removed tenant.
+
+        Data without a receipt of the removal may be those of a tenant that the catalog has lost,
+        until an operator accepts that.
+        """
+        # Read after its data was found: an incarnation that is unknown now never exists again, even
+        # if a tenant of this id is added meanwhile.
+        record = self._catalog.tenants.find(tenant_id)
+        if record is not None and record.incarnation == incarnation:
+            return False
+        if self.was_removed(tenant_id, incarnation):
+            return True
+        notes = self._read(_mark_name(TenantRef(tenant_id, incarnation))).values()
+        return any(kept.forgotten for text in notes if (kept := KeptMark.parse(text)))
+
+    def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
+        """Return whether a receipt states the removal of a tenant; by default any incarnation."""
+        receipts = self._catalog.receipts.all(tenant_id)
+        removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
+        return bool(removals) if incarnation is None else incarnation in removals
+
+    def unknown_tenants(self) -> list[TenantRef]:
+        """Return the tenants with data that the catalog may have lost."""
+        found = {*self._lake.incarnations(), *self._blobs.incarnations()}
+        indexes = self._store().indexes
+        for name in indexes.names():
+            found.update(indexes.owners(name))
+        known = {(record.id, record.incarnation) for record in self._catalog.tenants.all()}
+        return [TenantRef(*one) for one in sorted(found - known) if not self.is_stray(*one)]
+
+    def forget_unknown(self) -> list[str]:
+        """Let data of tenants that the catalog has lost be deleted; return their names."""
+        unknown = self.unknown_tenants()
+        for ref in unknown:
+            for place in ("lake", "blobs", "index"):
+                self._notes(place).write(
+                    _mark_name(ref), KeptMark(Mark(0), forgotten=True).as_json()
+                )
+        return [ref.id for ref in unknown]
+
+    # -- security changes
+
+    def security_state(self) -> SecurityState:
+        """Return the present epoch of the catalog."""
+        return self._catalog.security.state()
+
+    def pending_restore(self) -> RestorePending | None:
+        """Return why tokens, grants and holds are not trusted; None if they are.
+
+        Raises:
+            ServiceUnavailable: no store answers.
+        """
+        found = self.security()
+        if found.standing == "current":
+            return None
+        reasons = {
+            "set back": f"the catalog was restored from an earlier dump: {len(found.lost)} changes"
+            " of tokens, grants, holds or erasures are lost",
+            "unknown": "no store has kept the journal of security changes: the catalog may be an"
+            " earlier one",
+        }
+        return RestorePending(
+            reasons[found.standing],
+            hint="no token is accepted and nothing is deleted until an operator has run `rag-assets"
+            " installation accept-restore`, which shows what is lost",
+        )
+
+    def security(self) -> SecurityStanding:
+        """Return the security changes that the catalog lacks, and update copies that are behind.
+
+        Raises:
+            ServiceUnavailable: no store answers.
+        """
+        table = self._catalog.security
+        for _ in range(_ROUNDS):
+            journals = {
+                place: parse_changes(text or "") for place, text in self._read(_JOURNAL).items()
+            }
+            state = table.state()
+            kept = {change.id: change for journal in journals.values() for change in journal}
+            if lost := table.lacking(kept.values()):
+                return SecurityStanding("set back", lost)
+            if state.was_kept and not kept:
+                return SecurityStanding("unknown")
+            if not state.epoch or self._update_journals(state, journals):
+                break
+        return SecurityStanding("current")
+
+    def accept_security(self, lost: Sequence[SecurityChange]) -> None:
+        """Go on with a catalog that lacks security changes, and keep its journal in the stores.
+
+        Raises:
+            ServiceUnavailable: no store answers.
+        """
+        self._catalog.security.accept(lost)
+        text = changes_as_json(self._catalog.security.newest())
+        self._read(_JOURNAL)
+        for place in [*self._answering()]:
+            self._write(place, _JOURNAL, text)
+
+    def _update_journals(
+        self, state: SecurityState, journals: Mapping[StoreName, Sequence[SecurityChange]]
+    ) -> bool:
+        """Update journals that are behind; return whether the catalog's epoch is still the same."""
+        behind = [
+            place for place, kept in journals.items() if not kept or kept[-1].epoch < state.epoch
+        ]
+        if not behind:
+            return True
+        text = changes_as_json(self._catalog.security.newest())
+        written = [place for place in behind if self._write(place, _JOURNAL, text)]
+        if written and not state.was_kept:
+            self._catalog.security.record_kept()
+        return self._catalog.security.state().epoch == state.epoch
+
+    # -- stores
+
+    def _notes(self, place: StoreName) -> NoteStore:
+        match place:
+            case "lake":
+                return self._lake.notes
+            case "blobs":
+                return self._blobs.notes
+        return self._store().notes
+
+    def _answering(self) -> Iterator[StoreName]:
+        now = time.monotonic()
+        places: tuple[StoreName, ...] = ("lake", "blobs", "index")
+        yield from (place for place in places if self._paused_until.get(place, 0.0) <= now)
+
+    def _read(self, name: str) -> dict[StoreName, str | None]:
+        """Return a note, or None where it is missing, by each store that answers."""
+        found: dict[StoreName, str | None] = {}
+        for place in [*self._answering()]:
+            try:
+                found[place] = self._notes(place).read(name)
+            except RagAssetsError as error:
+                self._pause(place, error)
+        if not found:
+            self._paused_until.clear()
+            raise ServiceUnavailable(
+                "no store answers that keeps the marks of the catalog",
+                hint="see that the lake, the store of blobs or Elasticsearch can be reached",
+            )
+        return found
+
+    def _write(self, place: StoreName, name: str, text: str) -> bool:
+        try:
+            self._notes(place).write(name, text)
+        except RagAssetsError as error:
+            self._pause(place, error)
+            return False
+        return True
+
+    def _pause(self, place: StoreName, error: RagAssetsError) -> None:
+        self._paused_until[place] = time.monotonic() + _PAUSE_SECONDS
+        _LOGGER.warning("marks of the catalog are not kept in the %s: %s", place, error.message)
+
+
+def _mark_name(ref: TenantRef) -> str:
+    return f"{tenant_folder(ref.id, ref.incarnation)}/{_MARK}"

@@ -1,0 +1,262 @@
+"""Acceptance of a restored catalog: shows the security changes that it lacks, and makes them again.
+
+Made again is what takes something away or protects something: revocations, removals of keys, purges
+and holds. What was allowed after the dump is listed, and left to a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeAlias
+
+from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
+from rag_assets.pipeline.mark_keeper import MarkKeeper, SecurityStanding
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.holds import HoldScope
+from rag_assets.storage.catalog.lock import Holder
+from rag_assets.storage.catalog.organizations import OrganizationRef
+from rag_assets.storage.catalog.security_changes import SecurityChange
+
+_LOCK_SECONDS = 60.0
+
+Remake: TypeAlias = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class LostChange:
+    """A security change that a restored catalog lacks.
+
+    Attributes:
+        sentence: what was changed, and what that means for the restored catalog.
+        remake: makes the change again; None where nothing is left to do, or a person has to do it.
+    """
+
+    change: SecurityChange
+    sentence: str
+    remake: Remake | None = None
+
+
+def lost_changes(catalog: Catalog, security: SecurityStanding, *, by: str) -> list[LostChange]:
+    """Return the changes that a restored catalog lacks, oldest first.
+
+    Of several changes of the same thing, the last one counts.
+
+    Args:
+        catalog: the restored one.
+        security: which changes it lacks.
+        by: who makes them again.
+    """
+    last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
+    for change in security.lost:
+        for one in _single_changes(change):
+            subject = one.kind.partition("_")[0]
+            about = "" if subject == "token" else "\n".join(one.about)
+            key = (one.tenant, subject, one.name, about)
+            last.pop(key, None)
+            last[key] = one
+    describe = _Describer(catalog, by)
+    described = (describe(change) for change in last.values())
+    return [lost for lost in described if lost is not None]
+
+
+def accept_restore(
+    catalog: Catalog, keeper: MarkKeeper, lost: Iterable[LostChange], security: SecurityStanding
+) -> None:
+    """Accept a restored catalog: make changes again, end the panel's sessions, raise the epoch.
+
+    Args:
+        catalog, keeper: of the installation.
+        lost: changes that are made again, where they can be.
+        security: which changes the catalog lacks.
+    """
+    for one in lost:
+        if one.remake is not None:
+            one.remake()
+    catalog.panel_sessions.end_all()
+    keeper.accept_security(security.lost)
+
+
+def _single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
+    """Yield a change of several principals as one change for each."""
+    if not change.kind.startswith("scope_"):
+        yield change
+        return
+    for principal in change.about:
+        yield SecurityChange(
+            change.id,
+            change.epoch,
+            change.at,
+            change.tenant,
+            change.kind,
+            change.name,
+            (principal,),
+        )
+
+
+class _Describer:
+    """Describes lost changes, and how they are made again.
+
+    Args:
+        catalog: the restored one.
+        by: who makes changes again.
+    """
+
+    def __init__(self, catalog: Catalog, by: str) -> None:
+        self._catalog = catalog
+        self._by = by
+
+    def __call__(self, change: SecurityChange) -> LostChange | None:
+        """Return the description of a change; None of a change that means nothing any more."""
+        if change.kind == "restore_accepted" or not (change.tenant or change.about):
+            return None  # Or one of a tenant that was removed since.
+        on = f"on {change.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        if change.tenant is None:
+            return self._of_organization(change, on)
+        record = self._catalog.tenants.find(change.tenant)
+        if record is None:
+            return _removed_or_unknown(change, on)
+        describe = {
+            "token_created": self._token_created,
+            "token_revoked": self._token_revoked,
+            "scope_granted": self._scope_granted,
+            "scope_revoked": self._scope_revoked,
+            "page_changed": self._page_changed,
+            "hold_set": self._hold_set,
+            "hold_lifted": self._hold_lifted,
+            "key_removed": self._key_removed,
+            "purged": self._purged,
+            "tenant_removed": self._tenant_removed,
+        }[change.kind]
+        return describe(change, record.ref, on)
+
+    def _token_created(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        what = f"{_token(change)} of tenant {ref.id} was created {on}"
+        return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
+
+    def _token_revoked(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        what = f"{_token(change)} of tenant {ref.id} was revoked {on}"
+        valid = {token.token_id for token in self._catalog.service_tokens.all(ref.id)}
+        if change.name not in valid:
+            return LostChange(change, f"{what}, and is unknown to this catalog as well")
+        revoke = partial(self._catalog.service_tokens.revoke, ref, change.name)
+        return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
+
+    def _scope_granted(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        what = f"scope {change.name!r} of tenant {ref.id} was granted to {change.about[0]} {on}"
+        return LostChange(change, f"{what}, and is not granted in this catalog: grant it again")
+
+    def _scope_revoked(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        (principal,) = change.about
+        what = f"scope {change.name!r} of tenant {ref.id} was revoked from {principal} {on}"
+        granted = self._catalog.access.grants(ref.id, [change.name]).get(change.name, [])
+        if principal not in granted:
+            return LostChange(change, f"{what}, and is not granted in this catalog either")
+        revoke = partial(self._catalog.access.revoke, ref, change.name, [principal])
+        return LostChange(change, f"{what}, and is granted again in this catalog", revoke)
+
+    def _page_changed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        what = f"page {change.name} of tenant {ref.id} was moved, removed or given other readers"
+        return LostChange(change, f"{what} {on}: have its application push the tree again")
+
+    def _hold_set(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        source, *hashes = change.about
+        what = f"a hold on {_held(change)} of tenant {ref.id} was set {on}"
+        ids = self._documents(ref, hashes)
+        if hashes and not ids:
+            return LostChange(change, f"{what}, and this catalog does not know the document")
+        scope = HoldScope(source or None, ids[0] if ids else None)
+        if scope in {hold.scope for hold in self._catalog.holds.all(ref.id)}:
+            return LostChange(change, f"{what}, and is set in this catalog as well")
+        reset = partial(self._set_hold, ref, scope, f"set again after a restore; first set {on}")
+        return LostChange(change, f"{what}, and is missing in this catalog", reset)
+
+    def _hold_lifted(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        what = f"a hold on {_held(change)} of tenant {ref.id} was lifted {on}"
+        return LostChange(change, f"{what}, and is set again in this catalog: lift it again")
+
+    def _key_removed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        what = f"the key of tenant {ref.id} for {change.name} was removed {on}"
+        kept = self._catalog.provider_keys.find(ref, change.name)
+        if kept is None or kept.owner != ref:
+            return LostChange(change, f"{what}, and is not in this catalog either")
+        remove = partial(self._catalog.provider_keys.remove, ref, change.name)
+        return LostChange(change, f"{what}, and is used again by this catalog", remove)
+
+    def _purged(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+        what = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
+        ids = self._documents(ref, change.about)
+        if not ids:
+            return LostChange(change, f"{what}, and are unknown to this catalog as well")
+        purge = partial(self._purge, ref, ids)
+        return LostChange(change, f"{what}, and {len(ids)} of them are in this catalog", purge)
+
+    def _tenant_removed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange | None:
+        if change.name != str(ref.incarnation):
+            return None
+        what = f"tenant {ref.id} was removed {on}, and is in this catalog again"
+        return LostChange(change, f"{what}: rag-assets tenants remove {ref.id} --yes")
+
+    def _of_organization(self, change: SecurityChange, on: str) -> LostChange:
+        owner = OrganizationRef(change.about[0] if change.about else "")
+        what = f"the key of organization {owner.id} for {change.name} was removed {on}"
+        if self._catalog.provider_keys.find(owner, change.name) is None:
+            return LostChange(change, f"{what}, and is not in this catalog either")
+        remove = partial(self._catalog.provider_keys.remove, owner, change.name)
+        return LostChange(change, f"{what}, and is used again by this catalog", remove)
+
+    def _documents(self, ref: TenantRef, hashes: Sequence[str]) -> list[str]:
+        """Return the ids of the documents with these keyed hashes."""
+        if not hashes:
+            return []
+        ids = [document.document_id for document in self._catalog.documents.all(ref.id)]
+        by_hash = self._catalog.receipts.ids_by_hash(ids)
+        return [by_hash[one] for one in hashes if one in by_hash]
+
+    def _set_hold(self, ref: TenantRef, scope: HoldScope, reason: str) -> None:
+        with self._locked(ref):
+            try:
+                self._catalog.holds.set(ref, scope, reason=reason, by=self._by)
+            except (UnknownDocument, UnknownSource):
+                return  # The catalog has nothing of it that could be deleted.
+
+    def _purge(self, ref: TenantRef, ids: Sequence[str]) -> None:
+        """Withhold documents at once; the tenant's next run takes them out of every store."""
+        now = datetime.now(UTC)
+        with self._locked(ref):
+            try:
+                self._catalog.erasures.begin_purge(ref, ids, by=self._by, at=now)
+            except OnHold:
+                return  # It was set before the dump, and lifted after it.
+
+    @contextmanager
+    def _locked(self, ref: TenantRef) -> Iterator[None]:
+        holder = Holder.here("accepting a restored catalog")
+        with self._catalog.lock.hold(ref.id, holder, wait_seconds=_LOCK_SECONDS):
+            yield
+
+
+def _removed_or_unknown(change: SecurityChange, on: str) -> LostChange | None:
+    if change.kind == "tenant_removed":
+        return None
+    action = change.kind.replace("_", " ")
+    return LostChange(
+        change, f"tenant {change.tenant}, which this catalog does not know: {action} {on}"
+    )
+
+
+def _token(change: SecurityChange) -> str:
+    role, *principals = change.about or ("",)
+    about = ", ".join([role, *principals])
+    return f"token {change.name} ({about})" if about else f"token {change.name}"
+
+
+def _held(change: SecurityChange) -> str:
+    source, *hashes = change.about
+    if hashes:
+        return "a document"
+    return f"source {source!r}" if source else "all documents"

@@ -1,0 +1,242 @@
+"""Security changes: the journal of tokens, grants, holds and erasures, which the stores keep too.
+
+Each change raises the installation's epoch. A catalog that lacks a change of the stores' copies was
+restored from an earlier dump; see rag_assets/pipeline/mark_keeper.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias, get_args
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    Row,
+    Table,
+    Text,
+    Uuid,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.storage.catalog.columns import json_column, metadata, now_column
+from rag_assets.storage.catalog.database import Database, TenantRef, note_raised
+from rag_assets.storage.catalog.installation import installation, raise_epoch
+from rag_assets.storage.catalog.marks import next_mark
+
+ChangeKind: TypeAlias = Literal[
+    "token_created",
+    "token_revoked",
+    "scope_granted",
+    "scope_revoked",
+    "page_changed",
+    "hold_set",
+    "hold_lifted",
+    "key_removed",
+    "purged",
+    "tenant_removed",
+    "restore_accepted",
+]
+KEPT_OUTSIDE: Final = 200
+"""Newest changes that each store keeps."""
+_KEPT: Final = 5_000
+
+security_changes = Table(
+    "security_changes",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    # Not unique: changes that a restored catalog lacked are added when it is accepted.
+    Column("epoch", BigInteger, nullable=False),
+    now_column("at"),
+    # No foreign key: the removal of a tenant is such a change.
+    Column("tenant", Text),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    json_column("about", "[]"),
+    Index(None, "epoch"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityChange:
+    """A change of who may do something, or of what must not be deleted or come back.
+
+    Attributes:
+        epoch: of the installation, from this change on.
+        tenant: that it concerns; None: no tenant alone.
+        name: id of a token, name of an access scope, uuid of a page, incarnation of a tenant,
+            provider of a key.
+        about: of a token its role and principals, of a scope its principals, of a hold its source
+            ("" for any) and the keyed hash of its document, of a purge those of its documents, of
+            an organization's key the organization.
+    """
+
+    id: UUID
+    epoch: int
+    at: datetime
+    tenant: str | None
+    kind: ChangeKind
+    name: str
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityState:
+    """The present epoch in the catalog.
+
+    Attributes:
+        newest: id of the newest change; None before the first one.
+        was_kept: whether a store has kept a copy of the journal at any time.
+    """
+
+    epoch: int
+    newest: UUID | None
+    was_kept: bool
+
+
+class SecurityChangeTable:
+    """Queries on `security_changes`, and on the epoch of the installation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def state(self) -> SecurityState:
+        """Return the present epoch."""
+        newest = (
+            select(security_changes.c.id)
+            .order_by(security_changes.c.epoch.desc(), security_changes.c.id)
+            .limit(1)
+            .scalar_subquery()
+        )
+        query = select(installation.c.epoch, newest, installation.c.epoch_kept)
+        with self._database.begin() as connection:
+            row = connection.execute(query).first()
+        return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
+
+    def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
+        """Return the newest changes, oldest first."""
+        order = security_changes.c.epoch.desc(), security_changes.c.id
+        query = select(security_changes).order_by(*order).limit(limit)
+        with self._database.begin() as connection:
+            return [_change(row) for row in connection.execute(query)][::-1]
+
+    def lacking(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
+        """Return those of the changes that the catalog does not have, oldest first.
+
+        Changes that are older than all of the catalog's are left out: it has forgotten them.
+        """
+        columns = security_changes.c
+        ids = [change.id for change in changes]
+        with self._database.begin() as connection:
+            known = set(connection.scalars(select(columns.id).where(columns.id.in_(ids))))
+            oldest = connection.scalar(select(func.min(columns.epoch))) or 0
+        found = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
+        return sorted(found.values(), key=lambda change: (change.epoch, change.id))
+
+    def record_kept(self) -> None:
+        """Record that a store has kept a copy of the journal."""
+        with self._database.begin() as connection:
+            connection.execute(update(installation).values(epoch_kept=True))
+
+    def accept(self, lost: Sequence[SecurityChange]) -> None:
+        """Add changes that a restored catalog lacks, and raise the epoch above all of them."""
+        rows = [asdict(change) for change in lost]
+        with self._database.begin() as connection:
+            if rows:
+                added = upsert(security_changes).values(rows).on_conflict_do_nothing()
+                connection.execute(added)
+            highest = max((change.epoch for change in lost), default=0)
+            _record(connection, None, "restore_accepted", "", (), at_least=highest + 1)
+
+
+def record_change(
+    connection: Connection,
+    ref: TenantRef | None,
+    kind: ChangeKind,
+    name: str,
+    about: Collection[str] = (),
+) -> None:
+    """Record a security change in its transaction, and raise the epoch and the tenant's mark.
+
+    Security changes of all tenants wait here for each other until the transaction ends.
+    """
+    if ref is not None:
+        next_mark(connection, ref)
+    _record(connection, None if ref is None else ref.id, kind, name, about)
+
+
+def record_removal(connection: Connection, ref: TenantRef) -> None:
+    """Record the removal of a tenant, and forget whom its former changes were about."""
+    columns = security_changes.c
+    of_tenant = (columns.tenant == ref.id, columns.kind != "tenant_removed")
+    forgotten: dict[str, Any] = {"tenant": None, "name": "", "about": []}
+    connection.execute(update(security_changes).where(*of_tenant).values(forgotten))
+    _record(connection, ref.id, "tenant_removed", str(ref.incarnation), ())
+
+
+def changes_as_json(changes: Sequence[SecurityChange]) -> str:
+    """Return changes as a store keeps them."""
+    rows = [{**asdict(c), "id": str(c.id), "at": c.at.isoformat()} for c in changes]
+    return json.dumps({"changes": rows})
+
+
+def parse_changes(text: str) -> list[SecurityChange]:
+    """Return the changes that a store has kept; none if their text is damaged."""
+    try:
+        rows = json.loads(text)["changes"]
+        return [_parsed(row) for row in rows if row["kind"] in get_args(ChangeKind)]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def _parsed(row: dict[str, Any]) -> SecurityChange:
+    return SecurityChange(
+        id=UUID(row["id"]),
+        epoch=int(row["epoch"]),
+        at=datetime.fromisoformat(row["at"]),
+        tenant=row["tenant"],
+        kind=row["kind"],
+        name=str(row["name"]),
+        about=tuple(map(str, row["about"])),
+    )
+
+
+def _record(
+    connection: Connection,
+    tenant: str | None,
+    kind: ChangeKind,
+    name: str,
+    about: Collection[str],
+    *,
+    at_least: int = 0,
+) -> None:
+    note_raised(connection, None)
+    epoch = raise_epoch(connection, at_least)
+    values = {"id": uuid4(), "epoch": epoch, "tenant": tenant, "kind": kind}
+    row = {**values, "name": name, "about": [*about], "at": func.clock_timestamp()}
+    connection.execute(insert(security_changes).values(row))
+    old = security_changes.c.epoch <= epoch - _KEPT
+    connection.execute(delete(security_changes).where(old))
+
+
+def _change(row: Row[Any]) -> SecurityChange:
+    return SecurityChange(
+        id=row.id,
+        epoch=row.epoch,
+        at=row.at,
+        tenant=row.tenant,
+        kind=row.kind,
+        name=row.name,
+        about=tuple(row.about),
+    )

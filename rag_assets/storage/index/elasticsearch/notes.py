@@ -1,0 +1,86 @@
+"""Notes in Elasticsearch: a small index with one document for each."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
+
+from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch.ownership import Ownership
+
+_SECONDS: Final = 5
+_UNINDEXED: Final = {"type": "keyword", "index": False, "doc_values": False}
+
+
+class ElasticsearchNotes:
+    """Reads and writes notes (see NoteStore); each is read by its id, so that no refresh is needed.
+
+    Args:
+        client: of the cluster.
+        index_name: of the index, which is created at need.
+        ownership: requires that the index is the installation's.
+        installation: that the notes belong to; a copy of it has notes of its own.
+    """
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        index_name: str,
+        ownership: Ownership,
+        installation: UUID | None,
+    ) -> None:
+        self._client = client.options(request_timeout=_SECONDS, max_retries=1)
+        self._index = index_name
+        self._ownership = ownership
+        self._installation = str(installation)
+
+    def read(self, name: str) -> str | None:
+        with translated_errors():
+            try:
+                found = self._client.get(index=self._index, id=self._id(name))
+            except NotFoundError:
+                return None
+        return str(found["_source"]["text"])
+
+    def write(self, name: str, text: str) -> None:
+        with translated_errors():
+            self._require_index()
+            document = {"installation": self._installation, "name": name, "text": text}
+            self._client.index(index=self._index, id=self._id(name), document=document)
+
+    def delete(self, name: str) -> None:
+        with translated_errors():
+            try:
+                self._client.delete(index=self._index, id=self._id(name))
+            except NotFoundError:
+                return
+
+    def _require_index(self) -> None:
+        # A write to an index that is missing makes one with a guessed mapping.
+        if not self._client.indices.exists(index=self._index):
+            try:
+                body = _index_body(self._ownership.meta)
+                self._client.indices.create(index=self._index, **body, wait_for_active_shards=1)
+            except BadRequestError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise
+        self._ownership.require(self._index)
+
+    def _id(self, name: str) -> str:
+        return f"{self._installation}/{name}"
+
+
+def _index_body(meta: dict[str, Any]) -> dict[str, Any]:
+    fields = {"installation": _UNINDEXED, "name": _UNINDEXED, "text": _UNINDEXED}
+    return {
+        "settings": {
+            "index": {
+                "number_of_shards": 1,
+                "auto_expand_replicas": "0-1",
+                "refresh_interval": "-1",
+            }
+        },
+        "mappings": {"dynamic": "strict", "_meta": meta, "properties": fields},
+    }
