@@ -120,6 +120,14 @@ class World:
         found = Counter(word for text in texts for word in set(_WORD.findall(text)))
         return Counter({word: found[word] for word in found if word.startswith("lantern")})
 
+    def delete_entries(self, index: str, tenant_id: str) -> None:
+        """Delete a tenant's entries behind the back of their installation."""
+        query = {"term": {"tenant": tenant_id}}
+        found = self.client.search(index=index, query=query, size=5000, source=False)
+        for hit in found["hits"]["hits"]:
+            self.client.delete(index=index, id=hit["_id"], routing=hit["_routing"])
+        self.client.indices.refresh(index=index)
+
     def words_in_database(self, url: str, words: Sequence[str]) -> dict[str, set[str]]:
         """What stands before some of the words in rows of each table, as text or as bytes."""
         pattern = "|".join([*words, *(word.encode().hex() for word in words)])
@@ -248,6 +256,21 @@ class Operated:
                 continue
             self.persist(*ways[0], through=through)
         raise AssertionError(f"{' '.join(arguments)}: still refused: {result.err}")
+
+    def erase(self, *arguments: str) -> None:
+        """Run a purge or a removal; forget the places that it could not search and that are gone.
+
+        It must find nothing elsewhere.
+        """
+        result = self.run(*arguments)
+        lines = [line for line in result.err.splitlines() if "warning: " in line]
+        unseen = [line for line in lines if "not searched: " in line]
+        assert lines == unseen, result.err
+        assert result.code == 0 or unseen, (result.out, result.err)
+        for line in unseen:
+            [command] = _commands_in(line, arguments)
+            assert not Path(command[3]).exists(), line
+            self.persist(*command)
 
     # -- sources
 
