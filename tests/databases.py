@@ -25,6 +25,12 @@ def create_database(postgres_url: str, name: str) -> str:
     return url_of(postgres_url, name)
 
 
+def create_empty_database(postgres_url: str, name: str) -> str:
+    """Create a database without tables; returns its URL."""
+    execute(postgres_url, "CREATE DATABASE {}", name)
+    return url_of(postgres_url, name)
+
+
 def drop_database(postgres_url: str, name: str) -> None:
     """Drop a database, whoever is connected to it."""
     execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)

@@ -210,8 +210,8 @@ class Installation:
             )
         return found
 
-    def close(self) -> None:
-        """Give connections back and remove what was indexed."""
+    def release(self) -> None:
+        """Give connections back."""
         from resources import stores
 
         for retriever in self._retrievers:
@@ -219,6 +219,10 @@ class Installation:
         for session in self._sessions:
             session.close()
         stores.close_all()
+
+    def close(self) -> None:
+        """Give connections back and remove what was indexed."""
+        self.release()
         # Whoever these indexes belong to by now: a test may have moved or cloned the installation.
         remover = open_store(
             StoreConfig(

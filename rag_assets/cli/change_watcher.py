@@ -9,6 +9,7 @@ import socket
 import sys
 from contextlib import suppress
 
+from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import SYNC
@@ -68,7 +69,11 @@ def main() -> None:
             sys.stderr.write(masker.text(line) + "\n")
             sys.stderr.flush()
 
-    catalog, _ = open_catalog(settings, LocalStack(settings).endpoints().database_url)
+    try:
+        catalog, _ = open_catalog(settings, LocalStack(settings).endpoints().database_url)
+    except RagAssetsError as error:
+        log(f"error: {error.advice}")
+        sys.exit(1)
     watcher = Watcher(catalog, settings, lambda: ForkedFollower.open(settings), log)
     signal.signal(signal.SIGTERM, lambda *_: watcher.stop())
     watcher.run()

@@ -40,11 +40,17 @@ def move(
 
 
 @app.command("clone")
-def clone(yes: Yes = False, json: Json = False) -> None:
+def clone(
+    yes: Yes = False,
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot", help="The catalog is a snapshot of its whole server.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Make an installation of its own of a copied catalog or home folder."""
     from rag_assets.cli.commands import installation
 
-    installation.clone(confirmed=yes, as_json=json)
+    installation.clone(confirmed=yes, is_snapshot=snapshot, as_json=json)
 
 
 @app.command("accept-restore")

@@ -195,6 +195,10 @@ def test_a_copied_home_is_refused_and_a_moved_one_is_not(production: Site, tmp_p
     copy(production.home, duplicate)
     refusal = Site(duplicate, production.environment).refused("tenants", "list")
     assert f"{duplicate} is a copy of {production.home}" in refusal
+    # Its catalog is the original's own: to clone that would take it from the original.
+    refusal = Site(duplicate, production.environment).refused("installation", "clone", "--yes")
+    assert "and not a copy" in refusal
+    assert "DATABASE_URL" in refusal
     shutil.rmtree(duplicate)
     moved = tmp_path / "moved"
     production.home.rename(moved)
@@ -226,7 +230,7 @@ def test_a_changed_prefix_is_refused_until_it_is_moved_and_removal_reaches_the_f
     removed = site.done("tenants", "remove", "acme", "--yes")
     assert removed["complete"]
     with Elasticsearch(site.environment["ELASTICSEARCH_URL"]) as client:
-        assert not client.indices.get(index=f"{before}*-*").body
+        assert not client.indices.get(index=f"{before}*-index-*").body
 
 
 def test_a_receipt_covers_former_places_or_names_those_that_it_could_not_see(
@@ -357,6 +361,8 @@ def test_what_an_earlier_version_made_is_adopted_once(production: Site) -> None:
     for marker in production.home.rglob(MARKER):
         marker.unlink()
     with Elasticsearch(production.environment["ELASTICSEARCH_URL"]) as client:
+        marks = f"{production.environment['RAG_ASSETS_INDEX_PREFIX']}-marks"
+        client.indices.delete(index=marks, ignore_unavailable=True)
         for name, body in indexes_of(production).items():
             client.indices.put_mapping(index=name, meta={})
             for alias, details in body["aliases"].items():

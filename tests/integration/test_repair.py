@@ -143,6 +143,13 @@ def test_an_index_replaced(
     error = shared_installation.sync(tenant).error
     assert error is not None
     assert "was replaced by another" in error.message
+    if mapping == "dynamic":
+        # It names no owner, and may be another's: only a person may delete it.
+        refused = shared_installation.sync(tenant, repair=True).error
+        assert refused is not None
+        assert server.index in refused.message
+        assert "delete it if nobody needs it" in (refused.hint or "")
+        server.call("DELETE", server.index)
     assert_repaired(shared_installation, driver, tenant, before)
 
 

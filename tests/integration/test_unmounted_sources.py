@@ -92,15 +92,16 @@ def test_the_documents_of_a_disk_below_the_root_are_kept_alone(
 ) -> None:
     tenant = "unmounted-below"
     folder = shared_installation.add_tenant(tenant, **FAST)
-    write(folder, "a.md", "b.md")
+    write(folder, "a.md", "b.md", "disk-2/f.md")
 
     def work(mounts: Mounts) -> None:
         mounts.mount(folder / "disk")
         write(folder / "disk", "c.md", "d/e.md")
         driver.sync(tenant)
         mounts.unmount(folder / "disk")
-        (folder / "a.md").unlink()
-        assert moved(driver.sync(tenant)) == {"removed": 1, "held": 2}
+        for name in ("a.md", "disk-2/f.md"):
+            (folder / name).unlink()
+        assert moved(driver.sync(tenant)) == {"removed": 2, "held": 2}
         assert indexed(shared_installation, tenant) == {"b.md", "disk/c.md", "disk/d/e.md"}
         assert str(folder / "disk") in reason(driver, tenant)
         assert moved(driver.sync(tenant)) == {"held": 2}

@@ -140,7 +140,8 @@ def test_a_sync_with_nothing_to_do_costs_two_requests(
 
     monkeypatch.setattr(Transport, "perform_request", counted)
     assert shared_installation.sync(tenant).nothing_to_do
-    assert len(requests) == 2, requests
+    # Which cluster it is, a session asks once.
+    assert len([path for path in requests if "cluster_uuid" not in path]) == 2, requests
 
 
 def test_entries_that_vanished_are_restored(
@@ -218,6 +219,12 @@ def test_an_alias_that_shows_something_else_is_put_right(
             only = {"term": {"ordinal": 77}}
             index.client.indices.put_alias(index=index.name, name=index.alias, filter=only)
     try:
+        if shows == "another index":
+            # It names no owner, and may be another's: only a person may take the alias from it.
+            refused = shared_installation.sync(tenant).error
+            assert refused is not None
+            assert other in refused.message
+            index.client.indices.delete(index=other)
         require_restored(shared_installation, driver, tenant, before)
         found = index.client.search(index=index.alias, size=100)["hits"]["hits"]
         assert {hit["_id"] for hit in found} == set(before)

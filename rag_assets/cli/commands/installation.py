@@ -97,7 +97,7 @@ def move(
 
 
 @with_reading_session
-def clone(session: Session, *, confirmed: bool, as_json: bool) -> None:
+def clone(session: Session, *, confirmed: bool, is_snapshot: bool, as_json: bool) -> None:
     """Give a copy an id of its own."""
     catalog, settings = session.unverified_catalog, session.settings
     row = catalog.installation.read()
@@ -111,7 +111,9 @@ def clone(session: Session, *, confirmed: bool, as_json: bool) -> None:
     lacking = [root.kind for root in roots(settings) if not root.has_data()]
     # The embedded server's folder was copied with the home folder.
     has_index = settings.elasticsearch_url is None
-    identity = clone_installation(catalog, settings, keeps_builds=has_index)
+    identity = clone_installation(
+        catalog, settings, keeps_builds=has_index, is_snapshot=is_snapshot
+    )
     if row is not None and has_index:
         session.store.indexes.take_over(row.id)
     if row is not None and settings.vectors_url is None and session.store.vectors is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, progress, say
+from rag_assets.cli.commands.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.commands.retention import say_proof
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
@@ -34,7 +34,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
         ConfigurationError: tenants.yaml is not usable.
     """
     rows = []
-    listed = TenantsFile(session.settings.tenants_file).load()
+    listed = _listed(session)
     records = session.catalog.tenants.all()
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
@@ -77,10 +77,21 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
             for r in rows
         ],
     )
-    if new := sorted(listed.keys() - {row["id"] for row in rows}):
+    if new := sorted(listed - {row["id"] for row in rows}):
         say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
     elif not rows:
         say("\nAdd one with: rag-assets tenants add ID --source DIR")
+
+
+def _listed(session: Session) -> set[str]:
+    """Return the ids in tenants.yaml and the lists that it names, and warn of problems in these."""
+    file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
+    listed = set(file.load())
+    for others in file.lists().values():
+        listed.update(others.configs)
+        for problem in others.problems:
+            warn(problem.advice)
+    return listed
 
 
 def _checked(at: datetime | None, failed: int | None) -> str:
@@ -122,8 +133,8 @@ def add(
 @with_reading_session
 def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
     """Make this home folder the one that lists these tenants, in place of another."""
-    listed = TenantsFile(session.settings.tenants_file).load()
-    if missing := sorted(set(tenant_ids) - listed.keys()):
+    listed = _listed(session)
+    if missing := sorted(set(tenant_ids) - listed):
         raise ConfigurationError(
             f"tenants.yaml of this home folder does not list {', '.join(missing)}",
             hint="a tenant that it does not list would be disabled by claiming it; list it first",

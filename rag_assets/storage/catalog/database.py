@@ -255,14 +255,17 @@ def note_raised(connection: Connection, ref: TenantRef | None) -> None:
 def _require_usable(url: str) -> None:
     try:
         make_url(url)
-        conninfo_to_dict(url)
+        ports = str(conninfo_to_dict(url).get("port", "")).split(",")
+        # A / in a password begins the database's name: what is before it is taken for the port.
+        is_usable = all(port.isdecimal() or not port for port in ports)
     except (ArgumentError, ValueError, psycopg.ProgrammingError):
-        # The reason may quote the password.
-        raise ConfigurationError(
+        is_usable = False
+    if not is_usable:
+        raise ConfigurationError(  # not quoted: it may hold a password
             "DATABASE_URL is malformed: its port, or a parameter after the ?, is not valid",
             hint="as in postgresql://NAME:PASSWORD@HOST:5432/DATABASE?sslmode=require; characters"
             " such as / and @ in a password are written as %2F and %40",
-        ) from None
+        )
 
 
 def _ping_when_idle(engine: Engine) -> None:

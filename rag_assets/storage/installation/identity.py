@@ -245,7 +245,9 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     return _mark(catalog, settings, row.id, catalog.installation.state())
 
 
-def clone_installation(catalog: Catalog, settings: Settings, *, keeps_builds: bool) -> Identity:
+def clone_installation(
+    catalog: Catalog, settings: Settings, *, keeps_builds: bool, is_snapshot: bool = False
+) -> Identity:
     """Make a copied catalog an installation of its own; a clone that was killed is continued.
 
     Args:
@@ -253,12 +255,18 @@ def clone_installation(catalog: Catalog, settings: Settings, *, keeps_builds: bo
         settings: with the home folder and the stores of the clone.
         keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
             next syncs write new indexes from the lake.
+        is_snapshot: whether a person has confirmed that the catalog is a copy, although its server
+            and database have the identity of the original's, as after a snapshot was restored.
 
     Raises:
-        ForeignInstallation: a store is in use by the original, or is another's.
+        ForeignInstallation: the catalog is not a copy, or a store is in use by the original or is
+            another's.
     """
     original, home = catalog.installation.create().id, Home(settings)
-    clone = home.planned_clone(original) or uuid4()
+    planned = home.planned_clone(original)
+    if planned is None and not is_snapshot:
+        _require_copied_catalog(catalog, settings, home)
+    clone = planned or uuid4()
     for root in roots(settings):
         owner = root.owner()
         is_usable = root.is_copy() if owner == original else owner in {None, clone}
@@ -270,6 +278,19 @@ def clone_installation(catalog: Catalog, settings: Settings, *, keeps_builds: bo
     catalog.installation.replace(clone, keeps_builds=keeps_builds)
     catalog.installation.record_places(present_places(settings))
     return _mark(catalog, settings, clone, catalog.installation.state())
+
+
+def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) -> None:
+    state = catalog.installation.state()
+    if state.row is None or state.present_database != state.row.database:
+        return
+    if settings.database_url is None and home.is_copy():
+        return  # The embedded server was copied with its home folder.
+    raise ForeignInstallation(
+        f"the catalog is that of {_name(state.row.id)} itself, and not a copy",
+        hint="set DATABASE_URL to a copy of it; where the copy is a snapshot of the whole server:"
+        " rag-assets installation clone --yes --snapshot",
+    )
 
 
 # -- errors

@@ -64,12 +64,14 @@ def test_the_migration_preserves_documents_and_causes_no_rereading(
     assert inodes["files/pump.md"] != 0
     assert {inodes[f"pushed/page/{name}"] for name in ("one", "two", "later")} == {0}
 
+    identity = session.catalog.installation.create()
     downgrade(installation, "0011")
     former = dict(query(installation, FORMER_FACTS))
     assert former == {uri: revisions[uri] or inodes[uri] for uri in inodes}
     database = Database(installation.environment["DATABASE_URL"])
     assert migrate.migrate(database)
     database.close()
+    session.catalog.installation.create(identity.id)
 
     assert query(installation, FACTS) == now
     assert session.catalog.documents.all("acme") == documents

@@ -49,11 +49,15 @@ def test_the_migration_has_them_written_anew_and_nothing_embedded(
     assert metadata(installation, "web") == [{}]
     assert driver.sync("web")["upserted"] == 0
 
-    database = Database(installation.environment["DATABASE_URL"])
+    database, identity = (
+        Database(installation.environment["DATABASE_URL"]),
+        catalog.installation.create(),
+    )
     with database.begin() as connection:
         command.downgrade(alembic_config(connection), "0018")
     assert migrate(database)
     database.close()
+    catalog.installation.create(identity.id)
 
     done = driver.sync("web")
     assert (done["upserted"], done["embedded"], done["parsed"]) == (1, 0, 0)

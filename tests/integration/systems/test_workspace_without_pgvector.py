@@ -75,6 +75,7 @@ def workspace(
 ) -> Iterator[Workspace]:
     """A workspace whose service reaches the server of vectors as the role."""
     monkeypatch.setenv("RAG_ASSETS_PGVECTOR_URL", server.role_url)
+    assert shared_installation.command("installation", "move", "--yes").code == 0
     with workspace_of(shared_installation, driver, server.role) as made:
         made.put("a")
         made.push({"a": "The valve closes to the right."})

@@ -165,9 +165,11 @@ class Ownership:
 
     def _foreign(self, what: str, owner: str | None) -> ForeignInstallation:
         named = f"installation {owner}" if owner else "an unknown installation"
+        remedy = "" if owner else "delete it if nobody needs it; or "
         return ForeignInstallation(
             f"{what} in Elasticsearch belongs to {named}, and this is installation {self._owner}",
-            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses there",
+            hint=f"{remedy}set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses"
+            " there",
         )
 
 

@@ -1,0 +1,146 @@
+"""Settings from the environment: what cannot be used is refused with its name and an example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.settings import Settings
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.index.elasticsearch.mapping import IndexNames
+from rag_assets.storage.index.model import IndexSpec, Owner
+from rag_assets.storage.index.pgvector.layout import Layout
+
+LONGEST = "x" * 24
+
+
+def refusal(home: Path, **environ: str) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as refused:
+        Settings.from_environment({"RAG_ASSETS_HOME": str(home), **environ})
+    assert refused.value.hint
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        *(
+            "Prod",
+            "a,b",
+            "_x",
+            "*",
+            " ",
+            "a b",
+            "é",
+            "a..b",
+            "a.",
+            "-a",
+            "a/b",
+            "a:b",
+            "a#",
+            "a__b",
+        ),
+        f"{LONGEST}x",
+    ],
+)
+def test_a_prefix_that_no_store_takes_is_refused(tmp_path: Path, prefix: str) -> None:
+    error = refusal(tmp_path, RAG_ASSETS_INDEX_PREFIX=prefix)
+    assert error.message == f"RAG_ASSETS_INDEX_PREFIX is not usable: {prefix!r}"
+    assert "at most 24 characters" in (error.hint or "")
+
+
+@pytest.mark.parametrize("prefix", ["rag", "team-a", "a.b_c-d", "7", LONGEST])
+def test_a_prefix_that_all_stores_take_is_accepted(tmp_path: Path, prefix: str) -> None:
+    environ = {"RAG_ASSETS_HOME": str(tmp_path), "RAG_ASSETS_INDEX_PREFIX": prefix}
+    assert Settings.from_environment(environ).index_prefix == prefix
+
+
+def test_names_with_the_longest_prefix_and_tenant_fit() -> None:
+    tenant = "t" * 63
+    names = IndexNames(LONGEST)
+    assert len(names.dedicated(IndexSpec(16_000, "int8_hnsw"), tenant)) <= 255
+    assert len(names.alias(tenant)) <= 255
+    assert len(Layout(LONGEST).schema(Owner(tenant, 9_999_999, 99_999))) <= 63
+
+
+def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:
+    environ = {"RAG_ASSETS_HOME": str(tmp_path), "RAG_ASSETS_INDEX_PREFIX": ""}
+    assert Settings.from_environment(environ).index_prefix == "rag"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("127.0.0.1:9200", "localhost", "http://", "ftp://x", "http://x:99999", "http://x:0"),
+        *("not a url", "http://a b", "http://me:s3cret@:9200"),
+    ],
+)
+def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: str) -> None:
+    error = refusal(tmp_path, ELASTICSEARCH_URL=url)
+    assert error.message == "ELASTICSEARCH_URL is not the address of an Elasticsearch"
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:5432/x", "mysql://me:s3cret@b/c", "postgres:/x", "host=/tmp password=s3cret"]
+)
+def test_an_address_of_postgres_needs_its_scheme(tmp_path: Path, name: str, url: str) -> None:
+    error = refusal(tmp_path, **{name: url})
+    assert error.message == f"{name} is not the address of a Postgres"
+    assert "s3cret" not in error.advice
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:s3cret@127.0.0.1:abc/x",
+        "postgresql://me:s3cret@127.0.0.1/x?foo=bar",
+        "postgresql://me:s3cret/x@127.0.0.1/x",
+    ],
+)
+def test_a_malformed_address_of_postgres_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="DATABASE_URL is malformed") as refused:
+        Database(url)
+    assert "s3cret" not in refused.value.advice
+
+
+@pytest.mark.parametrize("name", ["RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL"])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("s3//bucket", "is a relative path"),
+        ("lake", "is a relative path"),
+        ("file://", "is a relative path"),
+        ("s3://", "is not the address of an object store"),
+        ("s3:///prefix", "is not the address of an object store"),
+        ("s3://a bucket/x", "is not the address of an object store"),
+        ("~nobody-has-this-name/lake", "names the home of an unknown user"),
+        ("/etc/passwd", "is not a folder"),
+    ],
+)
+def test_a_place_that_is_neither_folder_nor_object_store_is_refused(
+    tmp_path: Path, name: str, value: str, said: str
+) -> None:
+    message = refusal(tmp_path, **{name: value}).message
+    assert message.startswith(name)
+    assert said in message
+
+
+def test_places_are_kept_as_they_are_meant(tmp_path: Path) -> None:
+    environ = {
+        "RAG_ASSETS_HOME": str(tmp_path),
+        "RAG_ASSETS_LAKE_URL": "s3://bucket/lake/",
+        "RAG_ASSETS_BLOBS_URL": f"file://{tmp_path}/with space",
+    }
+    settings = Settings.from_environment(environ)
+    assert settings.lake_url == "s3://bucket/lake"
+    assert settings.blobs_url == f"{tmp_path}/with space"
+
+
+@pytest.mark.parametrize("name", ["RAG_ASSETS_ALLOWED_ROOTS", "RAG_ASSETS_MASTER_KEY_FILE"])
+def test_a_relative_path_is_refused(tmp_path: Path, name: str) -> None:
+    assert refusal(tmp_path, **{name: "some/where"}).message.startswith(
+        f"{name} is a relative path"
+    )
