@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 
 import psycopg
 
@@ -161,29 +162,23 @@ def restore_catalog(walk: Walk, operated: Operated) -> None:
 
 
 def _work_without_noticing(walk: Walk, operated: Operated) -> None:
-    """Everything that runs by itself; no original is lost."""
-    uploads = {
-        (tenant_id, word)
-        for tenant_id, tenant in operated.tenants.items()
-        for word in tenant.uploads.values()
-        if operated.has_blob(tenant_id, word)
-    }
+    """Everything that runs by itself."""
     operated.run("sync", walk.tenant(operated))
     if walk.chance(0.5):
         operated.run("compact")
     else:
         run_jobs(operated, is_weekly=walk.chance(0.5), must_succeed=False)
-    for tenant_id, word in uploads:
-        assert operated.has_blob(tenant_id, word), (tenant_id, word, "an upload is lost")
 
 
 def _accept(operated: Operated, dump: Dump) -> None:
     """Accept the restored catalog, and bring back what it lacks."""
     before = {id_: set(tenant.uploads.values()) for id_, tenant in operated.tenants.items()}
+    _require_uploads(operated, before)
     lost = operated.done("installation", "accept-restore", "--yes")["lost"]
     assert operated.run("installation", "accept-restore").code == 0
     for tenant_id in {one["tenant"] for one in lost if one["kind"] == "tenant_removed"}:
         _remove_again(operated, tenant_id)
+    _require_uploads(operated, before)
     for tenant_id, tenant in operated.tenants.items():
         if tenant_id in dump.tenants and not tenant.is_new_since(dump.tenants[tenant_id]):
             former = dump.tenants[tenant_id]
@@ -192,6 +187,13 @@ def _accept(operated: Operated, dump: Dump) -> None:
         _upload_again(operated, tenant_id, before[tenant_id])
         for name, word in sorted(tenant.records.items()):
             operated.push(tenant_id, name, word)
+
+
+def _require_uploads(operated: Operated, uploads: Mapping[str, set[str]]) -> None:
+    """Until the catalog of a tenant is accepted, no upload that it lacks is lost."""
+    for tenant_id, words in uploads.items():
+        for word in words:
+            assert operated.has_blob(tenant_id, word), (tenant_id, word, "an upload is lost")
 
 
 def _remove_again(operated: Operated, tenant_id: str) -> None:
