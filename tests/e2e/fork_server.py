@@ -40,7 +40,7 @@ from tests.newer_rules import (
 _WRITING_SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 _WITHIN = ("rag_catalog.edges", "rag_catalog.derivations")
 """Tables of which a write is a boundary although its transaction goes on."""
-_READING_PATHS = ("_search", "_count", "_pit", "_mget", "_mapping", "_settings")
+_READING_PATHS = ("_search", "_msearch", "_count", "_pit", "_mget", "_mapping", "_settings")
 
 
 class Boundaries:
