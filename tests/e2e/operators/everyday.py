@@ -205,6 +205,7 @@ def daily_jobs(walk: Walk, operated: Operated) -> None:
 def weekly_jobs(walk: Walk, operated: Operated) -> None:
     for tenant_id in operated.tenants:
         operated.settle(tenant_id)
+    operated.age_blobs()
     if walk.chance(0.5):
         run_jobs(operated, is_weekly=True)
     else:

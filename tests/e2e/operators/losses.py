@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Mapping
 
 import psycopg
+from psycopg import sql
 
 from tests.databases import execute
-from tests.e2e.operators.everyday import end_removal, note_erased, purge_of, run_jobs
+from tests.e2e.operators.everyday import end_removal, note_erased, purge, purge_of, run_jobs
 from tests.e2e.operators.model import PREFIX, Dump, Operated, copy_folder
 from tests.e2e.operators.walk import MOVE, Walk, step
 
@@ -59,7 +60,11 @@ def unmount_store(walk: Walk, operated: Operated) -> None:
     place = operated.place(kind)
     away = place.with_name(f"{place.name}.away")
     place.rename(away)
-    operated.run("sync", walk.tenant(operated))
+    if kind == "blobs" and any(tenant.uploads for tenant in operated.tenants.values()):
+        for command in (("sync", walk.tenant(operated)), ("compact",)):
+            assert "mount" in operated.refused(*command)
+    else:
+        operated.run("sync", walk.tenant(operated))
     shutil.rmtree(place, ignore_errors=True)
     away.rename(place)
     for tenant_id in operated.tenants:
@@ -69,19 +74,21 @@ def unmount_store(walk: Walk, operated: Operated) -> None:
 
 @step(2)
 def restore_store(walk: Walk, operated: Operated) -> None:
-    """Lose lake or blobs, and copy it back from a backup of a while ago."""
+    """Lose lake or blobs, and copy it back from a backup that has an erased document."""
     kind = walk.random.choice(["lake", "blobs"])
     walk.note(kind)
     place, backup = operated.place(kind), walk.world.folder / walk.world.new_name("backup")
-    copy_folder(place, backup)
     tenant_id = walk.tenant(operated)
-    operated.write(tenant_id, walk.world.new_name("file") + ".md")
     operated.settle(tenant_id)
+    copy_folder(place, backup)
+    purge(walk, operated)
     shutil.rmtree(place)
     copy_folder(backup, place)
     shutil.rmtree(backup)
     for tenant_id in operated.tenants:
         operated.persist("sync", tenant_id, "--repair", through=["sync"])
+    operated.age_blobs()
+    operated.persist("compact")
     operated.verify()
 
 
@@ -147,6 +154,7 @@ def restore_catalog(walk: Walk, operated: Operated) -> None:
     lost = walk.random.choice(["nothing", "nothing", "lake", "indexes"])
     walk.note(f"{dump.database}, losing {lost}")
     operated.put_back(dump)
+    operated.age_blobs()
     if lost == "lake":
         shutil.rmtree(operated.place("lake"))
     elif lost == "indexes":
@@ -174,6 +182,9 @@ def _accept(operated: Operated, dump: Dump) -> None:
     """Accept the restored catalog, and bring back what it lacks."""
     before = {id_: set(tenant.uploads.values()) for id_, tenant in operated.tenants.items()}
     _require_uploads(operated, before)
+    # The dump may be of a time before a move, or before the clock was accepted.
+    operated.persist("tenants", "list", through=MOVE)
+    operated.run("installation", "accept-clock", "--yes")
     lost = operated.done("installation", "accept-restore", "--yes")["lost"]
     assert operated.run("installation", "accept-restore").code == 0
     for tenant_id in {one["tenant"] for one in lost if one["kind"] == "tenant_removed"}:
@@ -183,7 +194,8 @@ def _accept(operated: Operated, dump: Dump) -> None:
         if tenant_id in dump.tenants and not tenant.is_new_since(dump.tenants[tenant_id]):
             former = dump.tenants[tenant_id]
             tenant.deleted |= former.deleted | former.words() - tenant.words()
-        operated.persist("sync", tenant_id, "--accept-catalog")
+    operated.persist("sync", "--all", "--accept-catalog")
+    for tenant_id, tenant in operated.tenants.items():
         _upload_again(operated, tenant_id, before[tenant_id])
         for name, word in sorted(tenant.records.items()):
             operated.push(tenant_id, name, word)
@@ -253,14 +265,15 @@ def set_clock_ahead(walk: Walk, operated: Operated) -> None:
 
 
 def _shift_times(operated: Operated, days: int) -> None:
-    """Make everything that the catalog has recorded older by so many days."""
-    with psycopg.connect(operated.database_url) as connection:
-        for table, column in connection.execute(_SHIFTED).fetchall():
-            connection.execute(
-                f"UPDATE rag_catalog.{table} SET {column} = {column} - %s * interval '1 day'"  # noqa: S608
-                f" WHERE isfinite({column})",
-                [days],
-            )
+    """Make everything that the catalog and its dumps have recorded older by so many days."""
+    for url in operated.database_urls:
+        with psycopg.connect(url) as connection:
+            for table, column in connection.execute(_SHIFTED).fetchall():
+                statement = sql.SQL(
+                    "UPDATE rag_catalog.{} SET {} = {} - {} * interval '1 day' WHERE isfinite({})"
+                )
+                names = [sql.Identifier(name) for name in (table, column, column, column)]
+                connection.execute(statement.format(*names[:3], days, names[3]))
 
 
 # -- kills

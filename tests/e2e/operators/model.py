@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -340,6 +342,12 @@ class Operated:
         found = list((self.place("blobs") / tenant_id).rglob(name))
         return any(path.read_bytes() == content for path in found)
 
+    def age_blobs(self) -> None:
+        """Let all uploaded files be two days old, so that a compaction deletes what is nobody's."""
+        before = time.time() - 2 * 86_400
+        for path in self.place("blobs").rglob("blobs/*/*"):
+            os.utime(path, (before, before))
+
     def verify_receipts(self) -> None:
         """No erased word is in any place, but for those that its receipt could not see."""
         words = [word for word, unseen in self.erased.items()]
@@ -393,6 +401,12 @@ class Operated:
         made = Dump(name, deepcopy(self.tenants))
         self.dumps.append(made)
         return made
+
+    @property
+    def database_urls(self) -> list[str]:
+        """The catalog and its dumps."""
+        dumps = [url_of(self.world.postgres_url, dump.database) for dump in self.dumps]
+        return [self.database_url, *dumps]
 
     @property
     def database_name(self) -> str:
