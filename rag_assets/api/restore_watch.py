@@ -14,6 +14,7 @@ from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.storage.catalog.security_changes import SecurityState
 
 CHECK_SECONDS: Final = 3.0
+_STOP_SECONDS: Final = 5.0
 
 
 class RestoreWatch:
@@ -63,17 +64,21 @@ class RestoreWatch:
     async def watching(self) -> AsyncIterator[None]:
         """Check before the first request, and then every few seconds."""
         await run_sync(self.check)
-        watch = asyncio.create_task(self._watch())
+        stopping = asyncio.Event()
+        watch = asyncio.create_task(self._watch(stopping))
         try:
             yield
         finally:
-            watch.cancel()
-            with suppress(asyncio.CancelledError):
-                await watch
+            # A check in its thread would go on after a cancellation, with connections that nobody
+            # closes.
+            stopping.set()
+            await asyncio.wait({watch}, timeout=_STOP_SECONDS)
 
-    async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK_SECONDS)
+    async def _watch(self, stopping: asyncio.Event) -> None:
+        while not stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), CHECK_SECONDS)
+                return
             await run_sync(self.check)
 
 

@@ -12,6 +12,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import BlobAltered, BlobMissing
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.mark_keeper import lacks_changes_in
 from rag_assets.storage.blobs.store import BlobStore, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -107,7 +108,13 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
 
 
 def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
-    """Delete those of some blobs of a tenant that nothing needs any more; returns how many."""
+    """Delete those of some blobs of a tenant that nothing needs any more; returns how many.
+
+    None is deleted while the catalog lacks changes: it may lack what needs them, such as a hold.
+    Once the catalog is accepted, they are swept as nobody's.
+    """
+    if lacks_changes_in(blobs.notes, catalog, ref):
+        return 0
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     deleted = 0
     for batch in batched(hashes, _BATCH):

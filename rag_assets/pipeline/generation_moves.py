@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
+from rag_assets.pipeline.catalog_mark import require_current
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle_discard
 from rag_assets.pipeline.generations import active_builds, require_index
@@ -170,7 +171,9 @@ def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
 
     Raises:
         ConfigurationError: there is no such build, it answers, or it is pinned.
+        CatalogSetBack: the catalog lacks changes, and so builds perhaps.
     """
+    require_current(ctx)
     generation = _present(ctx, number)
     if generation.state == "SERVING":
         raise ConfigurationError(

@@ -400,5 +400,27 @@ class MarkKeeper:
         _LOGGER.warning("marks of the catalog are not kept in the %s: %s", place, error.message)
 
 
+def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
+    """Return whether one store has kept changes that the catalog lacks.
+
+    For deletions from that store alone, which need no other copy.
+
+    Args:
+        notes: of the store.
+        catalog: of the installation.
+        ref: the tenant whose data are deleted.
+
+    Raises:
+        ServiceUnavailable: the store does not answer.
+    """
+    # The copies first: in between, the catalog can only count further.
+    kept = KeptMark.parse(notes.read(_mark_name(ref)))
+    journal = parse_changes(notes.read(_JOURNAL) or "")
+    own = catalog.marks.read(ref)
+    if kept is not None and own is not None and (kept.set_back or kept.is_ahead_of(own.mark)):
+        return True
+    return bool(catalog.security.lacking(journal))
+
+
 def _mark_name(ref: TenantRef) -> str:
     return f"{tenant_folder(ref.id, ref.incarnation)}/{_MARK}"

@@ -96,10 +96,9 @@ def test_the_run_of_a_killed_sync_is_failed_by_the_next_one(
     assert [run.status for run in runs_of(instance, "dead")] == [dg.DagsterRunStatus.STARTED]
     again = server.run("sync", "dead", "--json")
     assert again.code == 0, again.err
-    assert [run.status for run in runs_of(instance, "dead")] == [
-        dg.DagsterRunStatus.SUCCESS,
-        dg.DagsterRunStatus.FAILURE,
-    ]
+    *later, first = [run.status for run in runs_of(instance, "dead")]
+    assert first == dg.DagsterRunStatus.FAILURE
+    assert set(later) == {dg.DagsterRunStatus.SUCCESS}
     assert_sound(shared_installation, "dead")
 
 

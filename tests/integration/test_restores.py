@@ -353,6 +353,9 @@ def test_nothing_of_a_restored_catalog_is_trusted(
         assert "operator" in answer.json()["detail"]
     assert service.client.get("/health/live").status_code == 200
     session = restored.session
+    [upload] = session.catalog.uploads.all("acme")
+    assert restored.command("uploads", "delete", "acme", upload.id)
+    assert changed.tenant.blobs() == {upload.content_sha256}, "it is held, as only the stores know"
     with changed.tenant.within() as ctx:
         assert isinstance(refusal(ctx), RestorePending)
         record = ctx.catalog.tenants.get("acme")
