@@ -147,7 +147,10 @@ class Operated:
 
     def run(self, *arguments: str, **env: str) -> CommandResult:
         """Run a command."""
-        return self.site.run(*arguments, **env)
+        result = self.site.run(*arguments, **env)
+        printed = f"{result.out[:1000]}{result.err[:2000]}"
+        self.world.commands.append(f"{' '.join(arguments)} ({result.code})\n{printed}")
+        return result
 
     def done(self, *arguments: str) -> Any:
         """Run a command that must succeed; return its JSON."""
@@ -176,9 +179,9 @@ class Operated:
                 return result
             ways = [way for way in _commands_in(result.err, arguments) if _begins(way, through)]
             assert ways, f"{' '.join(arguments)}: no way out of: {result.out} {result.err}"
-            if ways[0] == list(arguments):
-                continue
-            self.persist(*ways[0], through=through)
+            done = self.persist(*ways[0], through=through)
+            if ways[0][: len(arguments)] == list(arguments):
+                return done  # It is the same command, confirmed.
         raise AssertionError(f"{' '.join(arguments)}: still refused: {result.err}")
 
     def erase(self, *arguments: str) -> None:

@@ -92,7 +92,8 @@ class Walk:
         """Write the steps up to now to a file, and to standard error where the last one failed."""
         (self.world.folder / "walk.log").write_text("\n".join([*self.log, ""]))
         if sys.exc_info()[0] is not None:
-            sys.stderr.write("\n".join(["the last steps:", *self.log[-25:], ""]))
+            shown = ["the last steps:", *self.log[-25:], "the last commands:", *self.world.commands]
+            sys.stderr.write("\n".join([*shown, ""]))
 
     def note(self, text: str) -> None:
         """Add to the present step's line in the log."""

@@ -7,7 +7,7 @@ of it anywhere is found.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -35,6 +35,8 @@ class World:
         self.postgres_url = postgres_url
         self.stem = stem
         self.client = Elasticsearch(elasticsearch_url)
+        self.commands = deque[str](maxlen=12)
+        """The last commands with what they printed, for a failure."""
         self._words = count(1)
         self._numbers = count(1)
         self._words_of_files: dict[tuple[str, int, int], frozenset[str]] = {}
