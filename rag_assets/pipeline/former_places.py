@@ -13,6 +13,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.blobs.store import BlobStore, open_blobs_at
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.installation.markers import Root
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
@@ -56,14 +57,14 @@ def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
     return FormerPlaces(tuple(lakes), tuple(blobs), tuple(unseen))
 
 
-def erase_tenant(places: FormerPlaces, tenant_id: str) -> int:
+def erase_tenant(places: FormerPlaces, ref: TenantRef) -> int:
     """Delete a tenant's data in former places; return in how many something is left."""
     left = 0
     stores: list[Lake | BlobStore] = [*places.lakes, *places.blobs]
     for store in stores:
-        for incarnation in _incarnations(store, tenant_id):
-            store.tenant(tenant_id, incarnation).purge()
-        left += bool(_incarnations(store, tenant_id))
+        for incarnation in incarnations_of(store, ref):
+            store.tenant(ref.id, incarnation).purge()
+        left += bool(incarnations_of(store, ref))
     return left
 
 
@@ -81,9 +82,14 @@ def count_files_left(ctx: TenantContext, dead: DeadKeys) -> int:
 
 def _former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
     for lake in open_former_places(ctx.catalog, ctx.settings).lakes:
-        if ctx.ref.incarnation in _incarnations(lake, ctx.ref.id):
+        if ctx.ref.incarnation in incarnations_of(lake, ctx.ref):
             yield lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=ctx.guard)
 
 
-def _incarnations(store: Lake | BlobStore, tenant_id: str) -> list[int]:
-    return [number for id_, number in store.incarnations() if id_ == tenant_id]
+def incarnations_of(store: Lake | BlobStore, ref: TenantRef) -> list[int]:
+    """Return the numbers of a tenant, and of earlier ones of its id, that have data in a store."""
+    return [
+        number
+        for id_, number in store.incarnations()
+        if id_ == ref.id and number <= ref.incarnation
+    ]

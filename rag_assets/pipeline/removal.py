@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline.former_places import open_former_places
+from rag_assets.pipeline.former_places import incarnations_of, open_former_places
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.removal_proof import Stores, prove_removal, traces_of_tenant
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
@@ -38,7 +38,8 @@ def purge_tenant(
     """Delete every entry, file and row of a tenant, and prove it; the caller holds its lock.
 
     The state REMOVING, written first, stops every writer that still holds the tenant's context.
-    Interrupting it is safe: the next call continues.
+    Interrupting it is safe: the next call continues. Data of a later tenant of the same id stay: a
+    restored catalog lacks it, and an operator has yet to let them go.
 
     Args:
         catalog, lake, store, settings: of the installation.
@@ -67,12 +68,12 @@ def purge_tenant(
     traces = traces_of_tenant(catalog, lake, erasure)
     store.indexes.withdraw(record.id)
     for index_name in store.indexes.names():
-        _sweep(store, index_name, record.id)
+        _sweep(store, index_name, record.id, range(record.incarnation + 1))
     for index_name in store.indexes.dedicated(record.id):
         store.indexes.drop(index_name)
     if store.vectors is not None:
         store.vectors.drop_tenant(record.id)
-    _purge_files(lake, blobs, record.id)
+    _purge_files(lake, blobs, record)
     keeper.forget(record.ref)
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
     if delete_history is not None:
@@ -86,12 +87,11 @@ def purge_tenant(
     return receipt
 
 
-def _purge_files(lake: Lake, blobs: BlobStore, tenant_id: str) -> None:
-    """Delete the folders of a tenant, of all its incarnations."""
+def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
+    """Delete the folders of a tenant, and of earlier ones of its id."""
     for store in (lake, blobs):
-        for owner, incarnation in list(store.incarnations()):
-            if owner == tenant_id:
-                store.tenant(tenant_id, incarnation).purge()
+        for incarnation in incarnations_of(store, record.ref):
+            store.tenant(record.id, incarnation).purge()
 
 
 def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
@@ -150,7 +150,7 @@ def _delete_strays(keeper: MarkKeeper, lake: Lake, store: VectorStore, only: str
     for index_name in store.indexes.names():
         for tenant_id, incarnation in store.indexes.owners(index_name):
             if only in {None, tenant_id} and keeper.is_stray(tenant_id, incarnation):
-                swept += _sweep(store, index_name, tenant_id, incarnation)
+                swept += _sweep(store, index_name, tenant_id, (incarnation,))
     for tenant_id, incarnation in list(lake.incarnations()):
         if only in {None, tenant_id} and keeper.is_stray(tenant_id, incarnation):
             lake.tenant(tenant_id, incarnation).purge()
@@ -188,16 +188,13 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
 
 
 def _sweep(
-    store: VectorStore, index_name: str, tenant_id: str, incarnation: int | None = None
+    store: VectorStore, index_name: str, tenant_id: str, incarnations: Container[int]
 ) -> int:
     """Delete a tenant's entries until a scan finds none."""
     deleted = 0
     for _ in range(_SWEEPS):
-        ids = [
-            entry.id
-            for entry in store.entries.scan(index_name, tenant_id)
-            if incarnation is None or entry.incarnation == incarnation
-        ]
+        scanned = store.entries.scan(index_name, tenant_id)
+        ids = [entry.id for entry in scanned if entry.incarnation in incarnations]
         if not ids:
             return deleted
         deleted += store.entries.delete(index_name, tenant_id, ids)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ServiceUnavailable
-from rag_assets.pipeline.former_places import FormerPlaces, erase_tenant
+from rag_assets.pipeline.former_places import FormerPlaces, erase_tenant, incarnations_of
 from rag_assets.pipeline.proof import MOST_PHRASES, phrases_of, proof_of
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -78,17 +78,21 @@ def prove_removal(
         else:
             store.indexes.drop(name)
     dead_rows = catalog.traces.vacuum()
-    left = sum(1 for name in store.indexes.names() for _ in store.entries.scan(name, record.id))
+    left = sum(
+        entry.incarnation <= record.incarnation
+        for name in store.indexes.names()
+        for entry in store.entries.scan(name, record.id)
+    )
     if store.vectors is not None:
         left += len(store.vectors.schemas(record.id))
     found = {
         "index": left,
-        "lake": sum(tenant_id == record.id for tenant_id, _ in stores.lake.incarnations()),
-        "blobs": sum(tenant_id == record.id for tenant_id, _ in stores.blobs.incarnations()),
+        "lake": len(incarnations_of(stores.lake, record.ref)),
+        "blobs": len(incarnations_of(stores.blobs, record.ref)),
         "postgres": catalog.traces.holding(record.id, traces.texts, traces.names),
     }
     if former.lakes or former.blobs:
-        found["former places"] = erase_tenant(former, record.id)
+        found["former places"] = erase_tenant(former, record.ref)
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", "document ids", "names", "phrases"]

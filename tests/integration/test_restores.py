@@ -226,6 +226,29 @@ def test_a_tenant_that_the_dump_lacks_keeps_its_data_until_that_is_accepted(
     assert not path.exists()
 
 
+def test_removing_a_tenant_again_keeps_uploads_of_its_later_namesake(restored: Restored) -> None:
+    acme = restored.add("acme")
+    first = acme.add("seals.md", SEALS).upload
+    acme.sync()
+    with restored.put_back():
+        restored.command("tenants", "remove", "acme", "--yes")
+        later = restored.add("acme")
+        upload = later.add("gulls.md", GULLS).upload
+        later.sync()
+        path = later.path_of(upload.content_sha256)
+    restored.command("installation", "accept-restore", "--yes")
+    removed = restored.installation.command("tenants", "remove", "acme", "--yes")
+    assert removed.code == 0, removed.err
+    assert "Nothing of it is found" in removed.out
+    assert "data of a later tenant 'acme'" in removed.err
+    restored.compact()
+    assert not list(Path(restored.session.settings.blobs_url).rglob(first.content_sha256))
+    assert path.exists()
+    restored.command("sync", "--all", "--accept-catalog")
+    restored.compact()
+    assert not path.exists()
+
+
 # -- row 12: tokens, grants and holds of the dump are not trusted
 
 

@@ -18,6 +18,7 @@ from rag_assets.storage.installation.identity import (
     Difference,
     clone_installation,
     find_differences,
+    forget_place,
     move_installation,
     present_places,
 )
@@ -34,7 +35,7 @@ def show(session: Session, *, as_json: bool) -> bool:
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
     row, recorded = state.row, state.places or present_places(settings)
-    differences = list(find_differences(catalog, settings, state))
+    differences = list(find_differences(catalog, settings, state, roots(settings)))
     if as_json:
         print_json(
             {
@@ -68,7 +69,8 @@ def move(
 ) -> None:
     """Record the present addresses, and point aliases to the builds again."""
     catalog, settings = session.unverified_catalog, session.settings
-    differences = list(find_differences(catalog, settings, catalog.installation.state()))
+    state = catalog.installation.state()
+    differences = list(find_differences(catalog, settings, state, roots(settings)))
     differences += [] if differences else _cluster_difference(session)
     for difference in differences:
         if not difference.can_move:
@@ -141,7 +143,7 @@ def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_jso
             f" {kind} {address} --yes",
         )
     place = Place(cast("PlaceKind", kind), address)
-    if not session.catalog.installation.forget_place(place):
+    if not forget_place(session.catalog, session.settings, place):
         raise ConfigurationError(
             f"no former {kind} at {address}", hint="`rag-assets installation show` lists them"
         )
@@ -253,7 +255,7 @@ def _require_data(
     """Require that a changed lake or place of blobs holds the data of the former one."""
     changed = {difference.part for difference in differences}
     lost = {"lake": bool(session.unverified_catalog.generations.tenants()), "blobs": True}
-    lost["blobs"] = _has_uploads(session.unverified_catalog)
+    lost["blobs"] = session.unverified_catalog.uploads.has_any()
     for root in roots(session.settings):
         needs_data = root.kind in changed and root.kind not in without_data and lost[root.kind]
         if needs_data and not root.has_data():
@@ -262,10 +264,6 @@ def _require_data(
                 hint="copy the former one there first; or, to go on without its data:"
                 f" rag-assets installation move --yes --without-data {root.kind}",
             )
-
-
-def _has_uploads(catalog: Catalog) -> bool:
-    return any(catalog.uploads.all(record.id, None) for record in catalog.tenants.all())
 
 
 def _publish_again(session: Session) -> bool:

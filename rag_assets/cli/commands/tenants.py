@@ -248,6 +248,11 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
     say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")
     say_proof(receipt.proof, f"`rag-assets receipts {tenant_id} --json` shows where")
+    if tenant_id in {ref.id for ref in session.keeper.unknown_tenants()}:
+        warn(
+            f"data of a later tenant {tenant_id!r}, which this restored catalog lacks, are kept;"
+            " to let them go: rag-assets sync --all --accept-catalog"
+        )
     # What others delete at the same time may be in files, too.
     return not any(receipt.proof["found"].values())
 

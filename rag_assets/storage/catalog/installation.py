@@ -214,6 +214,13 @@ class InstallationTable:
                     )
                 )
 
+    def record_former_places(self, former: Iterable[Place]) -> None:
+        """Record places that the installation had, and this catalog has forgotten."""
+        rows = [{"kind": p.kind, "address": p.address, "left_at": func.now()} for p in former]
+        with self._database.begin() as connection:
+            for row in rows:
+                connection.execute(insert(places).values(row).on_conflict_do_nothing())
+
     def leave_cluster(self) -> None:
         """Make the recorded Elasticsearch a former one; the next that is opened is recorded."""
         is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)

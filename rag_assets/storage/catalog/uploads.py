@@ -178,6 +178,11 @@ class UploadTable:
         with self._database.begin() as connection:
             return [_upload_of(row) for row in connection.execute(query)]
 
+    def has_any(self) -> bool:
+        """Return whether any tenant has uploads."""
+        with self._database.begin() as connection:
+            return connection.execute(select(uploads.c.document_id).limit(1)).first() is not None
+
     def of(self, tenant_id: str) -> TenantUploads:
         """The uploads of one tenant, for its sources."""
         return TenantUploads(self._database, tenant_id)

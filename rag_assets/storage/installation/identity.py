@@ -9,7 +9,7 @@ installation is refused before anything is read from it or written to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -90,29 +90,36 @@ def open_catalog(settings: Settings, database_url: str) -> tuple[Catalog, Identi
     """
     catalog = Catalog.open(database_url)
     try:
-        state = catalog.installation.state()
-        _require_no_difference(catalog, settings, state)
-        return catalog, _join(catalog, settings, state)
+        state, stores = catalog.installation.state(), roots(settings)
+        _require_none(find_differences(catalog, settings, state, stores))
+        return catalog, _join(catalog, settings, state, stores)
     except BaseException:
         catalog.close()
         raise
 
 
-def _require_no_difference(catalog: Catalog, settings: Settings, state: InstallationState) -> None:
-    for difference in find_differences(catalog, settings, state):
+def _require_none(differences: Iterator[Difference]) -> None:
+    for difference in differences:
         raise difference.error
 
 
 def find_differences(
-    catalog: Catalog, settings: Settings, state: InstallationState
+    catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Iterator[Difference]:
-    """Yield every part that is not what the catalog records, or belongs to others."""
+    """Yield every part that is not what the catalog records, or belongs to others.
+
+    Args:
+        catalog: of the installation.
+        settings: with the home folder and the present addresses.
+        state: what the catalog records.
+        stores: the roots of the settings.
+    """
     row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
             yield Difference("catalog", _empty_catalog(settings, home.installation))
         has_tenants = bool(catalog.generations.tenants())
-        yield from _root_differences(settings, home.installation, may_adopt=has_tenants)
+        yield from _root_differences(stores, home.installation, may_adopt=has_tenants)
         return
     if state.present_database != row.database:
         yield Difference("catalog", _copied_catalog(row, state.present_database))
@@ -125,20 +132,29 @@ def find_differences(
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
             yield Difference(place.kind, _changed_place(row.id, place, former))
-    yield from _root_differences(settings, row.id, may_adopt="lake" not in recorded)
+    yield from _root_differences(stores, row.id, may_adopt="lake" not in recorded)
+    for root in stores:
+        is_recorded = recorded.get(root.kind) == root.url
+        if root.kind == "blobs" and is_recorded and _lacks_uploads(catalog, root):
+            yield Difference("blobs", _lost_uploads(row.id, root))
+
+
+def _lacks_uploads(catalog: Catalog, root: Root) -> bool:
+    """Return whether a root is new, and the catalog has uploads, which have to lie in it."""
+    return root.owner() is None and not root.has_data() and catalog.uploads.has_any()
 
 
 def _root_differences(
-    settings: Settings, installation: UUID | None, *, may_adopt: bool
+    stores: Sequence[Root], installation: UUID | None, *, may_adopt: bool
 ) -> Iterator[Difference]:
     """Yield roots of others, and roots with data of an unknown owner.
 
     Args:
-        settings: with the addresses.
+        stores: the roots.
         installation: that the roots have to belong to; None for a new one.
         may_adopt: whether data without an owner are those of this catalog, by an earlier version.
     """
-    for root in roots(settings):
+    for root in stores:
         owner = root.owner()
         if owner is not None and owner != installation:
             yield Difference(root.kind, _foreign_root(root, owner, installation), can_move=False)
@@ -193,7 +209,9 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
         raise _changed_place(identity.id, Place("cluster", cluster), identity.cluster)
 
 
-def _join(catalog: Catalog, settings: Settings, state: InstallationState) -> Identity:
+def _join(
+    catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
+) -> Identity:
     """Return the identity, after recording what is missing of it."""
     row, present = state.row, present_places(settings)
     if row is None:
@@ -201,17 +219,30 @@ def _join(catalog: Catalog, settings: Settings, state: InstallationState) -> Ide
     if any(state.present_places.get(place.kind) != place.address for place in present):
         catalog.installation.record_places(present)
         state = catalog.installation.state()
-    return _mark(catalog, settings, row.id, state)
+    return _mark(catalog, settings, row.id, state, stores)
 
 
 def _mark(
-    catalog: Catalog, settings: Settings, installation: UUID, state: InstallationState
+    catalog: Catalog,
+    settings: Settings,
+    installation: UUID,
+    state: InstallationState,
+    stores: Sequence[Root],
 ) -> Identity:
-    """Mark the roots and the home folder as the installation's; return its identity."""
-    for root in roots(settings):
-        if (former := root.former_address()) is not None:
-            catalog.installation.forget_place(Place(root.kind, former))
-        root.mark(installation)
+    """Mark the roots and the home folder as the installation's; return its identity.
+
+    Former places that a root knows, and a restored catalog does not, are recorded again.
+    """
+    if lost := _forgotten_places(installation, state, stores):
+        catalog.installation.record_former_places(lost)
+        state = catalog.installation.state()
+    former = {place for place in state.places if place.left_at is not None}
+    for root in stores:
+        if (address := root.former_address()) is not None:
+            catalog.installation.forget_place(Place(root.kind, address))
+            former = {p for p in former if (p.kind, p.address) != (root.kind, address)}
+    for root in stores:
+        root.mark(installation, former)
     home = Home(settings)
     is_recorded = home.installation == installation and home.recorded_path == str(settings.home)
     path, machine = str(settings.home), machine_name()
@@ -226,6 +257,16 @@ def _mark(
     return Identity(installation, home_id, tuple(prefixes), cluster)
 
 
+def _forgotten_places(
+    installation: UUID, state: InstallationState, stores: Sequence[Root]
+) -> list[Place]:
+    """Return the former places that roots of the installation know, and the catalog does not."""
+    known = {(place.kind, place.address) for place in state.places}
+    own = [root for root in stores if root.owner() == installation]
+    kept = {place for root in own for place in root.former_places()}
+    return [Place(*place) for place in sorted(kept - known)]
+
+
 # -- moves and clones
 
 
@@ -235,14 +276,27 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     Raises:
         ForeignInstallation: the home folder or a store is another installation's.
     """
-    for difference in find_differences(catalog, settings, catalog.installation.state()):
+    stores = roots(settings)
+    state = catalog.installation.state()
+    for difference in find_differences(catalog, settings, state, stores):
         if not difference.can_move:
             raise difference.error
     row = catalog.installation.create(Home(settings).installation)
     catalog.installation.move_database()
     catalog.installation.leave_cluster()
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, row.id, catalog.installation.state())
+    return _mark(catalog, settings, row.id, catalog.installation.state(), stores)
+
+
+def forget_place(catalog: Catalog, settings: Settings, place: Place) -> bool:
+    """Forget a former place that was destroyed; return whether it was recorded."""
+    is_forgotten = catalog.installation.forget_place(place)
+    former = [p for p in catalog.installation.places() if p.left_at is not None]
+    row = catalog.installation.read()
+    for root in roots(settings):
+        if row is not None and root.owner() == row.id:
+            root.mark(row.id, former)
+    return is_forgotten
 
 
 def clone_installation(
@@ -266,18 +320,18 @@ def clone_installation(
     planned = home.planned_clone(original)
     if planned is None and not is_snapshot:
         _require_copied_catalog(catalog, settings, home)
-    clone = planned or uuid4()
-    for root in roots(settings):
+    clone, stores = planned or uuid4(), roots(settings)
+    for root in stores:
         owner = root.owner()
         is_usable = root.is_copy() if owner == original else owner in {None, clone}
         if not is_usable or (owner is None and root.has_data()):
             raise _foreign_root(root, owner, None)
     home.join(clone, None, clone_of=original)
-    for root in roots(settings):
+    for root in stores:
         root.mark(clone)
     catalog.installation.replace(clone, keeps_builds=keeps_builds)
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, clone, catalog.installation.state())
+    return _mark(catalog, settings, clone, catalog.installation.state(), stores)
 
 
 def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) -> None:
@@ -307,6 +361,15 @@ def _foreign_root(root: Root, owner: UUID | None, installation: UUID | None) -> 
     ours = f", and this is {_name(installation)}" if installation else ""
     return ForeignInstallation(
         f"the {root.kind} at {root.url} belongs to {_name(owner)}{ours}", hint=hint
+    )
+
+
+def _lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
+    return PlaceChanged(
+        f"{_name(installation)} has uploaded files, and there are none at {root.url}: its disk is"
+        " not mounted, or the folder was deleted",
+        hint="mount it, or copy the files back from a backup; if they are lost for good:"
+        " `rag-assets installation move --yes --without-data blobs`",
     )
 
 

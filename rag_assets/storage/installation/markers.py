@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -12,7 +13,7 @@ from uuid import UUID
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
 from rag_assets.storage.blobs.store import open_blobs_at
-from rag_assets.storage.catalog.installation import PlaceKind
+from rag_assets.storage.catalog.installation import Place, PlaceKind
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.store import Lake
 
@@ -25,28 +26,34 @@ ANCHOR: Final = "anchor"
 """Name of an empty file beside a marker, which nothing changes."""
 
 
-@dataclass(frozen=True, slots=True)
 class Root:
     """The root of a store of files: a local folder, or a prefix of an object store.
 
-    Its marker holds the owner, the address at which it was written, and the identity of its anchor:
-    in a copy of the root, one of the last two differs. A root that was renamed keeps its anchor.
+    Its marker holds the owner, the address at which it was written, the identity of its anchor, and
+    the former places of the installation. In a copy of the root, address or anchor differs; a root
+    that was renamed keeps its anchor. The marker is read once.
+
+    Args:
+        kind: of the store.
+        url: the address.
+        settings: of the installation.
     """
 
-    kind: PlaceKind
-    url: str
-    settings: Settings
+    def __init__(self, kind: PlaceKind, url: str, settings: Settings) -> None:
+        self.kind = kind
+        self.url = url
+        self._settings = settings
 
     def owner(self) -> UUID | None:
         """Return the installation that the root belongs to; None without a marker.
 
         A store that does not answer has no owner: nothing can be written to it either.
         """
-        return parse_uuid(self._marker().get("installation"))
+        return parse_uuid(self._marker.get("installation"))
 
     def is_copy(self) -> bool:
         """Return whether the marker was written for another root."""
-        marker = self._marker()
+        marker = self._marker
         return (marker.get("address"), marker.get("anchor", "")) != (self.url, self._anchor())
 
     def former_address(self) -> str | None:
@@ -54,30 +61,49 @@ class Root:
 
         Nothing of it is left there. None if it was not renamed, or was copied.
         """
-        marker, anchor = self._marker(), self._anchor()
+        marker, anchor = self._marker, self._anchor()
         if not anchor or marker.get("anchor") != anchor or marker.get("address") == self.url:
             return None
         return str(marker["address"])
 
+    def former_places(self) -> set[tuple[PlaceKind, str]]:
+        """Return kinds and addresses of the installation's former places, as the marker has them.
+
+        A catalog that was restored from an earlier dump may have forgotten them.
+        """
+        return {(kind, str(address)) for kind, address in self._marker.get("former", [])}
+
     def has_data(self) -> bool:
         """Return whether data of any tenant lie in the root."""
-        store = Lake(self.url) if self.kind == "lake" else open_blobs_at(self.url, self.settings)
+        store = Lake(self.url) if self.kind == "lake" else open_blobs_at(self.url, self._settings)
         return any(True for _ in store.incarnations())
 
-    def mark(self, installation: UUID) -> None:
-        """Write the marker, unless it is there; a store that does not answer is left alone."""
+    def mark(self, installation: UUID, former: Iterable[Place] = ()) -> None:
+        """Write the marker, unless it is there; a store that does not answer is left alone.
+
+        Args:
+            installation: the owner.
+            former: the former places of the installation.
+        """
         if not self._is_remote:
             with suppress(OSError):
                 Path(self.url).mkdir(mode=0o700, parents=True, exist_ok=True)
                 make_anchor(Path(self.url))
-        marker = {"installation": str(installation), "address": self.url, "anchor": self._anchor()}
-        if marker != self._marker():
+        marker = {
+            "installation": str(installation),
+            "address": self.url,
+            "anchor": self._anchor(),
+            "former": sorted([place.kind, place.address] for place in former),
+        }
+        if marker != self._marker:
             self._write(json.dumps(marker))
+            self._marker = marker
 
     @property
     def _is_remote(self) -> bool:
         return "://" in self.url
 
+    @cached_property
     def _marker(self) -> dict[str, Any]:
         return parse_marker(self._read())
 

@@ -9,34 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import psycopg
-from elasticsearch import Elasticsearch
-from psycopg import sql
 
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.tenants.file import TenantsFile
 from tests.databases import execute, url_of
+from tests.e2e.operators.world import WORD, World, label_of, text_of
 from tests.installation import FAST, CommandResult, Installation
 from tests.sites import Site
 
 PREFIX = "RAG_ASSETS_INDEX_PREFIX"
 LAKE = "RAG_ASSETS_LAKE_URL"
 BLOBS = "RAG_ASSETS_BLOBS_URL"
-_WORD = re.compile(r"(?:lantern|label)\d{5}")
 _COMMAND = re.compile(r"rag-assets ([\w@./-]+(?: [\w@./-]+)*)")
 _SETTING = re.compile(r"\b(RAG_ASSETS_\w+|DATABASE_URL|ELASTICSEARCH_URL|tenants\.yaml)\b")
 _MOST_REFUSALS = 6
@@ -49,17 +47,28 @@ class Tenant:
 
     Attributes:
         folder: of the files.
+        number: distinguishes it from a tenant of the same id that was removed.
         kept_out: names of files whose content was purged or pruned, and that are still there.
         deleted: words of documents that are gone from their source, and are in files of the lake
             until the next compaction.
     """
 
     folder: Path
+    number: int
     files: dict[str, str] = field(default_factory=dict)
     uploads: dict[str, str] = field(default_factory=dict)
     records: dict[str, str] = field(default_factory=dict)
     kept_out: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+
+    def is_new_since(self, other: Tenant) -> bool:
+        """Whether a tenant of this id was removed since then."""
+        return self.number != other.number
+
+    def keep_out(self, name: str) -> str:
+        """Note that a file was purged, which stays where it is; returns its word."""
+        self.kept_out.add(name)
+        return self.files[name]
 
     def words(self) -> set[str]:
         """The words that searches have to return."""
@@ -73,93 +82,6 @@ class Dump:
 
     database: str
     tenants: Mapping[str, Tenant]
-    erased: Mapping[str, Sequence[str]]
-
-
-class World:
-    """The shared servers.
-
-    Args:
-        folder: for everything that the installations have on disk.
-        postgres_url, elasticsearch_url: of the servers.
-        stem: of the names of all databases and indexes.
-    """
-
-    def __init__(self, folder: Path, postgres_url: str, elasticsearch_url: str, stem: str) -> None:
-        self.folder = folder
-        self.postgres_url = postgres_url
-        self.stem = stem
-        self.client = Elasticsearch(elasticsearch_url)
-        self._words = count(1)
-        self._names = count(1)
-        self._words_of_files: dict[tuple[str, int, int], frozenset[str]] = {}
-
-    def new_word(self) -> str:
-        """A word that no other document has."""
-        return f"lantern{next(self._words):05}"
-
-    def new_name(self, stem: str) -> str:
-        """A name that nothing else has."""
-        return f"{stem}{next(self._names)}"
-
-    def indexes(self) -> dict[str, Any]:
-        """All indexes of the installations, by name."""
-        return dict(self.client.indices.get(index=f"{self.stem}*", expand_wildcards="all").body)
-
-    def owned_indexes(self, installation: str) -> dict[str, Any]:
-        """The indexes of one installation."""
-        return {
-            name: body for name, body in self.indexes().items() if owner_of(body) == installation
-        }
-
-    def words_behind(self, index: str) -> Counter[str]:
-        """The words that an index or alias holds, with the number of entries."""
-        self.client.indices.refresh(index=index)
-        found = self.client.search(index=index, size=5000, source=["text"])["hits"]["hits"]
-        texts = [hit["_source"]["text"] for hit in found]
-        found = Counter(word for text in texts for word in set(_WORD.findall(text)))
-        return Counter({word: found[word] for word in found if word.startswith("lantern")})
-
-    def delete_entries(self, index: str, tenant_id: str) -> None:
-        """Delete a tenant's entries behind the back of their installation."""
-        query = {"term": {"tenant": tenant_id}}
-        found = self.client.search(index=index, query=query, size=5000, source=False)
-        for hit in found["hits"]["hits"]:
-            self.client.delete(index=index, id=hit["_id"], routing=hit["_routing"])
-        self.client.indices.refresh(index=index)
-
-    def words_in_database(self, url: str, words: Sequence[str]) -> dict[str, set[str]]:
-        """What stands before some of the words in rows of each table, as text or as bytes."""
-        pattern = "|".join([*words, *(word.encode().hex() for word in words)])
-        context = ".{0,200}(?:" + pattern + ")"
-        tables = (
-            "SELECT schemaname, tablename FROM pg_tables"
-            " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
-        )
-        of_table = sql.SQL(
-            "SELECT {}, substring(row_::text from {}) FROM {} row_ WHERE row_::text ~ {}"
-        )
-        with psycopg.connect(url) as connection:
-            queries = [
-                of_table.format(".".join(name), context, sql.Identifier(*name), pattern)
-                for name in connection.execute(tables)
-            ]
-            rows = connection.execute(sql.SQL(" UNION ALL ").join(queries)).fetchall()
-        return {table: {word for name, word in rows if name == table} for table, _ in rows}
-
-    def words_in_folder(self, folder: Path) -> dict[Path, frozenset[str]]:
-        """The words in the files below a folder; files of the lake are compressed."""
-        return {path: self._words_in(path) for path in folder.rglob("*") if path.is_file()}
-
-    def _words_in(self, path: Path) -> frozenset[str]:
-        facts = path.stat()
-        key = (str(path), facts.st_size, facts.st_mtime_ns)
-        if key not in self._words_of_files:
-            content = path.read_bytes().decode("utf-8", "replace")
-            if path.suffix == ".parquet":
-                content = " ".join(map(str, pl.read_parquet(path).iter_rows()))
-            self._words_of_files[key] = frozenset(_WORD.findall(content))
-        return self._words_of_files[key]
 
 
 class Operated:
@@ -178,6 +100,8 @@ class Operated:
         self.tenants: dict[str, Tenant] = {}
         self.erased: dict[str, Sequence[str]] = {}
         """Each erased word, with the places that its receipt could not see."""
+        self.revoked: set[str] = set()
+        """Ids of tokens that were revoked."""
         self.dumps: list[Dump] = []
         self.places: set[Path] = set()
         """Every folder that was ever its lake or its place of blobs."""
@@ -223,7 +147,10 @@ class Operated:
 
     def run(self, *arguments: str, **env: str) -> CommandResult:
         """Run a command."""
-        return self.site.run(*arguments, **env)
+        result = self.site.run(*arguments, **env)
+        printed = f"{result.out[:1000]}{result.err[:2000]}"
+        self.world.commands.append(f"{' '.join(arguments)} ({result.code})\n{printed}")
+        return result
 
     def done(self, *arguments: str) -> Any:
         """Run a command that must succeed; return its JSON."""
@@ -252,9 +179,9 @@ class Operated:
                 return result
             ways = [way for way in _commands_in(result.err, arguments) if _begins(way, through)]
             assert ways, f"{' '.join(arguments)}: no way out of: {result.out} {result.err}"
-            if ways[0] == list(arguments):
-                continue
-            self.persist(*ways[0], through=through)
+            done = self.persist(*ways[0], through=through)
+            if ways[0][: len(arguments)] == list(arguments):
+                return done  # It is the same command, confirmed.
         raise AssertionError(f"{' '.join(arguments)}: still refused: {result.err}")
 
     def erase(self, *arguments: str) -> None:
@@ -282,7 +209,7 @@ class Operated:
             tenant.deleted.add(tenant.files[name])
         tenant.files[name] = word = self.world.new_word()
         tenant.kept_out.discard(name)
-        (tenant.folder / name).write_text(_text(word))
+        (tenant.folder / name).write_text(text_of(word))
 
     def delete_file(self, tenant_id: str, name: str) -> None:
         """Delete a file."""
@@ -294,7 +221,7 @@ class Operated:
     def upload(self, tenant_id: str, word: str, *, replaces: str | None = None) -> None:
         """Upload a file that holds a word."""
         file = self.world.folder / f"{label_of(word)}.md"
-        file.write_text(_text(word))
+        file.write_text(text_of(word))
         options = ["--replaces", replaces] if replaces else []
         found = self.done("uploads", "add", tenant_id, str(file), *options)
         file.unlink()
@@ -303,32 +230,53 @@ class Operated:
             tenant.deleted.add(tenant.uploads.pop(replaces))
         tenant.uploads[found["uploads"][0]["id"]] = word
 
-    def push(self, tenant_id: str, record_id: str) -> None:
-        """Push a record with a new word."""
+    def push(self, tenant_id: str, record_id: str, word: str | None = None) -> None:
+        """Push a record, with a new word by default."""
         tenant = self.tenants[tenant_id]
-        if record_id in tenant.records:
-            tenant.deleted.add(tenant.records[record_id])
-        tenant.records[record_id] = word = self.world.new_word()
-        record = PushedRecord(
-            "pushed", "page", record_id, _text(word), "text/markdown", SourceMetadata()
-        )
+        if word is None:
+            word = self.world.new_word()
+            if record_id in tenant.records:
+                tenant.deleted.add(tenant.records[record_id])
+        tenant.records[record_id] = word
+        content = (text_of(word), "text/markdown", SourceMetadata())
+        record = PushedRecord("pushed", "page", record_id, *content)
         with self.site.session() as session:
             ref = session.catalog.tenants.get(tenant_id).ref
             session.catalog.records.put(ref, record, scope="public")
 
-    def add_tenant(self, tenant_id: str, folder: Path, **config: Any) -> None:
+    def add_tenant(self, tenant_id: str, folder: Path) -> None:
         """List a tenant with a folder, uploads and records."""
         folder.mkdir(parents=True, exist_ok=True)
-        home = self.site.home
-        root = str(folder.relative_to(home) if folder.is_relative_to(home) else folder)
         sources = [
-            {"name": "files", "type": "files", "root": root},
+            self._files(folder),
             {"name": "uploads", "type": "uploads"},
             {"name": "pushed", "type": "records"},
         ]
-        entry = {"id": tenant_id, "profile": "documents", "sources": sources, **FAST, **config}
-        TenantsFile(home / "tenants.yaml").add(entry)
-        self.tenants[tenant_id] = Tenant(folder)
+        entry = {"id": tenant_id, "profile": "documents", "sources": sources, **FAST}
+        TenantsFile(self.site.home / "tenants.yaml").add(entry)
+        self.tenants[tenant_id] = Tenant(folder, self.world.new_number())
+
+    def list_again(self, tenant_id: str, tenant: Tenant) -> None:
+        """List a tenant again whose catalog rows were removed, with the same sources."""
+        self.add_tenant(tenant_id, tenant.folder)
+        tenant.number = self.tenants[tenant_id].number
+        tenant.kept_out.clear()
+        self.tenants[tenant_id] = tenant
+        self.run("tenants", "claim", tenant_id)
+
+    def set_root(self, tenant_id: str, folder: Path) -> None:
+        """Let a tenant read another folder."""
+        sources = [
+            self._files(folder),
+            {"name": "uploads", "type": "uploads"},
+            {"name": "pushed", "type": "records"},
+        ]
+        self.configure(tenant_id, sources=sources)
+
+    def _files(self, folder: Path) -> dict[str, str]:
+        home = self.site.home
+        root = str(folder.relative_to(home) if folder.is_relative_to(home) else folder)
+        return {"name": "files", "type": "files", "root": root}
 
     def unlist(self, tenant_id: str) -> None:
         """Take a tenant out of tenants.yaml."""
@@ -367,6 +315,8 @@ class Operated:
             found = self.words(tenant_id)
             assert found == Counter(tenant.words()), (tenant_id, difference(found, tenant.words()))
             self._verify_originals(tenant_id, tenant)
+            tokens = self.done("tokens", "list", tenant_id)["tokens"]
+            assert not self.revoked & {token["token_id"] for token in tokens}
         assert self.run("receipts", "--verify").code == 0
         self.verify_receipts()
 
@@ -378,7 +328,7 @@ class Operated:
         if words := list(tenant.records.values()):
             texts = self.world.words_in_database(self.database_url, words)
             pushed = " ".join(texts["rag_catalog.source_records"])
-            assert set(words) <= set(_WORD.findall(pushed)), (tenant_id, words, texts)
+            assert set(words) <= set(WORD.findall(pushed)), (tenant_id, words, texts)
 
     def words(self, tenant_id: str) -> Counter[str]:
         """The words that searches of a tenant can return, with the number of entries."""
@@ -390,10 +340,16 @@ class Operated:
 
     def has_blob(self, tenant_id: str, word: str) -> bool:
         """Whether the bytes of an uploaded file are in the store."""
-        content = _text(word).encode()
+        content = text_of(word).encode()
         name = hashlib.sha256(content).hexdigest()
         found = list((self.place("blobs") / tenant_id).rglob(name))
         return any(path.read_bytes() == content for path in found)
+
+    def age_blobs(self) -> None:
+        """Let all uploaded files be two days old, so that a compaction deletes what is nobody's."""
+        before = time.time() - 2 * 86_400
+        for path in self.place("blobs").rglob("blobs/*/*"):
+            os.utime(path, (before, before))
 
     def verify_receipts(self) -> None:
         """No erased word is in any place, but for those that its receipt could not see."""
@@ -445,9 +401,15 @@ class Operated:
         """Copy the catalog, as a dump does."""
         name = self.world.new_name(f"{self.world.stem}dump")
         self._copy_database(self.database_name, name)
-        made = Dump(name, deepcopy(self.tenants), dict(self.erased))
+        made = Dump(name, deepcopy(self.tenants))
         self.dumps.append(made)
         return made
+
+    @property
+    def database_urls(self) -> list[str]:
+        """The catalog and its dumps."""
+        dumps = [url_of(self.world.postgres_url, dump.database) for dump in self.dumps]
+        return [self.database_url, *dumps]
 
     @property
     def database_name(self) -> str:
@@ -457,6 +419,11 @@ class Operated:
         """Put a dump in place of the present catalog."""
         execute(self.world.postgres_url, "DROP DATABASE {} WITH (FORCE)", self.database_name)
         self._copy_database(dump.database, self.database_name)
+
+    def copy_database_of(self, other: Operated, name: str) -> None:
+        """Use a copy of another installation's catalog."""
+        other._copy_database(other.database_name, name)
+        self.environment["DATABASE_URL"] = url_of(self.world.postgres_url, name)
 
     def move_database(self, name: str) -> None:
         """Give the catalog another name, as a move to another server does."""
@@ -474,12 +441,6 @@ class Operated:
         execute(self.world.postgres_url, "CREATE DATABASE {} TEMPLATE {}", to, name)
 
 
-def owner_of(index: Mapping[str, Any]) -> str | None:
-    """The installation in an index's `_meta`."""
-    meta = index["mappings"].get("_meta", {}).get("rag_assets", {})
-    return meta.get("installation")
-
-
 def difference(found: Counter[str], expected: set[str]) -> dict[str, list[str]]:
     """What is missing, what is too much, and what is there twice."""
     return {
@@ -492,15 +453,6 @@ def difference(found: Counter[str], expected: set[str]) -> dict[str, list[str]]:
 def copy_folder(folder: Path, to: Path) -> None:
     """Copy a folder with its times, as `cp -a` does."""
     shutil.copytree(folder, to, symlinks=True)
-
-
-def label_of(word: str) -> str:
-    """The word in the title and the file name of a document, beside that in its text."""
-    return word.replace("lantern", "label")
-
-
-def _text(word: str) -> str:
-    return f"# {label_of(word)}\n\nThe {word} hangs beside the door of the cellar.\n"
 
 
 def _commands_in(text: str, arguments: Sequence[str]) -> list[list[str]]:

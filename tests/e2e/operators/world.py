@@ -1,0 +1,128 @@
+"""The servers that the installations of an operator share, and what can be read of them.
+
+Each document has a word of its own in its text, and a label in its title, so that whatever is left
+of it anywhere is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+from elasticsearch import Elasticsearch
+from psycopg import sql
+
+WORD = re.compile(r"(?:lantern|label)\d{5}")
+
+
+class World:
+    """The shared servers.
+
+    Args:
+        folder: for everything that the installations have on disk.
+        postgres_url, elasticsearch_url: of the servers.
+        stem: of the names of all databases and indexes.
+    """
+
+    def __init__(self, folder: Path, postgres_url: str, elasticsearch_url: str, stem: str) -> None:
+        self.folder = folder
+        self.postgres_url = postgres_url
+        self.stem = stem
+        self.client = Elasticsearch(elasticsearch_url)
+        self.commands = deque[str](maxlen=12)
+        """The last commands with what they printed, for a failure."""
+        self._words = count(1)
+        self._numbers = count(1)
+        self._words_of_files: dict[tuple[str, int, int], frozenset[str]] = {}
+
+    def new_word(self) -> str:
+        """A word that no other document has."""
+        return f"lantern{next(self._words):05}"
+
+    def new_name(self, stem: str) -> str:
+        """A name that nothing else has."""
+        return f"{stem}{self.new_number()}"
+
+    def new_number(self) -> int:
+        """A number that nothing else has."""
+        return next(self._numbers)
+
+    def indexes(self) -> dict[str, Any]:
+        """All indexes of the installations, by name."""
+        return dict(self.client.indices.get(index=f"{self.stem}*", expand_wildcards="all").body)
+
+    def owned_indexes(self, installation: str) -> dict[str, Any]:
+        """The indexes of one installation."""
+        return {
+            name: body for name, body in self.indexes().items() if owner_of(body) == installation
+        }
+
+    def words_behind(self, index: str) -> Counter[str]:
+        """The words that an index or alias holds, with the number of entries."""
+        self.client.indices.refresh(index=index)
+        found = self.client.search(index=index, size=5000, source=["text"])["hits"]["hits"]
+        texts = [hit["_source"]["text"] for hit in found]
+        found = Counter(word for text in texts for word in set(WORD.findall(text)))
+        return Counter({word: found[word] for word in found if word.startswith("lantern")})
+
+    def delete_entries(self, index: str, tenant_id: str) -> None:
+        """Delete a tenant's entries behind the back of their installation."""
+        query = {"term": {"tenant": tenant_id}}
+        found = self.client.search(index=index, query=query, size=5000, source=False)
+        for hit in found["hits"]["hits"]:
+            self.client.delete(index=index, id=hit["_id"], routing=hit["_routing"])
+        self.client.indices.refresh(index=index)
+
+    def words_in_database(self, url: str, words: Sequence[str]) -> dict[str, set[str]]:
+        """What stands before some of the words in rows of each table, as text or as bytes."""
+        pattern = "|".join([*words, *(word.encode().hex() for word in words)])
+        context = ".{0,200}(?:" + pattern + ")"
+        tables = (
+            "SELECT schemaname, tablename FROM pg_tables"
+            " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+        )
+        of_table = sql.SQL(
+            "SELECT {}, substring(row_::text from {}) FROM {} row_ WHERE row_::text ~ {}"
+        )
+        with psycopg.connect(url) as connection:
+            queries = [
+                of_table.format(".".join(name), context, sql.Identifier(*name), pattern)
+                for name in connection.execute(tables)
+            ]
+            rows = connection.execute(sql.SQL(" UNION ALL ").join(queries)).fetchall()
+        return {table: {word for name, word in rows if name == table} for table, _ in rows}
+
+    def words_in_folder(self, folder: Path) -> dict[Path, frozenset[str]]:
+        """The words in the files below a folder; files of the lake are compressed."""
+        return {path: self._words_in(path) for path in folder.rglob("*") if path.is_file()}
+
+    def _words_in(self, path: Path) -> frozenset[str]:
+        facts = path.stat()
+        key = (str(path), facts.st_size, facts.st_mtime_ns)
+        if key not in self._words_of_files:
+            content = path.read_bytes().decode("utf-8", "replace")
+            if path.suffix == ".parquet":
+                content = " ".join(map(str, pl.read_parquet(path).iter_rows()))
+            self._words_of_files[key] = frozenset(WORD.findall(content))
+        return self._words_of_files[key]
+
+
+def owner_of(index: Mapping[str, Any]) -> str | None:
+    """The installation in an index's `_meta`."""
+    meta = index["mappings"].get("_meta", {}).get("rag_assets", {})
+    return meta.get("installation")
+
+
+def label_of(word: str) -> str:
+    """The word in the title and the file name of a document, beside that in its text."""
+    return word.replace("lantern", "label")
+
+
+def text_of(word: str) -> str:
+    return f"# {label_of(word)}\n\nThe {word} hangs beside the door of the cellar.\n"
