@@ -91,7 +91,7 @@ class ErasureTable:
                 for document in due_documents(connection, ref.id, cutoffs)
                 if document.source not in held
             ]
-            staged = delete_staged(connection, ref, cutoffs)
+            staged = delete_staged(connection, ref, cutoffs, held)
             if not due and not staged:
                 return None
             whole = [document.document_id for document in due if not document.former]
