@@ -180,14 +180,27 @@ def age_counts_from() -> ColumnElement[Any]:
 
 
 def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
-    """The values that record that a document's present content is embedded.
+    """Return the values that record that a document's present content is embedded.
+
+    A copy is as old as its content, and so is a document that was renamed: the row of its former
+    name has the same content.
 
     Args:
         ahead: how far the clock of ages is ahead of Postgres's.
     """
-    now = time_to_record() + ahead
+    copies = documents.alias("copies")
+    oldest = (
+        select(func.min(copies.c.embedded_at))
+        .where(
+            copies.c.tenant == documents.c.tenant,
+            copies.c.embedded_sha256 == documents.c.content_sha256,
+        )
+        .correlate(documents)
+        .scalar_subquery()
+    )
+    first = func.least(time_to_record() + ahead, oldest)
     return {
-        "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=now),
+        "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=first),
         "embedded_sha256": documents.c.content_sha256,
     }
 
