@@ -44,6 +44,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
     │   └── RestorePending        it lacks security changes: no token is accepted either
     ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
+    ├── ErasureIncomplete         something that was to be erased is left in a store
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
@@ -186,6 +187,7 @@ from rag_assets.common.errors.stores import (
     CatalogSetBack,
     ClockDoubted,
     DamagedIndex,
+    ErasureIncomplete,
     IndexInconsistent,
     IndexUnavailable,
     ListingFailed,
@@ -230,6 +232,7 @@ __all__ = [
     "DocumentUnsupported",
     "DocumentVanished",
     "EntryDiffers",
+    "ErasureIncomplete",
     "Fault",
     "ForeignInstallation",
     "GuidelinesOff",

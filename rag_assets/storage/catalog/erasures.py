@@ -7,6 +7,7 @@ is killed in between leaves it open; the next run of the tenant ends it, with th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -231,6 +232,14 @@ class ErasureTable:
             )
             row = connection.execute(select(erasures).where(erasures.c.id == erasure.id)).one()
             return erasure_of(row)
+
+    def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:
+        """Record how far an erasure has come; return the erasure."""
+        with self._database.begin() as connection:
+            connection.execute(
+                update(erasures).where(erasures.c.id == erasure.id).values(progress=progress)
+            )
+        return replace(erasure, progress=progress)
 
     def forget(self, erasure: Erasure) -> None:
         """Delete the documents' rows, and their ids elsewhere in the catalog."""

@@ -206,9 +206,7 @@ def source_of_row(table: FromClause) -> ColumnElement[str | None]:
         return table.c.source
     return (
         select(documents.c.source)
-        .where(
-            documents.c.tenant == table.c.tenant, documents.c.document_id == table.c.document_id
-        )
+        .where(documents.c.tenant == table.c.tenant, documents.c.document_id == table.c.document_id)
         .correlate(table)
         .scalar_subquery()
     )
