@@ -16,7 +16,7 @@ from rag_assets.pipeline.catalog_mark import may_delete, require_current
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import erase_rows, open_former_places
 from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
-from rag_assets.pipeline.proof import LEFT_IN_FILES, prove, prove_masked, require_nothing_left
+from rag_assets.pipeline.proof import prove, prove_masked, require_nothing_left
 from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.rescan import begin_scan, scan
@@ -213,9 +213,8 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
     if erasure.blobs:
         emptied = (*emptied, "uploads")
     proof = prove(ctx, traces, *_clean_files(ctx, emptied), uploaded=bool(erasure.blobs))
-    left = {**proof["found"], **{place: proof[place] for place in LEFT_IN_FILES}}
     subject = f"purged documents of tenant {ctx.ref.id!r}"
-    require_nothing_left(left, subject, f"rag-assets sync {ctx.ref.id}")
+    require_nothing_left(proof["found"], subject, f"rag-assets sync {ctx.ref.id}")
     return proof
 
 
