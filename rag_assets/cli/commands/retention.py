@@ -141,11 +141,13 @@ def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    # A receipt that somebody altered may have any shape; `--verify` names it.
     found = [
         f"{number:,} {what}"
         for of_store in counts.values()
+        if isinstance(of_store, Mapping)
         for what, number in of_store.items()
-        if number
+        if number and isinstance(number, int)
     ]
     return ", ".join(found) or "nothing"
 
