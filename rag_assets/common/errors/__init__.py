@@ -50,6 +50,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
     │   ├── DocumentVanished      removed after it was listed
+    │   ├── DocumentUnreachable   its disk or share returned an error: tried again
     │   ├── DocumentEncrypted
     │   ├── DocumentEmpty         there is no text in it
     │   ├── DocumentScanned       its pages are pictures, without text
@@ -127,6 +128,7 @@ from rag_assets.common.errors.documents import (
     DocumentTimeout,
     DocumentTooCostly,
     DocumentTooLarge,
+    DocumentUnreachable,
     DocumentUnsupported,
     DocumentVanished,
     ParserUnusable,
@@ -229,6 +231,7 @@ __all__ = [
     "DocumentTimeout",
     "DocumentTooCostly",
     "DocumentTooLarge",
+    "DocumentUnreachable",
     "DocumentUnsupported",
     "DocumentVanished",
     "EntryDiffers",

@@ -1,4 +1,4 @@
-"""Find when a content was first embedded, whichever document has it."""
+"""When a content was first embedded, whichever document has it; sources that do not answer."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,31 @@ branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
 SCHEMA = "rag_catalog"
-NAME = "ix_documents_tenant_embedded_sha256_embedded_at"
+INDEX = "ix_documents_tenant_embedded_sha256_embedded_at"
+KINDS = (
+    *("unreadable", "encrypted", "empty", "scanned", "unsupported", "too-large", "too-slow"),
+    *("too-complex", "lost", "changing", "credential", "no-key", "key-refused", "cap-reached"),
+    *("provider-unavailable", "text-rejected", "queued", "installation", "switched-off"),
+)
 
 
 def upgrade() -> None:
     columns = ["tenant", "embedded_sha256", "embedded_at"]
-    op.create_index(NAME, "documents", columns, schema=SCHEMA)
+    op.create_index(INDEX, "documents", columns, schema=SCHEMA)
+    _allow((*KINDS, "source-unavailable"))
 
 
 def downgrade() -> None:
-    op.drop_index(NAME, "documents", schema=SCHEMA)
+    op.execute(
+        f"UPDATE {SCHEMA}.documents SET error_kind = 'changing'"  # noqa: S608 - nothing given
+        " WHERE error_kind = 'source-unavailable'"
+    )
+    _allow(KINDS)
+    op.drop_index(INDEX, "documents", schema=SCHEMA)
+
+
+def _allow(kinds: Sequence[str]) -> None:
+    name = op.f("ck_documents_error_kind")
+    op.drop_constraint(name, "documents", schema=SCHEMA)
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    op.create_check_constraint(name, "documents", f"error_kind IN ({listed})", schema=SCHEMA)
