@@ -16,7 +16,6 @@ from rag_assets.models.embedding.protocol import Embedder
 
 _CACHE: Final = ".fastembed_cache"
 _BGE: Final = "bge-small-en-v1.5"
-_DATABASE_ENDS: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 _NEEDED: Final = ("onnxruntime", "tokenizers")
 
 
@@ -44,13 +43,7 @@ def open_store(rag: RagSettings) -> PassageStore:
         return FileStore(path)
     from rag_assets.indexing.sqlite import SqliteStore
 
-    return SqliteStore(database_of(path))
-
-
-def database_of(path: Path) -> Path:
-    """The database at a path: a file, or rag.db in a folder."""
-    is_file = path.suffix in _DATABASE_ENDS or path.is_file()
-    return path if is_file and not path.is_dir() else path / "rag.db"
+    return SqliteStore(rag.database)
 
 
 def open_embedder(configuration: Configuration) -> Embedder:
