@@ -89,7 +89,9 @@ def load_file(path: Path, around: Surroundings) -> Configuration:
     folder = path.parent.parent if is_projects else path.parent
     base = _base(replace(around, folder=folder))
     users = _users_file(around)
-    allowed = Setting[tuple[Path, ...]](()) if users is None else _allowed(read_layer(users), around)
+    allowed = (
+        Setting[tuple[Path, ...]](()) if users is None else _allowed(read_layer(users), around)
+    )
     layers = [_Origin(read_layer(path), base.value, own)]
     return _configured(layers, around, base, allowed, for_tenants=True)
 
@@ -147,7 +149,7 @@ def _configured(
 
 
 def _allowed(layer: Layer, around: Surroundings) -> Setting[tuple[Path, ...]]:
-    """Return the paths beyond their bases that projects' files may name, as the user's file says."""
+    """Return the paths beyond their bases that the user's file has projects' files name."""
     written: Setting[tuple[str, ...]] = layer.rag.get("allow", Setting(()))
     paths = tuple(around.path(one, layer.path.parent) for one in written.value)
     return Setting(paths, written.origin)

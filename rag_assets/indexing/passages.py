@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -86,6 +86,8 @@ class IndexState:
         files: with the hash of their contents.
         left_out: files that were not indexed, and why.
         text_hashes: of what was embedded, by id of passage.
+        digests: of each passage's text, place and file, by its id; see agents.trust.
+        seal: keyed digest of all of this: a state without it is not that of an index of ours.
     """
 
     fingerprint: str
@@ -95,6 +97,8 @@ class IndexState:
     files: tuple[FileState, ...]
     left_out: Mapping[str, str]
     text_hashes: Mapping[str, str]
+    digests: Mapping[str, str] = field(default_factory=dict)
+    seal: str = ""
 
     def record(self) -> dict[str, Any]:
         """The state as JSON can hold it."""
