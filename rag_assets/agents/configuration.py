@@ -88,10 +88,10 @@ def load_file(path: Path, around: Surroundings) -> Configuration:
     is_projects = not own and path.parts[-2:] == _PROJECT.parts
     folder = path.parent.parent if is_projects else path.parent
     base = _base(replace(around, folder=folder))
-    users = _users_file(around)
-    allowed = (
-        Setting[tuple[Path, ...]](()) if users is None else _allowed(read_layer(users), around)
-    )
+    users = users_file(around)
+    allowed: Setting[tuple[Path, ...]] = Setting(())
+    if users is not None:
+        allowed = _allowed(read_layer(users), around)
     layers = [_Origin(read_layer(path), base.value, own)]
     return _configured(layers, around, base, allowed, for_tenants=True)
 
@@ -224,7 +224,7 @@ def _files(around: Surroundings, base: Path) -> Iterator[tuple[Path, bool, bool]
         ConfigurationError: the variable names no file, or the project's file is a link out of it.
     """
     project = base / _PROJECT
-    own = _users_file(around)
+    own = users_file(around)
     if project.is_file():
         is_users = project in {around.home / one for one in _USER}
         if not is_users and not lies_below(project, [base]):
@@ -239,7 +239,8 @@ def _files(around: Surroundings, base: Path) -> Iterator[tuple[Path, bool, bool]
         yield own, True, True
 
 
-def _users_file(around: Surroundings) -> Path | None:
+def users_file(around: Surroundings) -> Path | None:
+    """Return the user's own file in the home folder; None without one."""
     return next((path for path in (around.home / one for one in _USER) if path.is_file()), None)
 
 

@@ -173,7 +173,7 @@ class RagIndexManager:
         if vector is None:
             raise InputRejected("the question is empty or has no readable content")
 
-        def rank(count: int) -> list[SearchResult]:
+        def rank(state: IndexState, count: int) -> list[SearchResult]:
             if mode == "knn":
                 return self._store.search(vector, agent_id, count)
             words = self._words.get(agent_id)
@@ -198,14 +198,14 @@ class RagIndexManager:
         self,
         agent_id: str,
         state: IndexState,
-        rank: Callable[[int], list[SearchResult]],
+        rank: Callable[[IndexState, int], list[SearchResult]],
         top_k: int,
     ) -> tuple[list[SearchResult], Verdict | None]:
         """Return the first passages that are what their files hold, and why others are not."""
         count, doubts = top_k, set[Verdict]()
         matches = self._matches.get(agent_id)
         while True:
-            ranked = rank(count)
+            ranked = rank(state, count)
             paths = [one.chunk.source_path for one in ranked]
             places = None if matches is None else places_of(matches, paths)
             verdicts = [self._trust.judge(state, one.chunk, places) for one in ranked]
