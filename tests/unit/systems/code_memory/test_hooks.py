@@ -93,9 +93,7 @@ def test_hooks_of_two_tenants_stand_beside_each_other(local: Path, repository: P
     assert not hook.exists()
 
 
-def test_a_hook_that_became_a_link_is_changed_where_it_leads(
-    local: Path, repository: Path
-) -> None:
+def test_a_hook_that_became_a_link_is_changed_where_it_leads(local: Path, repository: Path) -> None:
     hook = repository / ".git" / "hooks" / "post-commit"
     install_hooks(local, "shop", repository)
     managed = repository / ".git" / "managed-hook"
@@ -290,7 +288,7 @@ def test_a_repository_has_no_hook_written_out_of_its_git_folder(
     else:
         (repository / ".git/hooks").symlink_to(outside)
     for change in (install_hooks, lambda _, *rest: remove_hooks(*rest)):
-        with pytest.raises(ConfigurationError, match="out of its .git"):
+        with pytest.raises(ConfigurationError, match=r"out of its \.git"):
             change(local, "shop", repository)
     assert not [*outside.iterdir(), *(repository / ".githooks").iterdir()]
 
