@@ -107,7 +107,7 @@ def _forbid_network() -> None:
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _REFUSE | errno.EACCES),
     ]
-    filter_ = (_Instruction * len(lines))(*lines)
+    filter_ = (_Instruction * len(lines))(*(_Instruction(*line) for line in lines))
     program = _Program(len(lines), filter_)
     one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
     kernel = ctypes.CDLL(None)

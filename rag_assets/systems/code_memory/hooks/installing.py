@@ -136,7 +136,7 @@ def hooks_folder(repository: Path) -> Path:
         ListingFailed: there is no repository.
     """
     folders = locate(repository.expanduser().resolve())
-    inside = (folders.common, folders.own)
+    inside: tuple[Path, ...] = (folders.common, folders.own)
     named = _of_repository(folders)
     if named is None and (named := _of_others()) is not None:
         inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
