@@ -263,7 +263,7 @@ def test_sessions_are_listed_and_keys_ask_to_sign_in_again(
     expect(page.get_by_role("alert")).to_contain_text("sign in again")
     expect(page.get_by_label("Project")).to_have_value("sessions")
     watched.shot("23-sign-in-again")
-    page.get_by_label("Token").fill(site.token())
+    page.get_by_label("Token", exact=True).fill(site.token())
     page.get_by_role("button", name="Sign in").click()
     watched.shot("24-continue")
     page.get_by_role("button", name="Continue").click()
