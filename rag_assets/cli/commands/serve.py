@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import progress
-from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.cli.commands.session import Session, with_serving_session
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 
@@ -31,7 +31,7 @@ _CLOSING_SECONDS = 10
 """In which a worker that answers no more closes its connections and writes what it has counted."""
 
 
-@with_reading_session
+@with_serving_session
 def serve(session: Session, host: str, port: int, workers: int | None = None) -> None:
     """Answer requests until the process is stopped.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from rag_assets.storage.catalog.access import AccessTable
 from rag_assets.storage.catalog.batches import BatchTable
 from rag_assets.storage.catalog.blob_needs import BlobNeeds
@@ -26,7 +28,7 @@ from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock, require_sessions
 from rag_assets.storage.catalog.marks import MarkTable
-from rag_assets.storage.catalog.migrate import migrate
+from rag_assets.storage.catalog.migrate import is_behind, migrate
 from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
@@ -126,8 +128,12 @@ class Catalog:
         self.lock = TenantLock(database)
 
     @classmethod
-    def open(cls, url: str) -> Catalog:
+    def open(cls, url: str, owner_url: str | None = None) -> Catalog:
         """Connect, and upgrade the schema.
+
+        Args:
+            url: of the role that works with the catalog.
+            owner_url: of the role that upgrades it; the same by default.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -137,7 +143,9 @@ class Catalog:
         database = Database(url)
         try:
             require_sessions(database)
-            migrate(database)
+            if is_behind(database):
+                with closing(Database(owner_url or url)) as owners:
+                    migrate(owners)
         except BaseException:
             database.close()
             raise

@@ -39,6 +39,7 @@ from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.walk import MOST_STEPS, Walker
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -186,10 +187,11 @@ def vault(
         for group, granted in grants.items():
             for scope in granted:
                 ctx.catalog.access.grant(ctx.ref, scope, [f"group:{group}"])
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    catalog = as_service(session)
+    retriever = AsyncRetriever(catalog, session.store, session.embedders)
     blobs = open_blobs(session.settings)
-    chat_models = ChatModels(session.catalog, session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    chat_models = ChatModels(catalog, session.settings)
+    backend = Backend(catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
     systems = installed_systems()
     panel = build_panel(backend, PanelSettings(), systems.load("panels").values())
     routers = [*systems.load("routers").values(), panel.router]
