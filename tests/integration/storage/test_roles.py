@@ -229,7 +229,7 @@ def test_each_role_can_do_its_work(
         assert gone.is_success, gone.text
     assert used.cli("sync", "acme").code == 0
     [document] = used.context("acme").catalog.documents.all("acme")
-    purged = used.cli("purge", "acme", "--document", document.id, "--yes")
+    purged = used.cli("purge", "acme", "--document", document.document_id, "--yes")
     assert purged.code == 0, purged.err
     assert "superuser" not in used.cli("status").out
     used.release()

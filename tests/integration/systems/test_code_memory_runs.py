@@ -408,8 +408,7 @@ def test_a_program_asks_the_same_without_http(
     session = shared_installation.session()
 
     async def ask() -> None:
-        catalog = as_service(session)
-    retriever = AsyncRetriever(catalog, session.store, session.embedders)
+        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         memory = CodeMemory(session.catalog, session.settings, retriever, TENANT)
         try:
             found = await memory.retrieve("show an invoice", {"top_k": 1, "min_score": -1})
