@@ -24,7 +24,9 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 SERVICE_RIGHTS: Final[Mapping[str, str]] = {
     # Runs write these.
-    **dict.fromkeys(("check_results", "derivations", "document_kinds", "edges", "symbols"), ""),
+    **dict.fromkeys(("check_results", "derivations", "document_kinds"), ""),
+    # Names in source code leave with its document.
+    **dict.fromkeys(("edges", "symbols"), "DELETE"),
     **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents", "syncs"), ""),
     **dict.fromkeys(("serving", "tenant_locks"), ""),
     # What a question costs counts for the tenant's run and build.

@@ -233,24 +233,27 @@ def test_documents_are_listed_page_by_page(api: Api) -> None:
     assert second["next"] is None
 
 
-def test_status_lists_what_waits(api: Api) -> None:
-    before = api.get(api.token("eve", "other"), "/rag/status").json()
-    assert (before["chunks"], before["stale"], before["queue_depth"]) == (2, 0, 0)
-    assert before["last_indexed_at"] is not None
+def test_status_counts_what_waits_of_readable_documents(api: Api) -> None:
+    def counts(**claims: Any) -> tuple[int, int, int]:
+        said = api.get(api.token("eve", "other", **claims), "/rag/status").json()
+        assert said["last_indexed_at"] is not None
+        return said["chunks"], said["stale"], said["queue_depth"]
+
+    assert (counts(), counts(role="admin")) == ((1, 0, 0), (2, 0, 0))
     session = api.driver.session
-    source = session.settings.home.parent / "sources" / "other" / "public" / "other.md"
-    former = source.read_text()
+    folder = session.settings.home.parent / "sources" / "other"
     from rag_assets.pipeline.listing import list_documents
 
-    source.write_text("# Valves\n\nAnother valve altogether.\n")
-    with api.driver.locked("other") as ctx:
-        list_documents(ctx, api.driver.scanner)
-    now = api.get(api.token("eve", "other"), "/rag/status").json()
-    assert (now["chunks"], now["stale"], now["queue_depth"]) == (2, 1, 1)
-    source.write_text(former)
-    api.driver.sync("other")
-    after = api.get(api.token("eve", "other"), "/rag/status").json()
-    assert (after["stale"], after["queue_depth"]) == (0, 0)
+    for scope, shown in (("board", (1, 0, 0)), ("public", (1, 1, 1))):
+        source = folder / scope / "other.md"
+        former = source.read_text()
+        source.write_text("# Valves\n\nAnother valve altogether.\n")
+        with api.driver.locked("other") as ctx:
+            list_documents(ctx, api.driver.scanner)
+        assert (counts(), counts(role="admin")) == (shown, (2, 1, 1))
+        source.write_text(former)
+        api.driver.sync("other")
+    assert (counts(), counts(role="admin")) == ((1, 0, 0), (2, 0, 0))
 
 
 def test_a_token_has_a_rate_of_its_own(api: Api) -> None:
