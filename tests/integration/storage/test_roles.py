@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.migrate import HEAD
 from rag_assets.storage.catalog.roles import (
@@ -167,6 +167,8 @@ def test_the_owner_makes_the_tables_and_the_others_use_them(postgres_url: str) -
         with pytest.raises(ServiceUnavailable) as refused:
             Catalog.open(urls["writer"])
         assert "RAG_ASSETS_OWNER_DATABASE_URL" in str(refused.value.hint)
+        with pytest.raises(ConfigurationError, match="another database"):
+            Catalog.open(urls["writer"], postgres_url)
         with closing(Catalog.open(urls["writer"], urls["owner"])):
             pass
         with psycopg.connect(urls["service"]) as connection:
