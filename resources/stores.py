@@ -33,11 +33,11 @@ class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        return _opened_catalog(self.url or _own(Settings.from_environment()).database_url)[0]
+        return _opened_catalog(*_catalog_urls(self.url))[0]
 
     def identity(self) -> Identity:
         """Return the installation that the catalog belongs to."""
-        return _opened_catalog(self.url or _own(Settings.from_environment()).database_url)[1]
+        return _opened_catalog(*_catalog_urls(self.url))[1]
 
 
 class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -58,7 +58,8 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = Settings.from_environment()
         own = _own(settings)
         vectors = settings.vectors_url or own.database_url
-        return _store(self.url or own.elasticsearch_url, own.database_url, vectors)
+        url = self.url or own.elasticsearch_url
+        return _store(url, own.database_url, own.owner_url, vectors)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -84,6 +85,14 @@ def close_all() -> None:
     _store.cache_clear()
 
 
+def _catalog_urls(url: str | None) -> tuple[str, str]:
+    """Return the catalog's address for runs, and that for upgrades."""
+    if url is not None:
+        return url, url
+    own = _own(Settings.from_environment())
+    return own.database_url, own.owner_url
+
+
 def _own(settings: Settings) -> Endpoints:
     stack = LocalStack(settings)
     stack.keep_private()
@@ -94,10 +103,10 @@ _opened: list[Catalog | VectorStore] = []
 
 
 @lru_cache(maxsize=4)
-def _opened_catalog(url: str) -> tuple[Catalog, Identity]:
-    catalog, identity = open_catalog(Settings.from_environment(), url)
-    _opened.append(catalog)
+def _opened_catalog(url: str, owner_url: str) -> tuple[Catalog, Identity]:
     settings = Settings.from_environment()
+    catalog, identity = open_catalog(settings, url, owner_url)
+    _opened.append(catalog)
     lake, blobs = Lake(settings.lake_url), open_blobs(settings)
     keeper = MarkKeeper(catalog, lake, blobs, ElasticsearchResource().store)
     catalog.database.after_raise = keeper.keep
@@ -105,8 +114,8 @@ def _opened_catalog(url: str) -> tuple[Catalog, Identity]:
 
 
 @lru_cache(maxsize=4)
-def _store(url: str, catalog_url: str, vectors_url: str) -> VectorStore:
-    catalog, identity = _opened_catalog(catalog_url)
+def _store(url: str, catalog_url: str, owner_url: str, vectors_url: str) -> VectorStore:
+    catalog, identity = _opened_catalog(catalog_url, owner_url)
     config = StoreConfig(
         url,
         prefix=identity.prefixes[0],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -17,6 +18,9 @@ import pytest
 from psycopg import sql
 
 from rag_assets.cli.commands.session import Session
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.roles import ROLES, Role, create_roles
 
 
 def create_database(postgres_url: str, name: str) -> str:
@@ -32,8 +36,35 @@ def create_empty_database(postgres_url: str, name: str) -> str:
 
 
 def drop_database(postgres_url: str, name: str) -> None:
-    """Drop a database, whoever is connected to it."""
+    """Drop a database with its roles, whoever is connected to it."""
     execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
+    for role in ROLES:
+        execute(postgres_url, "DROP ROLE IF EXISTS {}", f"{name}_{role}")
+
+
+def roles_of(url: str) -> Mapping[Role, str]:
+    """Create the roles of a database; returns an address for each.
+
+    What is connected by them stays: the passwords are always the same.
+    """
+    passwords: dict[Role, str] = {role: f"example-{role}" for role in ROLES}
+    create_roles(url, passwords)
+    parts = urlsplit(url)
+    return {
+        role: urlunsplit(
+            parts._replace(netloc=f"{name_of(url)}_{role}:{password}@{parts.hostname}:{parts.port}")
+        )
+        for role, password in passwords.items()
+    }
+
+
+def as_service(session: Session) -> Catalog:
+    """Return the catalog of a session as `rag-assets serve` opens it: with fewer rights."""
+    own = session.catalog.database
+    catalog = Catalog(Database(roles_of(own.driver_url)["service"]))
+    catalog.database.after_raise = own.after_raise
+    session._opened.callback(catalog.close)
+    return catalog
 
 
 def drop_template(postgres_url: str) -> None:

@@ -29,7 +29,7 @@ def share_parsers(home: Path) -> None:
     cache_dir = home / ".local" / "cache"
     link = fork_server_socket(cache_dir)
     for folder in (link.parent.parent, link.parent):
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700, exist_ok=True)
     shared = _cache_dir()
     link.symlink_to(fork_server_socket(shared))
     shutil.copytree(shared, cache_dir)

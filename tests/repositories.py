@@ -50,11 +50,15 @@ class MadeRepository:
 
     def commit_tree(self, entries: Mapping[bytes, tuple[int, pygit2.Oid]], ref: str) -> str:
         """Commit a tree with these names, modes and ids, as no worktree need have it."""
+        tree = self.tree(entries)
+        return str(self.git.create_commit(ref, WHO, WHO, "tree", tree, []))
+
+    def tree(self, entries: Mapping[bytes, tuple[int, pygit2.Oid]]) -> pygit2.Oid:
+        """The id of a new tree."""
         raw = b"".join(
             b"%o %s\0" % (mode, name) + oid.raw for name, (mode, oid) in sorted(entries.items())
         )
-        tree = self.git.odb.write(pygit2.enums.ObjectType.TREE, raw)
-        return str(self.git.create_commit(ref, WHO, WHO, "tree", tree, []))
+        return self.git.odb.write(pygit2.enums.ObjectType.TREE, raw)
 
     def blob(self, content: bytes) -> pygit2.Oid:
         """The id of a new blob."""

@@ -49,7 +49,9 @@ def postgres_server() -> Iterator[str]:
         yield given
         return
     with _session_directory(SHARED_POSTGRES) as directory:
-        url = EmbeddedPostgres(directory).start()
+        postgres = EmbeddedPostgres(directory)
+        postgres.start()
+        url = postgres.superuser_url
         _trust_the_machine(url)
         yield url
 

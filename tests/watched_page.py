@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Locator, Page
 
@@ -24,6 +25,20 @@ def follow(link: Locator) -> None:
     """
     with link.page.expect_navigation():
         link.click()
+
+
+def beside(page: Page, path: str) -> str:
+    """Return an address at the host name of a page's session."""
+    parts = urlsplit(page.url)
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def sign_in(page: Page, origin: str, token: str) -> None:
+    """Sign in by the form for a token, which leads to the host name of the new session."""
+    page.goto(f"{origin}/panel")
+    page.get_by_label("Token", exact=True).fill(token)
+    follow(page.get_by_role("button", name="Sign in"))
+    follow(page.get_by_role("button", name="Continue"))
 
 
 class Watched:

@@ -27,6 +27,7 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -142,10 +143,11 @@ def workspace_of(
 
 def service_of(session: Session) -> FastAPI:
     """The service, as `serve` makes it."""
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    models = ChatModels(session.catalog, session.settings)
+    catalog = as_service(session)
+    retriever = AsyncRetriever(catalog, session.store, session.embedders)
+    models = ChatModels(catalog, session.settings)
     blobs = open_blobs(session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, models, blobs=blobs)
+    backend = Backend(catalog, session.store, retriever, SETTINGS, models, blobs=blobs)
     return build_app(backend, routers=[*installed_systems().load("routers").values()])
 
 

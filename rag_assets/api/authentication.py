@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from anyio.to_thread import run_sync
@@ -13,8 +14,11 @@ from rag_assets.api.jwt_tokens import JwtVerifier
 from rag_assets.api.service_tokens import PREFIX, TokenLookups, identity_of
 from rag_assets.api.settings import JwtSettings
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.service_tokens import TokenReader
+
+_DIGITS = 12
 
 
 class Authenticator:
@@ -23,9 +27,13 @@ class Authenticator:
     Args:
         tokens: knows the service tokens, and the projects of organizations.
         settings: which JWTs are valid; None: none are.
+        mask: masks credentials in a text.
     """
 
-    def __init__(self, tokens: TokenReader, settings: JwtSettings | None) -> None:
+    def __init__(
+        self, tokens: TokenReader, settings: JwtSettings | None, mask: Callable[[str], str]
+    ) -> None:
+        self._mask = mask
         self._tokens = TokenLookups(tokens)
         self._reader = tokens
         self._jwt = None if settings is None else JwtVerifier(settings, keys_of(settings))
@@ -55,7 +63,15 @@ class Authenticator:
             identity = await run_sync(self._jwt.identity, token)
         else:
             identity = self._jwt.identity(token)
-        return await self._with_projects(identity)
+        return await self._with_projects(replace(identity, name=self._safe_name(identity.name)))
+
+    def _safe_name(self, name: str) -> str:
+        """Return the name of a caller as it is recorded: a signer may put a credential into it.
+
+        The digest keeps callers apart whose names differ in the masked part alone.
+        """
+        masked = self._mask(name)
+        return name if masked == name else f"{masked}#{sha256_hex(name)[:_DIGITS]}"
 
     async def _with_projects(self, identity: Identity) -> Identity:
         """The identity with the tenants of its organization's projects, as they are now."""

@@ -78,7 +78,7 @@ class Backend:
         self.reader = DocumentReader(catalog, store, retriever.policy)
         self.settings = settings
         self._tokens = TokenReader(catalog.database)
-        authenticator = Authenticator(self._tokens, settings.jwt)
+        authenticator = Authenticator(self._tokens, settings.jwt, retriever.masker.text)
         lake = Lake(retriever.embedders.settings.lake_url)
         self.restores = RestoreWatch(MarkKeeper(catalog, lake, blobs, lambda: store))
         self.guard = Guard(

@@ -50,7 +50,12 @@ class Identity:
     @property
     def caller(self) -> Caller:
         """The caller of a search."""
-        return Caller(principals=self.principals, name=self.name, role=self.role)
+        return Caller(
+            principals=self.principals,
+            name=self.name,
+            role=self.role,
+            organization=self.organization,
+        )
 
     def tenant(self, wanted: str | None) -> str:
         """The tenant of a request: the one that it names, or the token's only one.

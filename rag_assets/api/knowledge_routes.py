@@ -16,7 +16,7 @@ from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.api.workspace_status import workspace_status
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
-from rag_assets.tenants.profiles import configured_sources, profile_of
+from rag_assets.tenants.profiles import configured_sources
 from rag_assets.workspace.settings import PROFILE
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
@@ -68,16 +68,15 @@ async def status(
 ) -> WorkspaceStatus | Status:
     """How far a tenant's index is behind its documents, as they were listed last.
 
-    A workspace also tells what is left out, failed and waits, and its model and back end. All but
-    its admins are told of the documents that they may read.
+    A workspace also tells what is left out, failed and waits, and its model and back end. All
+    numbers are of the documents that the caller may read; for admins, of all.
     """
     tenant = request.state.tenant = identity.tenant(parameters.tenant)
 
     def read() -> WorkspaceStatus | Status:
         # Refuses a tenant that is gone, as a search does.
         record = backend.catalog.tenants.get(tenant)
-        admin = identity.role == "admin" or not profile_of(record.profile).tells_readers_alone
-        readers = None if admin else identity.caller.principals
+        readers = None if identity.role == "admin" else identity.caller.principals
         if record.profile == PROFILE:
             return workspace_status(backend.catalog, record, readers=readers)
         sources = [source["name"] for source in configured_sources(record.config)]

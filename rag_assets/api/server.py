@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+from errno import EADDRNOTAVAIL, EAFNOSUPPORT
 from typing import TYPE_CHECKING
 
 from rag_assets.api.client_addresses import is_loopback
@@ -66,6 +67,23 @@ def listening_together(host: str, port: int, workers: int) -> list[socket.socket
         return [alone]
     alone.close()
     return [_listening(host, port, shared=True) for _ in range(workers)]
+
+
+def listening_beside(host: str, port: int, workers: int) -> list[socket.socket] | None:
+    """Return sockets at loopback's other address; none where the machine does not have it.
+
+    Browsers try both addresses for a name below `.localhost`: whoever listens at the other one gets
+    what they send, with its cookies.
+
+    Returns:
+        None if another program listens there.
+    """
+    try:
+        return listening_together(host, port, workers)
+    except ConfigurationError as error:
+        cause = error.__context__
+        is_missing = isinstance(cause, OSError) and cause.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}
+        return [] if is_missing else None
 
 
 def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:

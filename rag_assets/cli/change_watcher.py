@@ -70,7 +70,8 @@ def main() -> None:
             sys.stderr.flush()
 
     try:
-        catalog, _ = open_catalog(settings, LocalStack(settings).endpoints().database_url)
+        own = LocalStack(settings).endpoints()
+        catalog, _ = open_catalog(settings, own.database_url, own.owner_url)
     except RagAssetsError as error:
         log(f"error: {error.advice}")
         sys.exit(1)

@@ -27,4 +27,4 @@ def panel(
     """Print a link that signs in to a tenant's panel once, within a minute."""
     from rag_assets.cli.commands import panel as command
 
-    command.link(tenant, port, as_json=json)
+    command.print_link(tenant, port, as_json=json)

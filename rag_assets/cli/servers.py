@@ -1,4 +1,4 @@
-"""Commands that start, stop and show the servers: up, down, status, serve."""
+"""Commands that start, stop and show the servers: up, down, status, roles, serve."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ def status(json: Json = False) -> None:
     from rag_assets.cli.commands import stack
 
     raise typer.Exit(0 if stack.status(as_json=json) else 1)
+
+
+@app.command()
+def roles() -> None:
+    """Print the SQL that makes roles of Postgres with fewer rights, for a server of your own."""
+    from rag_assets.cli.commands.output import say
+    from rag_assets.storage.catalog.roles import ROLES_SQL
+
+    say(ROLES_SQL)
 
 
 @app.command()

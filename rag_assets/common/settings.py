@@ -4,6 +4,9 @@
 |---|---|---|
 | RAG_ASSETS_HOME | the project's folder | holds tenants.yaml, dagster.yaml and .local |
 | DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
+| RAG_ASSETS_OWNER_DATABASE_URL | DATABASE_URL | the same database, as the role that upgrades it |
+| RAG_ASSETS_SERVICE_DATABASE_URL | DATABASE_URL | the same, as the role of `rag-assets serve` |
+| RAG_ASSETS_DAGSTER_DATABASE_URL | DATABASE_URL | the same, as the role of Dagster's storage |
 | ELASTICSEARCH_URL | embedded Elasticsearch | the vector store; may carry name:password@ |
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
@@ -11,7 +14,7 @@
 | RAG_ASSETS_BLOBS_URL | .local/blobs | folder or object store of uploaded files |
 | RAG_ASSETS_PGVECTOR_URL | the catalog's | Postgres of tenants that search vectors in pgvector |
 | RAG_ASSETS_INDEX_PREFIX | rag | distinguishes installations that share an Elasticsearch |
-| RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
+| RAG_ASSETS_ALLOWED_ROOTS | any; of agents: their base | folders of sources, by os.pathsep |
 | RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
 | RAG_ASSETS_MASTER_KEY_PREVIOUS | none | the key before, until `rag-assets keys rotate` is done |
 | RAG_ASSETS_MASTER_KEY_FILE | in ~/.config/rag-assets | holds the master key; made at need |
@@ -33,6 +36,9 @@ from urllib.parse import urlsplit
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
 
+_OWNER_URL = "RAG_ASSETS_OWNER_DATABASE_URL"
+_SERVICE_URL = "RAG_ASSETS_SERVICE_DATABASE_URL"
+_DAGSTER_URL = "RAG_ASSETS_DAGSTER_DATABASE_URL"
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _LAST_PORT = 65_535
 _LONGEST_PREFIX = 24
@@ -44,6 +50,9 @@ class Settings:
 
     home: Path
     database_url: str | None = None
+    owner_database_url: str | None = None
+    service_database_url: str | None = None
+    dagster_database_url: str | None = None
     elasticsearch_url: str | None = None
     lake_url: str = ""
     blobs_url: str = ""
@@ -97,6 +106,9 @@ class Settings:
         return cls(
             home=home,
             database_url=_postgres("DATABASE_URL", env.get("DATABASE_URL")),
+            owner_database_url=_postgres(_OWNER_URL, env.get(_OWNER_URL)),
+            service_database_url=_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
+            dagster_database_url=_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
             elasticsearch_url=_elasticsearch(env.get("ELASTICSEARCH_URL")),
             lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
             blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),

@@ -175,6 +175,7 @@ def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]
     }
     external = {
         "DATABASE_URL": settings.database_url,
+        "RAG_ASSETS_OWNER_DATABASE_URL": settings.owner_database_url,
         "ELASTICSEARCH_URL": settings.elasticsearch_url,
         "RAG_ASSETS_LAKE_URL": settings.lake_url,
     }

@@ -18,8 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rag_assets.common.errors import ServiceUnavailable
@@ -33,6 +34,7 @@ from rag_assets.local_stack.processes import (
     Progress,
     silent,
 )
+from rag_assets.storage.catalog.roles import ROLES, Role, create_roles
 
 DATABASE = "rag_assets"
 _USER = "rag_assets"
@@ -55,13 +57,26 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """Port and password, kept across restarts; the password is part of the data."""
+    """Port and passwords, kept across restarts; the passwords are part of the data.
+
+    Attributes:
+        password: of the superuser.
+        roles: passwords of the other roles; none before an earlier version's data are started.
+    """
 
     port: int
     password: str
+    roles: Mapping[Role, str] = field(default_factory=dict)
 
     def url(self, database: str = DATABASE) -> str:
-        return f"postgresql://{_USER}:{self.password}@{LOOPBACK}:{self.port}/{database}"
+        return self._url(_USER, self.password, database)
+
+    def url_of(self, role: Role) -> str:
+        password = self.roles.get(role)
+        return self.url() if password is None else self._url(f"{DATABASE}_{role}", password)
+
+    def _url(self, name: str, password: str, database: str = DATABASE) -> str:
+        return f"postgresql://{name}:{password}@{LOOPBACK}:{self.port}/{database}"
 
 
 class EmbeddedPostgres:
@@ -88,18 +103,21 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """``postgresql://…`` of the running server, with its password.
+        """``postgresql://…`` of the running server, with the writer's password; see url_of."""
+        return self.url_of("writer")
+
+    @property
+    def superuser_url(self) -> str:
+        """``postgresql://…`` of the running server for a superuser; see url_of."""
+        return self._running_identity().url()
+
+    def url_of(self, role: Role) -> str:
+        """Return ``postgresql://…`` of the running server, with the password of a role.
 
         Raises:
             ServiceUnavailable: it is not running.
         """
-        identity = self._identity()
-        if identity is None or self.process.find() is None:
-            raise ServiceUnavailable(
-                f"Postgres is not running (its data is in {self.directory})",
-                hint="start it with `rag-assets up`",
-            )
-        return identity.url()
+        return self._running_identity().url_of(role)
 
     def running(self) -> bool:
         """Whether the server's process exists."""
@@ -114,6 +132,8 @@ class EmbeddedPostgres:
         with self.process.lock():
             if not self.process.reuse(self._answers, timeout=_START_SECONDS):
                 self._start(progress)
+            elif not self._running_identity().roles:  # an earlier version started it
+                self._create_roles(self._running_identity())
         return self.url
 
     def stop(self) -> bool:
@@ -135,7 +155,14 @@ class EmbeddedPostgres:
             progress("Postgres: starting")
             identity = self._launch(account)
         _ensure_database(identity)
+        self._create_roles(identity)
         progress(f"Postgres: running on port {identity.port}")
+
+    def _create_roles(self, identity: _Identity) -> None:
+        """Create the roles with their passwords, or give them what a restored dump has brought."""
+        passwords = dict(identity.roles) or {role: secrets.token_urlsafe(24) for role in ROLES}
+        create_roles(identity.url(), passwords)
+        self._remember(replace(identity, roles=passwords))
 
     def _launch(self, account: Account | None, *, again: bool = True) -> _Identity:
         identity = self._identity()
@@ -216,6 +243,15 @@ class EmbeddedPostgres:
     def _answers(self) -> bool:
         identity = self._identity()
         return identity is not None and _answers(identity)
+
+    def _running_identity(self) -> _Identity:
+        identity = self._identity()
+        if identity is None or self.process.find() is None:
+            raise ServiceUnavailable(
+                f"Postgres is not running (its data is in {self.directory})",
+                hint="start it with `rag-assets up`",
+            )
+        return identity
 
     def _identity(self) -> _Identity | None:
         try:

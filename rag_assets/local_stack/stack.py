@@ -20,6 +20,7 @@ from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
+from rag_assets.storage.catalog.roles import Role
 
 ServiceState: TypeAlias = Literal[
     "running", "stopped", "elsewhere", "external", "unreachable", "unguarded"
@@ -28,9 +29,17 @@ ServiceState: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """URLs of the two servers. They may hold passwords: never print them."""
+    """URLs of the two servers. They may hold passwords: never print them.
+
+    Attributes:
+        database_url: of Postgres, for commands and runs.
+        owner_url, service_url, dagster_url: of the same database, for its other roles.
+    """
 
     database_url: str = field(repr=False)
+    owner_url: str = field(repr=False)
+    service_url: str = field(repr=False)
+    dagster_url: str = field(repr=False)
     elasticsearch_url: str = field(repr=False)
 
 
@@ -123,7 +132,7 @@ class LocalStack:
             ServiceUnavailable: one of them does not start; the others stay as they are.
             ConfigurationError: there is no workspace.yaml for Dagster.
         """
-        self.dagster.start(self.endpoints().database_url, progress)
+        self.dagster.start(self.endpoints().dagster_url, progress)
         self.watcher.start(progress)
 
     def down(self) -> None:
@@ -160,10 +169,17 @@ class LocalStack:
         Raises:
             ServiceUnavailable: one is neither external nor running.
         """
+        own = self._settings
         return Endpoints(
-            database_url=self._settings.database_url or self.postgres.url,
+            database_url=self._postgres_url("writer"),
+            owner_url=own.owner_database_url or self._postgres_url("owner"),
+            service_url=own.service_database_url or self._postgres_url("service"),
+            dagster_url=own.dagster_database_url or self._postgres_url("dagster"),
             elasticsearch_url=self._settings.elasticsearch_url or self.elasticsearch.url,
         )
+
+    def _postgres_url(self, role: Role) -> str:
+        return self._settings.database_url or self.postgres.url_of(role)
 
     def search_url(self) -> str:
         """Elasticsearch for a service that only searches tenants' aliases; never print it.
@@ -197,7 +213,7 @@ class LocalStack:
             return status
         started = datetime.fromisoformat(record.started_at)
         try:
-            url = self._settings.database_url or self.postgres.url
+            url = self._settings.dagster_database_url or self._postgres_url("dagster")
         except ServiceUnavailable:
             return status
         last = self.dagster.last_tick(url, default=started)

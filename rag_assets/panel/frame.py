@@ -86,6 +86,8 @@ class PanelPage:
         streamed: the endpoint reads the body, and requires the token in it itself.
         is_use: whether a request means that somebody is there; false for what pages do by
             themselves.
+        is_sensitive: whether it changes a credential, which takes a session that began only
+            minutes ago: one that was left open, or stolen, changes none.
         most_bytes: of a form.
     """
 
@@ -94,6 +96,7 @@ class PanelPage:
     method: Method = "GET"
     streamed: bool = False
     is_use: bool = True
+    is_sensitive: bool = False
     most_bytes: int = 1_048_576
 
 

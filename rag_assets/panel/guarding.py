@@ -27,14 +27,15 @@ from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.renderer import Renderer
 from rag_assets.panel.sessions import hashed, request_token
-from rag_assets.panel.settings import PATH, PanelSettings
-from rag_assets.storage.catalog.panel_sessions import PanelSession
+from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
+from rag_assets.storage.catalog.panel_sessions import RECENT_TIME, PanelSession
 
 _T = TypeVar("_T")
 
 SIGN_IN = f"{PATH}/sign-in"
 TOKEN_FIELD = "token"  # noqa: S105
 TOKEN_HEADER = "x-panel-token"  # noqa: S105
+_POLICY_HEADER = "Content-Security-Policy"
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -45,7 +46,7 @@ _POLICY = "; ".join(
     )
 )
 _HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": _POLICY,
+    _POLICY_HEADER: _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     # Without a referrer at all, browsers hide the origin of forms from us, too.
@@ -56,6 +57,10 @@ _HEADERS: Mapping[str, str] = {
 }
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_FETCHES = frozenset({"same-origin", "none"})
+SIGN_IN_AGAIN = (
+    f"This can be changed for {round(RECENT_TIME.total_seconds() / 60)} minutes after signing in."
+    " Nothing was changed: sign in again."
+)
 _MOST_FIELDS = 2_000
 _MOST_SECRET = 200
 _THREADS = 2
@@ -111,6 +116,8 @@ class Guarding:
             async def answer() -> Response:
                 self._require_own(request)
                 visit = await self._visit(request, system, page)
+                if page.is_sensitive and not visit.session.is_recent:
+                    return self._sign_in_again(visit)
                 self.backend.rates.take(visit.session.name)
                 return await page.endpoint(visit)
 
@@ -127,12 +134,13 @@ class Guarding:
             ServiceUnavailable: Postgres does not answer.
         """
         secret = request.cookies.get(self.settings.cookie_name, "")
+        origin = self.require_origin(request)
         if not 0 < len(secret) <= _MOST_SECRET:
             raise Unauthenticated("nobody is signed in", hint="sign in")
 
         async def validate() -> PanelSession:
             table = self.backend.catalog.panel_sessions
-            found = await self.in_thread(partial(table.find, hashed(secret), use=use))
+            found = await self.in_thread(partial(table.find, hashed(secret, origin), use=use))
             if found is None:
                 raise Unauthenticated("the session has ended", hint="sign in again")
             return found
@@ -173,15 +181,28 @@ class Guarding:
                 "a server does not answer in time", hint="try again in a moment"
             ) from None
 
+    def require_origin(self, request: Request) -> str:
+        """Return the origin of our pages, as the request names it.
+
+        Raises:
+            ForeignOrigin: it names another host, or another port.
+        """
+        own = self.settings.own_origin(request.scope)
+        if own is None:
+            raise ForeignOrigin(
+                "the panel is not at this address",
+                hint="open it at 127.0.0.1 and the port of `rag-assets serve`; for a tunnel with"
+                f" another port, set {URL_VARIABLE}, as in http://localhost:9000",
+            )
+        return own
+
     def _require_own(self, request: Request) -> None:
         """Require a request to our name and, if it is unsafe, from a page of ours.
 
         Raises:
             ForeignOrigin: it is another site's.
         """
-        own = self.settings.own_origin(request.headers)
-        if own is None:
-            raise ForeignOrigin("the panel is not at this address", hint="open it at 127.0.0.1")
+        own = self.require_origin(request)
         if request.method in _SAFE:
             return
         fetched = request.headers.get("sec-fetch-site", "same-origin")
@@ -240,6 +261,21 @@ class Guarding:
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         return response
+
+    def sign_in_page(self, status: int = 200, problem: str = "", project: str = "") -> Response:
+        """Return the form for a token, whose answer leads to the origin of the new session."""
+        page = self.renderer.page("sign_in.html", problem=problem, project=project)
+        response = HTMLResponse(page, status)
+        if not self.settings.is_secure:
+            # Browsers apply form-action to the redirect that answers a form, too.
+            allowed = "form-action 'self' http://*.localhost:*"
+            response.headers[_POLICY_HEADER] = _POLICY.replace("form-action 'self'", allowed)
+        return response
+
+    def _sign_in_again(self, visit: Visit) -> Response:
+        if "hx-request" in visit.request.headers:
+            return Response(headers={"HX-Redirect": SIGN_IN})
+        return self.sign_in_page(_FORBIDDEN, SIGN_IN_AGAIN, visit.session.project or "")
 
     def error(self, request: Request, status: int, title: str, detail: str | None) -> Response:
         """The page of an error; for a script, which puts it into its page, a part of one."""

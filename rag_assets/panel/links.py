@@ -13,7 +13,7 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import ForeignOrigin
 from rag_assets.api.problems import documented
 from rag_assets.panel.projects import panel_tenant
-from rag_assets.panel.sessions import Code, holder_of, new_code
+from rag_assets.panel.sessions import Link, holder_of, make_link
 from rag_assets.panel.settings import PATH, PanelSettings
 
 ProjectName = Annotated[
@@ -34,7 +34,7 @@ class LinkRequest(BaseModel):
     project: ProjectName | None = None
 
 
-class Link(BaseModel):
+class LinkResponse(BaseModel):
     """A link that signs in once.
 
     Attributes:
@@ -68,28 +68,23 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
         wanted: LinkRequest,
         identity: IdentityDependency,
         backend: BackendDependency,
-    ) -> Link:
+    ) -> LinkResponse:
         """Make a link that opens a project's panel in the browser of the token's subject.
 
         It signs in once, within a minute. The session ends with the token. For admins.
         """
         identity.require_admin()
         # Where nothing is set, the panel is at loopback only.
-        origin = settings.own_origin(request.headers)
-        if origin is None:
+        if settings.own_origin(request.scope) is None:
             raise ForeignOrigin("the panel is not at this address", hint="ask at 127.0.0.1")
+        origin = settings.new_session_origin(request.scope["server"][1])
 
-        def made() -> Code:
+        def make() -> Link:
             record = panel_tenant(backend.catalog, identity, wanted.project, profiles)
             request.state.tenant = record.id
-            return new_code(backend.catalog, record.ref, holder_of(identity))
+            return make_link(backend.catalog, record.ref, holder_of(identity), origin)
 
-        code = await backend.run("", identity.name, made)
-        return Link(url=link_at(origin, code), expires_at=code.expires_at)
+        made = await backend.run("", identity.name, make)
+        return LinkResponse(url=made.url, expires_at=made.expires_at)
 
     return router
-
-
-def link_at(origin: str, code: Code) -> str:
-    """The address of a code's page."""
-    return f"{origin}{PATH}/enter?code={code.text}"

@@ -1,6 +1,7 @@
 """Secrets of sessions and codes: random, given once, kept as hashes.
 
-Both are 256 random bits, of which a plain SHA-256 cannot be turned around. The token against forged
+Both are 256 random bits, of which a plain SHA-256 cannot be turned around. The hash covers the
+origin as well: a secret is valid only at the origin for which it was made. The token against forged
 requests is derived from a session's secret, so that it needs no store and fits no other session.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rag_assets.api.identity import Identity
+from rag_assets.panel.settings import PATH
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.panel_sessions import Holder
@@ -22,15 +24,15 @@ _PURPOSE = b"requests of the panel's pages"
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """A code that begins one session.
+class Link:
+    """A link that begins one session.
 
     Attributes:
-        text: the code; it is nowhere else.
+        url: with the code, which is nowhere else.
         expires_at: until when it does.
     """
 
-    text: str
+    url: str
     expires_at: datetime
 
 
@@ -40,31 +42,25 @@ def holder_of(identity: Identity) -> Holder:
     return Holder(identity.name, principals, identity.token_id, identity.expires_at)
 
 
-def new_code(catalog: Catalog, ref: TenantRef, holder: Holder) -> Code:
-    """A new code for one session of a tenant.
+def make_link(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str) -> Link:
+    """Return a new link for one session of a tenant.
+
+    Args:
+        origin: of the session; see PanelSettings.new_session_origin.
 
     Raises:
         TenantGone: the tenant was removed.
     """
-    text = secrets.token_urlsafe(_BYTES)
-    return Code(text, catalog.panel_sessions.add_code(ref, hashed(text), holder))
+    code = secrets.token_urlsafe(_BYTES)
+    expires_at = catalog.panel_sessions.add_code(ref, hashed(code, origin), holder)
+    return Link(f"{origin}{PATH}/enter?code={code}", expires_at)
 
 
-def redeemed(catalog: Catalog, code: str) -> str | None:
+def redeemed(catalog: Catalog, code: str, origin: str) -> str | None:
     """The secret of the session that a code begins; None: it is used up, expired or unknown."""
     secret = secrets.token_urlsafe(_BYTES)
-    return secret if catalog.panel_sessions.redeem(hashed(code), hashed(secret)) else None
-
-
-def begun(catalog: Catalog, ref: TenantRef, holder: Holder) -> str:
-    """The secret of a new session.
-
-    Raises:
-        TenantGone: the tenant was removed.
-    """
-    secret = secrets.token_urlsafe(_BYTES)
-    catalog.panel_sessions.begin(ref, hashed(secret), holder)
-    return secret
+    is_valid = catalog.panel_sessions.redeem(hashed(code, origin), hashed(secret, origin))
+    return secret if is_valid else None
 
 
 def request_token(secret: str) -> str:
@@ -72,6 +68,6 @@ def request_token(secret: str) -> str:
     return hmac.new(secret.encode(errors="surrogatepass"), _PURPOSE, hashlib.sha256).hexdigest()
 
 
-def hashed(secret: str) -> bytes:
-    """What is kept of a secret."""
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
+def hashed(secret: str, origin: str) -> bytes:
+    """Return the hash that is kept of a secret for one origin."""
+    return hashlib.sha256(f"{origin} {secret}".encode(errors="surrogatepass")).digest()

@@ -1,24 +1,40 @@
 """Where the panel is, as browsers see it.
 
+Browsers send a cookie to every port of the host that set it, and on a shared machine another user
+may listen at another port of 127.0.0.1. So a session at loopback has a host name of its own, below
+`.localhost`, which only its browser learns. No page discloses it before somebody has signed in.
+
 | variable | default | meaning |
 |---|---|---|
-| RAG_ASSETS_PANEL_URL | none | https origin of the panel; without one, it is at loopback only |
+| RAG_ASSETS_PANEL_URL | none | https origin of the panel, or http of a tunnel; else loopback only |
 """
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from rag_assets.api.client_addresses import is_loopback
 from rag_assets.common.errors import ConfigurationError
 
 PATH = "/panel"
 URL_VARIABLE = "RAG_ASSETS_PANEL_URL"
+OTHER_LOOPBACK: Final[Mapping[str, str]] = {
+    "127.0.0.1": "::1",
+    "localhost": "::1",
+    "::1": "127.0.0.1",
+}
+"""The other address at which browsers look for names below `.localhost`."""
+_SESSION_NAME: Final = re.compile(r"panel-[0-9a-f]{32}\.localhost")
+_HTTP_PORT: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +42,8 @@ class PanelSettings:
     """Where the panel is.
 
     Attributes:
-        origin: scheme, host and port, as browsers write them; None: any name of loopback.
+        origin: scheme, host and port, as browsers write them; None: loopback, at the port of the
+            service.
     """
 
     origin: str | None = None
@@ -58,16 +75,37 @@ class PanelSettings:
 
     def serves(self, host: str) -> bool:
         """Whether there is a panel for a service that listens at this address."""
-        return self.is_secure or is_loopback(host)
+        return self.is_secure or host in OTHER_LOOPBACK
 
-    def own_origin(self, headers: Headers) -> str | None:
-        """The origin of our pages for a request; None: it came by a name that is not ours."""
-        if self.origin is not None:
+    def own_origin(self, scope: Scope) -> str | None:
+        """Return the origin of our pages for a request; None if its Host is not one of ours."""
+        if self.is_secure:
             return self.origin
+        host = f"//{Headers(scope=scope).get('host', '')}"
+        name, port = _hostname(host) or "", _port_number(host) or _HTTP_PORT
         # A site's name can be made to mean this machine: only loopback's own names count.
-        host = headers.get("host", "")
-        name = _hostname(f"//{host}")
-        return f"http://{host}" if name is not None and is_loopback(name) else None
+        is_own_name = is_loopback(name) or _SESSION_NAME.fullmatch(name) is not None
+        ports = {(scope.get("server") or ("", None))[1]}
+        if self.origin is not None:
+            ports.add(_port_number(self.origin) or _HTTP_PORT)
+        return _http_origin(name, port) if is_own_name and port in ports else None
+
+    def new_session_origin(self, port: int | None) -> str:
+        """Return the origin for a new session: at loopback, a host name that nobody can guess.
+
+        Args:
+            port: of the service; that of the setting precedes.
+        """
+        if self.is_secure and self.origin is not None:
+            return self.origin
+        if self.origin is not None:
+            port = _port_number(self.origin)
+        return _http_origin(f"panel-{secrets.token_hex(16)}.localhost", port or _HTTP_PORT)
+
+
+def _http_origin(name: str, port: int) -> str:
+    shown = f"[{name}]" if ":" in name else name
+    return f"http://{shown}" + (f":{port}" if port != _HTTP_PORT else "")
 
 
 def _origin(text: str) -> str:
@@ -95,6 +133,13 @@ def _origin(text: str) -> str:
 def _hostname(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _port_number(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
     except ValueError:
         return None
 

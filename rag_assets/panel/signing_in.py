@@ -1,7 +1,8 @@
 """Signing in by a link's code or by a token, and signing out.
 
-A link's page shows whose session its code begins, and begins none before its form is sent: what
-fetches links ahead uses nothing up, and nobody is signed in to a stranger's project unawares.
+A token makes a link as well, which leads to the origin of the new session. A link's page shows
+whose session its code begins, and begins none before its form is sent: what fetches links ahead
+uses nothing up, and nobody is signed in to a stranger's project unawares.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.formatting import counted
+from rag_assets.panel.frame import PanelPage, Visit
 from rag_assets.panel.guarding import (
     SIGN_IN,
     TOKEN_FIELD,
@@ -21,12 +24,14 @@ from rag_assets.panel.guarding import (
     require_token,
 )
 from rag_assets.panel.projects import panel_tenant
-from rag_assets.panel.sessions import begun, hashed, holder_of, redeemed, request_token
+from rag_assets.panel.sessions import hashed, holder_of, make_link, redeemed, request_token
 from rag_assets.panel.settings import PATH
 from rag_assets.storage.catalog.panel_sessions import PanelSession
 
 ENTER = f"{PATH}/enter"
+SESSIONS = "/sessions"
 _MOST_CODE = 100
+_MOST_PROJECT = 1_000
 _UNPROCESSABLE = 422
 _GONE = 410
 _SEE_OTHER = 303
@@ -46,6 +51,7 @@ class SigningIn:
     def __init__(self, guarding: Guarding) -> None:
         self._guarding = guarding
         self._catalog = guarding.backend.catalog
+        self._table = self._catalog.panel_sessions
 
     def routes(self) -> list[PanelRoute]:
         """All of them."""
@@ -57,6 +63,14 @@ class SigningIn:
             opened(ENTER, "GET", self.link),
             opened(ENTER, "POST", self.by_code),
             opened(f"{PATH}/sign-out", "POST", self.sign_out),
+            *(
+                self._guarding.page(system, page)
+                for system in self._guarding.systems.values()
+                for page in (
+                    PanelPage(SESSIONS, self.sessions),
+                    PanelPage(SESSIONS, self.end_others, "POST"),
+                )
+            ),
         ]
 
     async def start(self, request: Request) -> Response:
@@ -66,10 +80,12 @@ class SigningIn:
 
     async def form(self, request: Request) -> Response:
         """The form for a token."""
-        return self._form()
+        return self._guarding.sign_in_page(
+            project=request.query_params.get("project", "")[:_MOST_PROJECT]
+        )
 
     async def by_token(self, request: Request) -> Response:
-        """Begin a session by a token."""
+        """Lead to a link for a session of the token."""
         form = await self._guarding.form(request)
         token, project = (next(iter(form.get(name, ())), "").strip() for name in ("key", "project"))
         guard = self._guarding.backend.guard
@@ -82,13 +98,14 @@ class SigningIn:
             record = await self._guarding.in_thread(
                 partial(panel_tenant, self._catalog, identity, project or None, profiles)
             )
-        except Unauthenticated:
-            return self._form("This token is not valid here, or has expired.", project)
         except RagAssetsError as error:
-            return self._form(self._words(request, error), project)
-        holder = holder_of(identity)
-        secret = await self._guarding.in_thread(partial(begun, self._catalog, record.ref, holder))
-        return self._signed_in(secret)
+            problem = self._words(request, error)
+            if isinstance(error, Unauthenticated):
+                problem = "This token is not valid here, or has expired."
+            return self._guarding.sign_in_page(_UNPROCESSABLE, problem, project)
+        origin = self._guarding.settings.new_session_origin(request.scope["server"][1])
+        make = partial(make_link, self._catalog, record.ref, holder_of(identity), origin)
+        return RedirectResponse((await self._guarding.in_thread(make)).url, _SEE_OTHER)
 
     async def link(self, request: Request) -> Response:
         """The page of a link, which uses nothing up."""
@@ -104,7 +121,8 @@ class SigningIn:
         code = next(iter(form.get("code", ())), "")
         if await self._coded(request, code) is None:
             return self._used_up()
-        secret = await self._guarding.in_thread(partial(redeemed, self._catalog, code))
+        origin = self._guarding.require_origin(request)
+        secret = await self._guarding.in_thread(partial(redeemed, self._catalog, code, origin))
         return self._used_up() if secret is None else self._signed_in(secret)
 
     async def sign_out(self, request: Request) -> Response:
@@ -116,8 +134,7 @@ class SigningIn:
             return response
         form = await self._guarding.form(request)
         require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), request_token(secret))
-        table = self._catalog.panel_sessions
-        await self._guarding.in_thread(partial(table.end, hashed(secret)))
+        await self._guarding.in_thread(partial(self._table.end, self._hashed(request, secret)))
         settings = self._guarding.settings
         response.delete_cookie(
             settings.cookie_name,
@@ -128,14 +145,37 @@ class SigningIn:
         )
         return response
 
+    async def sessions(self, visit: Visit) -> Response:
+        """Show the other sessions of whoever is signed in."""
+        return await self._sessions(visit)
+
+    async def end_others(self, visit: Visit) -> Response:
+        """End the other sessions of whoever is signed in."""
+        ended = partial(self._table.end_others, self._present(visit))
+        count = await self._guarding.in_thread(ended)
+        return await self._sessions(visit, f"{counted(count, 'session')} ended.")
+
+    async def _sessions(self, visit: Visit, done: str = "") -> Response:
+        others = await self._guarding.in_thread(partial(self._table.others, self._present(visit)))
+        return HTMLResponse(
+            self._guarding.renderer.page("sessions.html", visit=visit, others=others, done=done)
+        )
+
+    def _present(self, visit: Visit) -> bytes:
+        secret = visit.request.cookies[self._guarding.settings.cookie_name]
+        return self._hashed(visit.request, secret)
+
+    def _hashed(self, request: Request, secret: str) -> bytes:
+        return hashed(secret, self._guarding.require_origin(request))
+
     async def _coded(self, request: Request, code: str) -> PanelSession | None:
         """What a code begins; unknown ones count as attempts of the address."""
-        table = self._catalog.panel_sessions
 
         async def validate() -> PanelSession:
             found = None
             if 0 < len(code) <= _MOST_CODE:
-                found = await self._guarding.in_thread(partial(table.find_code, hashed(code)))
+                find = partial(self._table.find_code, self._hashed(request, code))
+                found = await self._guarding.in_thread(find)
             if found is None:
                 raise Unauthenticated("the link is used up", hint="open another one")
             return found
@@ -166,14 +206,8 @@ class SigningIn:
             raise Unauthenticated("the session's tenant has no panel", hint="sign in again")
         return system.home
 
-    def _form(self, problem: str | None = None, project: str = "") -> Response:
-        status = 200 if problem is None else _UNPROCESSABLE
-        page = self._guarding.renderer.page("sign_in.html", problem=problem, project=project)
-        return HTMLResponse(page, status)
-
     def _used_up(self) -> Response:
-        page = self._guarding.renderer.page("sign_in.html", problem=_USED_UP, project="")
-        return HTMLResponse(page, _GONE)
+        return self._guarding.sign_in_page(_GONE, _USED_UP)
 
     def _words(self, request: Request, error: RagAssetsError) -> str:
         from rag_assets.api.problems import classified

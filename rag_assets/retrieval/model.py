@@ -127,11 +127,13 @@ class Caller(_Model):
             what its role adds: `members`, or `guests`.
         name: under which the events of the search are kept; grants nothing.
         role: of its token; None: the operator, or a program in the same process.
+        organization: of its token.
     """
 
     principals: _Principals = ()
     name: _Name | None = None
     role: Role | None = None
+    organization: str | None = None
 
     @model_validator(mode="after")
     def _has_its_role(self) -> Self:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.retrieval.addresses import Addresses
 from rag_assets.retrieval.citation_markers import blank_markers
 
 _ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
@@ -73,9 +74,41 @@ def list_sign(text: str) -> str:
 def _sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
     lead = _LEAD.match(prose, line.start, line.end)
     begun = lead.end() if lead else line.start
+    start = end = line.start
+    has_address = False
     for cut in _cuts(prose, line.start, line.end):
-        if cut > begun and not _is_abbreviated(answer, line.start, cut):
+        if cut > end:
+            # The word around the cut; each is looked at once, however many cuts it has.
+            start, end = _word_around(answer, cut, (end, line.end))
+            has_address = start < cut < end and _has_address(answer[start:end])
+        in_address = has_address and cut < end and _may_continue(answer, cut)
+        # An image begins with an exclamation mark.
+        in_image = answer.startswith("![", cut - 1) or answer.startswith("![", cut - 2)
+        if cut > begun and not (in_address or in_image or _is_abbreviated(answer, line.start, cut)):
             yield cut
+
+
+def _word_around(answer: str, at: int, bounds: tuple[int, int]) -> tuple[int, int]:
+    """Return where the characters without a blank begin and end that surround a place."""
+    start = end = at
+    while start > bounds[0] and not answer[start - 1].isspace():
+        start -= 1
+    while end < bounds[1] and not answer[end].isspace():
+        end += 1
+    return start, end
+
+
+def _has_address(word: str) -> bool:
+    found = Addresses.of(word)
+    return bool(found.links or found.names)
+
+
+def _may_continue(answer: str, cut: int) -> bool:
+    """Return whether an address may go on after a cut in its word, as after the ? of a query.
+
+    A full stop of Chinese or Japanese ends it, if words of that language follow.
+    """
+    return answer[cut - 1].isascii() or answer[cut].isascii()
 
 
 def _cuts(prose: str, start: int, end: int) -> Iterator[int]:

@@ -19,7 +19,7 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.security.service_process import started
-from tests.watched_page import Watched, follow
+from tests.watched_page import Watched, follow, sign_in
 
 TENANT = "lessons"
 PROJECTS = {UUID(int=1): "Harbor", UUID(int=2): "Meadow"}
@@ -70,9 +70,7 @@ def capture(experience: Experience, project: UUID, problem: str) -> None:
 def enter(page: Page, origin: str) -> None:
     """Sign in with a token of an admin."""
     claims = {"sub": "dana", "exp": int(time.time()) + 600, "role": "admin", "tenants": [TENANT]}
-    page.goto(f"{origin}/panel")
-    page.get_by_label("Token", exact=True).fill(jwt.encode(claims, SECRET))
-    follow(page.get_by_role("button", name="Sign in"))
+    sign_in(page, origin, jwt.encode(claims, SECRET))
     page.wait_for_url("**/panel/experience")
 
 

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from docx import Document
 from playwright.sync_api import Browser, CDPSession, Page, expect
+from playwright.sync_api import Error as PlaywrightError
 from reportlab.pdfgen.canvas import Canvas
+from sqlalchemy import text
 
 from tests.browser import chromium
 from tests.installation import Installation
 from tests.panel_site import KEY, PanelSite, panel_site
-from tests.watched_page import SHOTS, Watched
+from tests.watched_page import SHOTS, Watched, beside
 
 ROOT = Path(__file__).parents[2]
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 320, "height": 720}
@@ -188,16 +194,81 @@ def test_a_team_sets_up_its_guidelines(  # noqa: PLR0915 - one visit, step by st
 
     for path in ("", "/try", "/models", "/usage"):
         page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-        page.goto(f"{site.origin}/panel/guidelines{path}")
+        page.goto(beside(page, f"/panel/guidelines{path}"))
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 320, path
         watched.shot(f"13-narrow{path.replace('/', '-')}")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-    page.goto(f"{site.origin}/panel/guidelines")
+    page.goto(beside(page, "/panel/guidelines"))
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     watched.shot("14-signed-out")
     assert watched.errors == []
+
+
+def test_a_listener_at_another_port_gets_no_cookie(site: PanelSite, watched: Watched) -> None:
+    site.project("ports", key=True)
+    page = watched.page
+    enter(page, site, "ports")
+    received: list[str | None] = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            received.append(self.headers.get("Cookie"))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        other = page.context.new_page()
+        own = urlsplit(page.url).hostname
+        for name in ("127.0.0.1", "localhost", f"panel-{'0' * 32}.localhost", own):
+            with suppress(PlaywrightError):  # There is no page to show.
+                other.goto(f"http://{name}:{server.server_port}/panel")
+        server.shutdown()
+    assert received[:3] == [None] * 3
+    # Ports do not separate cookies: the name does, which nobody else knows.
+    assert received[3] is not None
+
+
+def test_sessions_are_listed_and_keys_ask_to_sign_in_again(
+    site: PanelSite, watched: Watched
+) -> None:
+    site.project("sessions", key=True)
+    page = watched.page
+    enter(page, site, "sessions")
+    other = page.context.new_page()
+    enter(other, site, "sessions")
+    page.get_by_role("link", name="Sessions").click()
+    expect(page.get_by_text("sessions", exact=True)).to_have_count(2)
+    watched.shot("20-sessions")
+    page.get_by_role("button", name="End my other sessions").click()
+    expect(page.get_by_text("There are no others.")).to_be_visible()
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    watched.shot("21-no-other-sessions-narrow")
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    other.reload()
+    expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
+    with site.driver.session.catalog.database.begin() as connection:
+        connection.execute(
+            text("UPDATE rag_catalog.panel_sessions SET created_at = now() - interval '11 min'")
+        )
+    page.get_by_role("link", name="Models").click()
+    watched.shot("22-keys-after-ten-minutes")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("alert")).to_contain_text("sign in again")
+    expect(page.get_by_label("Project")).to_have_value("sessions")
+    watched.shot("23-sign-in-again")
+    page.get_by_label("Token", exact=True).fill(site.token())
+    page.get_by_role("button", name="Sign in").click()
+    watched.shot("24-continue")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("link", name="Models").click()
+    expect(page.get_by_role("button", name="Store the key")).to_be_visible()
 
 
 def test_two_people_save_the_text_at_once(site: PanelSite, watched: Watched) -> None:
@@ -205,7 +276,7 @@ def test_two_people_save_the_text_at_once(site: PanelSite, watched: Watched) -> 
     page = watched.page
     enter(page, site, "twice")
     other = page.context.new_page()
-    other.goto(f"{site.origin}/panel/guidelines")
+    other.goto(beside(page, "/panel/guidelines"))
     for one, words in ((other, "theirs"), (page, "ours")):
         one.get_by_role("textbox", name="Plain text").fill(words)
         one.get_by_role("button", name="Save text").click()
@@ -405,7 +476,7 @@ def test_a_change_of_provider_shows_progress_while_the_former_build_answers(
     expect(page.locator("#replacement")).to_contain_text("answers meanwhile")
     watched.shot("19-building")
     other = page.context.new_page()
-    other.goto(f"{site.origin}/panel/guidelines/try")
+    other.goto(beside(page, "/panel/guidelines/try"))
     other.get_by_label("Task").fill("Playwright test for login with selectors")
     other.get_by_role("button", name="Try").click()
     expect(other.locator("#result")).to_contain_text("from documents")

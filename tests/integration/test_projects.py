@@ -395,7 +395,9 @@ def identity(catalog: Catalog, **claims: Any) -> Identity:
         try:
             token = jwt.encode({"sub": "ada", "exp": time.time() + 60, **claims}, SECRET)
             settings = JwtSettings(secret=SECRET, organization_claim="org")
-            return await Authenticator(reader, settings).identity(f"Bearer {token}")
+            return await Authenticator(reader, settings, lambda name: name).identity(
+                f"Bearer {token}"
+            )
         finally:
             await reader.close()
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from rag_assets.panel.settings import PanelSettings
 from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
 from tests.installation import Installation
 from tests.panel_site import PanelSite, panel_site
-from tests.security.service_process import started
+from tests.security.service_process import is_ready, started
 
 OTHER = "https://other-site.example"
 
@@ -40,21 +43,32 @@ def site(
 
 @dataclass
 class Browser:
-    """A browser's requests: its cookies, and the Origin that it names."""
+    """A browser's requests: its cookies, the name by which it asks, and the Origin that it names.
+
+    The client of HTTP need not look up names below `.localhost`: it sends them as Host.
+    """
 
     site: PanelSite
     client: httpx.Client
+
+    @property
+    def origin(self) -> str:
+        return f"http://{self.client.headers.get('Host', urlsplit(self.site.origin).netloc)}"
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         return self.client.get(path, headers=headers)
 
     def post(self, path: str, form: Any = None, **headers: str) -> httpx.Response:
-        sent = {"Origin": self.site.origin, **headers}
+        sent = {"Origin": self.origin, **headers}
         return self.client.post(path, data=form or {}, headers=sent)
 
+    def enter(self, link: str) -> httpx.Response:
+        """Send the form of a link's page, at the link's own origin."""
+        self.client.headers["Host"] = urlsplit(link).netloc
+        return self.post("/panel/enter", {"code": code_of(link)})
+
     def signed_in(self, project: str = "checkout", **claims: Any) -> Browser:
-        code = code_of(self.site.link(project, **claims))
-        answer = self.post("/panel/enter", {"code": code})
+        answer = self.enter(self.site.link(project, **claims))
         assert answer.status_code == 303, answer.text
         return self
 
@@ -81,6 +95,13 @@ def browser(site: PanelSite) -> Iterator[Browser]:
         yield Browser(site, client)
 
 
+def at_service(browser: Browser, link: str) -> str:
+    """Return the path of a link, and have the browser ask by the link's name from now on."""
+    parts = urlsplit(link)
+    browser.client.headers["Host"] = parts.netloc
+    return f"{parts.path}?{parts.query}"
+
+
 def changed(site: PanelSite, statement: str) -> None:
     with site.driver.session.catalog.database.begin() as connection:
         assert connection.execute(text(statement)).rowcount
@@ -94,10 +115,10 @@ def texts_sent(browser: Browser, **changes: str) -> httpx.Response:
 def test_a_link_signs_in_once_and_only_by_its_form(site: PanelSite, browser: Browser) -> None:
     link = site.link("checkout")
     for _ in range(2):
-        fetched = browser.client.get(link)
+        fetched = browser.get(at_service(browser, link))
         assert (fetched.status_code, "set-cookie" in fetched.headers) == (200, False)
         assert "checkout" in fetched.text
-    entered = browser.post("/panel/enter", {"code": code_of(link)})
+    entered = browser.enter(link)
     assert (entered.status_code, entered.headers["location"]) == (303, "/panel")
     cookie = entered.headers["set-cookie"].lower()
     assert "httponly" in cookie
@@ -107,9 +128,9 @@ def test_a_link_signs_in_once_and_only_by_its_form(site: PanelSite, browser: Bro
 
 
 def test_a_link_is_for_a_minute(site: PanelSite, browser: Browser) -> None:
-    code = code_of(site.link("checkout"))
+    link = site.link("checkout")
     changed(site, "UPDATE rag_catalog.panel_codes SET expires_at = now()")
-    assert browser.post("/panel/enter", {"code": code}).status_code == 410
+    assert browser.enter(link).status_code == 410
     assert not browser.is_in
 
 
@@ -187,6 +208,7 @@ def test_a_revoked_token_takes_its_sessions_with_it(site: PanelSite, browser: Br
     made = site.installation.command("tokens", "create", tenant, "--role", "admin", "--json").json
     entered = browser.post("/panel/sign-in", {"key": made["token"], "project": ""})
     assert entered.status_code == 303
+    assert browser.enter(entered.headers["location"]).status_code == 303
     assert browser.is_in
     site.installation.command("tokens", "revoke", tenant, made["token_id"])
     assert not browser.is_in
@@ -205,15 +227,21 @@ def test_signing_out_ends_the_session_for_all_workers(browser: Browser) -> None:
     out = browser.post("/panel/sign-out", {"token": browser.token})
     assert out.status_code == 303
     # Each connection may reach another worker.
+    host = {"Host": browser.client.headers["Host"]}
     for _ in range(8):
-        with httpx.Client(base_url=browser.site.origin, cookies={name: secret}) as again:
+        with httpx.Client(
+            base_url=browser.site.origin, cookies={name: secret}, headers=host
+        ) as again:
             assert again.get("/panel/guidelines").status_code == 303
 
 
 def test_a_session_is_known_to_every_worker(browser: Browser) -> None:
     browser.signed_in()
+    host = {"Host": browser.client.headers["Host"]}
     for _ in range(8):
-        with httpx.Client(base_url=browser.site.origin, cookies=browser.client.cookies) as again:
+        with httpx.Client(
+            base_url=browser.site.origin, cookies=browser.client.cookies, headers=host
+        ) as again:
             assert again.get("/panel/guidelines").status_code == 200
 
 
@@ -249,7 +277,7 @@ def test_a_file_without_the_token_is_not_read(browser: Browser) -> None:
             "/panel/guidelines/upload",
             data=fields,
             files={"file": ("seals.md", b"# Seals\n\nSeventeen.\n")},
-            headers={"Origin": browser.site.origin},
+            headers={"Origin": browser.origin},
         ).status_code
 
     assert sent() == 403
@@ -268,20 +296,132 @@ def test_every_answer_of_the_panel_keeps_scripts_of_others_out(browser: Browser)
     for path in ("/panel/sign-in", "/panel/guidelines", "/panel/guidelines/documents/x", "/panel"):
         answer = browser.get(path)
         policy = answer.headers["content-security-policy"]
+        leads_on = " http://*.localhost:*" if path == "/panel/sign-in" else ""
         assert policy == (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
-            " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+            f" connect-src 'self'; form-action 'self'{leads_on}; base-uri 'none';"
+            " frame-ancestors 'none'"
         )
         assert " style=" not in answer.text
         assert not re.search(r"<script(?![^>]* src=)", answer.text)
         assert not re.search(r"\son[a-z]+=", answer.text)
 
 
+def test_a_cookie_of_one_host_name_is_worth_nothing_at_another(
+    site: PanelSite, browser: Browser
+) -> None:
+    browser.signed_in()
+    own = browser.client.headers["Host"]
+    assert re.fullmatch(r"panel-[0-9a-f]{32}\.localhost:\d+", own)
+    port = urlsplit(site.origin).port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"panel-{'0' * 32}.localhost:{port}"):
+        assert browser.get("/panel/guidelines", Host=host).status_code == 303, host
+    for host in (f"x.localhost:{port}", own.partition(":")[0], f"{own.partition(':')[0]}:1"):
+        assert browser.get("/panel/guidelines", Host=host).status_code == 403, host
+    assert browser.is_in
+    # Nor is the code of a link, for whoever leads its owner to a name that he has chosen.
+    link = site.link("checkout")
+    assert urlsplit(link).netloc not in {own, urlsplit(site.link("checkout")).netloc}
+    assert browser.post("/panel/enter", {"code": code_of(link)}).status_code == 410
+    assert browser.enter(link).status_code == 303
+
+
+def test_the_name_of_a_session_is_shown_to_nobody_who_is_not_signed_in(
+    site: PanelSite, browser: Browser
+) -> None:
+    name = browser.signed_in().client.headers["Host"].partition(".")[0]
+    with httpx.Client(base_url=site.origin) as stranger:
+        for path in ("/panel", "/panel/sign-in", "/panel/guidelines", "/panel/enter?code=x"):
+            answer = stranger.get(path)
+            assert name not in answer.text
+            assert "panel-" not in answer.headers.get("location", "")
+    wrong = browser.post("/panel/sign-in", {"key": "rag_wrong0123456789"}, Host=stranger_host(site))
+    assert wrong.status_code == 403, "the form was another name's"
+
+
+def stranger_host(site: PanelSite) -> str:
+    return urlsplit(site.origin).netloc
+
+
+def test_a_token_leads_to_a_name_of_its_own_each_time(site: PanelSite, browser: Browser) -> None:
+    form = {"key": site.token(), "project": "checkout"}
+    first, second = (browser.post("/panel/sign-in", form).headers["location"] for _ in range(2))
+    assert urlsplit(first).hostname != urlsplit(second).hostname
+    assert "set-cookie" not in browser.post("/panel/sign-in", form).headers
+    assert browser.enter(second).status_code == 303
+    assert browser.is_in
+
+
+def test_loopbacks_other_address_is_the_services_as_well(
+    shared_installation: Installation, site: PanelSite, tmp_path: Path
+) -> None:
+    port = int(urlsplit(site.origin).port or 0)
+    with httpx.Client(base_url=f"http://[::1]:{port}") as other:
+        assert other.get("/health/ready").status_code == 200
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        taken_port = str(taken.getsockname()[1])
+        log = tmp_path / "log"
+        with log.open("w") as stream:
+            process = shared_installation.start("serve", "--port", taken_port, stderr=stream)
+            try:
+                until = time.monotonic() + 60
+                while not is_ready(int(taken_port)):
+                    assert time.monotonic() < until, log.read_text()
+                    time.sleep(0.1)
+                with httpx.Client(base_url=f"http://127.0.0.1:{taken_port}") as client:
+                    assert client.get("/panel/sign-in").status_code == 404
+            finally:
+                process.kill()
+                process.communicate()
+    assert f"another program listens at ::1, port {taken_port}" in log.read_text()
+
+
+def test_keys_change_only_shortly_after_signing_in(site: PanelSite, browser: Browser) -> None:
+    browser.signed_in()
+    form = {"token": browser.token, "provider": "gemini", "key": "an-example-key-0123456789"}
+    changed(site, "UPDATE rag_catalog.panel_sessions SET created_at = now() - interval '11 min'")
+    for path in ("/panel/guidelines/models/keys", "/panel/guidelines/models/keys/delete"):
+        late = browser.post(path, {**form, "confirmed": "yes"})
+        assert late.status_code == 403
+        assert "sign in again" in late.text
+        assert 'name="key"' in late.text
+    models = browser.get("/panel/guidelines/models").text
+    assert "Sign in again" in models
+    assert "Store the key" not in models
+    asked = site.ask("GET", "/api/projects/checkout/keys").text
+    assert "gemini" not in asked
+    assert "openai" in asked
+    assert texts_sent(browser).status_code in {303, 412}, "all else can be changed"
+    browser.signed_in()
+    form["token"] = browser.token
+    assert browser.post("/panel/guidelines/models/keys", form).status_code == 303
+
+
+def test_other_sessions_of_a_person_end_and_nobody_elses(site: PanelSite) -> None:
+    with ExitStack() as opened:
+        mine, again, billing, someone = (
+            Browser(site, opened.enter_context(httpx.Client(base_url=site.origin, timeout=60)))
+            for _ in range(4)
+        )
+        mine.signed_in(subject="kim")
+        again.signed_in(subject="kim")
+        billing.signed_in("billing", subject="kim")
+        someone.signed_in(subject="lee")
+        unused = site.link("checkout", subject="kim")
+        page = mine.get("/panel/guidelines/sessions").text
+        assert page.count("signed in 2") == 2
+        assert mine.post("/panel/guidelines/sessions").status_code == 403
+        ended = mine.post("/panel/guidelines/sessions", {"token": mine.token})
+        assert "2 sessions ended." in ended.text
+        assert [one.is_in for one in (mine, again, billing, someone)] == [True, False, False, True]
+        assert again.enter(unused).status_code == 410
+
+
 def test_the_command_prints_a_link_for_an_operator(site: PanelSite, browser: Browser) -> None:
     port = str(urlsplit(site.origin).port)
     made = site.installation.command("panel", "harbour.checkout", "--port", port, "--json").json
     assert urlsplit(made["url"]).port == int(port)
-    assert browser.post("/panel/enter", {"code": code_of(made["url"])}).status_code == 303
+    assert browser.enter(made["url"]).status_code == 303
     assert "operator" in browser.get("/panel/guidelines").text
     site.installation.add_tenant("files-only")
     refused = site.installation.command("panel", "files-only")
@@ -314,7 +454,10 @@ def test_others_reach_a_panel_by_https_alone() -> None:
     assert secure.serves("0.0.0.0")
     assert not PanelSettings().serves("0.0.0.0")
     assert PanelSettings().serves("127.0.0.1")
-    assert not settings("http://localhost:8000").is_secure
+    assert not PanelSettings().serves("127.0.0.2"), "names below .localhost do not lead there"
+    tunnel = settings("http://localhost:9000")
+    assert not tunnel.is_secure
+    assert urlsplit(tunnel.new_session_origin(8000)).port == 9000
     for wrong in (
         "http://rag.example",
         "rag.example",

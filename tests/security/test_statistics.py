@@ -61,7 +61,7 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("solution_steps", "gate_type", "human_feedback", "revision_approach"),
         *("approved_approach", "when_to_try", "about", "external_id", "contributed_by", "failure"),
     ),
-    "projects": ("name",),
+    "projects": ("name", "owner_token", "owner_organization"),
     "checkpoints": ("external_id", "requested_by", "error"),
     "experience_merges": ("merged_by", "split_by"),
     "experience_questions": ("asked_by",),

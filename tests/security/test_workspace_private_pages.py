@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.ingest.sources.records import record_document_id
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import ORIGIN, Site, workspace
+from tests.integration.systems.workspace_site import Site, workspace
 
 WORDS = ("axolotl", "bandicoot", "capybara", "dugong", "echidna", "fossa", "gecko", "hoatzin")
 """A title, a text, an address, the name of a file, its content, a comment, a row, a template's."""
@@ -83,8 +83,10 @@ def shown(site: Site) -> Iterator[tuple[str, Any]]:
     """All pages of the panel, as that admin sees them."""
     link = site.send("POST", "/panel/links", {})
     assert link.status_code == 201, link.text
-    code = parse_qs(urlsplit(link.json()["url"]).query)["code"][0]
-    entered = site.client.post("/panel/enter", data={"code": code}, headers={"Origin": ORIGIN})
+    url = urlsplit(link.json()["url"])
+    code, origin = parse_qs(url.query)["code"][0], f"{url.scheme}://{url.netloc}"
+    form, headers = {"code": code}, {"Origin": origin}
+    entered = site.client.post(f"{origin}/panel/enter", data=form, headers=headers)
     assert entered.is_success, entered.text
     places = [
         *("", "/status", "/records", "/tree", "/tree/unplaced", "/warnings", "/settings"),
@@ -92,7 +94,7 @@ def shown(site: Site) -> Iterator[tuple[str, Any]]:
         *(f"/record?source=pushed&type={type_}&id={id_}" for type_, id_ in RECORDS),
     ]
     for place in places:
-        yield f"panel {place}", site.client.get(f"/panel/workspace{place}")
+        yield f"panel {place}", site.client.get(f"{origin}/panel/workspace{place}")
     site.client.cookies.clear()
 
 

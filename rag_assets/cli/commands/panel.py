@@ -13,15 +13,14 @@ _OPERATOR = "operator"
 
 
 @with_session
-def link(session: Session, tenant_id: str, port: int, *, as_json: bool) -> None:
+def print_link(session: Session, tenant_id: str, port: int, *, as_json: bool) -> None:
     """Print the link.
 
     Raises:
         ConfigurationError: the tenant's profile has no panel, or RAG_ASSETS_PANEL_URL is unusable.
         UnknownTenant: there is no such tenant.
     """
-    from rag_assets.panel.links import link_at
-    from rag_assets.panel.sessions import new_code
+    from rag_assets.panel.sessions import make_link
     from rag_assets.panel.settings import PanelSettings
     from rag_assets.systems.registry import installed_systems
 
@@ -34,10 +33,10 @@ def link(session: Session, tenant_id: str, port: int, *, as_json: bool) -> None:
             f"tenant {tenant_id!r} has the profile {profile!r}, which has no panel",
             hint=f"there is one for: {', '.join(sorted(profiles))}",
         )
-    code = new_code(session.catalog, record.ref, Holder(_OPERATOR, (MEMBERS,)))
-    url = link_at(settings.origin or f"http://127.0.0.1:{port}", code)
+    origin = settings.new_session_origin(port)
+    link = make_link(session.catalog, record.ref, Holder(_OPERATOR, (MEMBERS,)), origin)
     if as_json:
-        print_json({"tenant": tenant_id, "url": url, "expires_at": code.expires_at})
+        print_json({"tenant": tenant_id, "url": link.url, "expires_at": link.expires_at})
         return
-    say(url)
+    say(link.url)
     say("\nIt signs in once, within a minute.")

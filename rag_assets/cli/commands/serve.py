@@ -10,10 +10,11 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import progress
-from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.cli.commands.session import Session, with_serving_session
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 
@@ -30,7 +31,7 @@ _CLOSING_SECONDS = 10
 """In which a worker that answers no more closes its connections and writes what it has counted."""
 
 
-@with_reading_session
+@with_serving_session
 def serve(session: Session, host: str, port: int, workers: int | None = None) -> None:
     """Answer requests until the process is stopped.
 
@@ -46,28 +47,23 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
     from rag_assets.api.authentication import require_authentication
     from rag_assets.api.server import cleartext_warning, listening_together
     from rag_assets.api.settings import ServiceSettings
-    from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
+    from rag_assets.panel.settings import PanelSettings
 
     settings = ServiceSettings.from_environment(workers=workers)
-    panel: PanelSettings | None = PanelSettings.from_environment()
+    panel_settings = PanelSettings.from_environment()
     require_authentication(host, settings.jwt, session.catalog)
     warning = cleartext_warning(host, settings.cleartext)
     with ExitStack() as opened:
-        listeners = [
+        listeners = [[one] for one in listening_together(host, port, settings.workers)]
+        for [listener] in listeners:
             opened.enter_context(listener)
-            for listener in listening_together(host, port, settings.workers)
-        ]
         if settings.jwt is None:
             progress("only service tokens are accepted: create one with `rag-assets tokens create`")
         if warning is not None:
             progress(warning)
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         progress(address)
-        if panel is not None and panel.serves(host):
-            progress(f"panel: {panel.origin or address}{PATH}")
-        else:
-            progress(f"no panel: set {URL_VARIABLE} to the https address that browsers reach")
-            panel = None
+        panel = _panel_at(panel_settings, host, port, listeners, opened)
         # Uvicorn raises the signal again once it has stopped; connections are then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if settings.workers == 1:
@@ -76,11 +72,49 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
             _supervise(session, settings, panel, listeners)
 
 
+def _panel_at(
+    panel: PanelSettings,
+    host: str,
+    port: int,
+    listeners: list[list[socket.socket]],
+    opened: ExitStack,
+) -> PanelSettings | None:
+    """Return the settings of the panel; None if there is none, which a line explains.
+
+    Args:
+        panel: settings of the environment.
+        host, port: that the service listens at.
+        listeners: of each worker; gets those at loopback's other address.
+        opened: closes these.
+    """
+    from rag_assets.api.server import listening_beside
+    from rag_assets.panel.settings import OTHER_LOOPBACK, PATH, URL_VARIABLE
+
+    if not panel.serves(host):
+        progress(f"no panel: set {URL_VARIABLE} to the https address that browsers reach")
+        return None
+    if not panel.is_secure:
+        other = OTHER_LOOPBACK[host]
+        beside = listening_beside(other, port, len(listeners))
+        if beside is None:
+            progress(
+                f"no panel: another program listens at {other}, port {port}, and would get the"
+                f" panel's cookies; choose another --port, or set {URL_VARIABLE} to an https"
+                " address"
+            )
+            return None
+        for own, listener in zip(listeners, beside, strict=False):
+            own.append(opened.enter_context(listener))
+    shown = f"[{host}]" if ":" in host else host
+    progress(f"panel: {panel.origin or f'http://{shown}:{port}'}{PATH}")
+    return panel
+
+
 def _answer(
     session: Session,
     settings: ServiceSettings,
     panel: PanelSettings | None,
-    listener: socket.socket,
+    listeners: list[socket.socket],
 ) -> None:
     """Answer requests in this process."""
     import uvicorn
@@ -91,16 +125,16 @@ def _answer(
     app = _app(session, settings, panel)
     _exempt_imports_from_collection()
     with logging_to_standard_error(masker_of(session.settings.local).text):
-        uvicorn.Server(config(app)).run(sockets=[listener])
+        uvicorn.Server(config(app)).run(sockets=listeners)
 
 
 def _supervise(
     session: Session,
     settings: ServiceSettings,
     panel: PanelSettings | None,
-    listeners: list[socket.socket],
+    listeners: list[list[socket.socket]],
 ) -> None:
-    """Have workers answer requests, each a fork with a listener of its own."""
+    """Have workers answer requests, each a fork with listeners of its own."""
     from rag_assets.api.settings import METRICS_FOLDER
 
     masker = masker_of(session.settings.local)
@@ -118,16 +152,16 @@ def _supervise(
         limits = SharedLimits.of(settings)
 
         def work(number: int, line: socket.socket) -> None:
-            for other in listeners[:number] + listeners[number + 1 :]:
+            for other in chain(*listeners[:number], *listeners[number + 1 :]):
                 other.close()
             with session, logging_to_standard_error(masker.text, lock):
                 app = _app(session, settings, panel, number, limits)
                 _exempt_imports_from_collection()
-                WorkerServer(config(app), line).run(sockets=[listeners[number]])
+                WorkerServer(config(app), line).run(sockets=listeners[number])
 
         def stopping() -> None:
             # Nobody is to wait for an answer that does not come.
-            for listener in listeners:
+            for listener in chain(*listeners):
                 listener.close()
 
         def report(number: int, why: str) -> None:

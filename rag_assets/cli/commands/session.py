@@ -42,11 +42,13 @@ class Session:
     Args:
         reconciles: whether the catalog's tenants are brought in line with tenants.yaml when the
             catalog is opened; not for commands that only read.
+        is_service: whether Postgres is used as the role of the service, which may do less.
     """
 
-    def __init__(self, *, reconciles: bool = True) -> None:
+    def __init__(self, *, reconciles: bool = True, is_service: bool = False) -> None:
         self.settings = Settings.from_environment()
         self._reconciles = reconciles
+        self._is_service = is_service
         self.stack = LocalStack(self.settings)
         self._opened = ExitStack()
 
@@ -70,7 +72,8 @@ class Session:
     @cached_property
     def endpoints(self) -> Endpoints:
         """Addresses of the servers."""
-        return self.stack.endpoints()
+        own = self.stack.endpoints()
+        return replace(own, database_url=own.service_url) if self._is_service else own
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -86,7 +89,7 @@ class Session:
         from rag_assets.storage.catalog.catalog import Catalog
 
         self.stack.keep_private()
-        catalog = Catalog.open(self.endpoints.database_url)
+        catalog = Catalog.open(self.endpoints.database_url, self.endpoints.owner_url)
         self._opened.callback(catalog.close)
         return catalog
 
@@ -100,7 +103,8 @@ class Session:
         from rag_assets.storage.installation.identity import open_catalog
 
         self.stack.keep_private()
-        catalog, identity = open_catalog(self.settings, self.endpoints.database_url)
+        own = self.endpoints
+        catalog, identity = open_catalog(self.settings, own.database_url, own.owner_url)
         self._opened.callback(catalog.close)
         catalog.database.after_raise = self._keep_marks
         return catalog, identity
@@ -266,7 +270,7 @@ class Session:
     def instance(self) -> dg.DagsterInstance:
         """Dagster's instance, on the same Postgres as the catalog."""
         self.prepare_home()
-        os.environ.update(dagster_environment(self.settings, self.endpoints.database_url))
+        os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
         import dagster as dg
         from dagster._core.instance.ref import InstanceRef
 
@@ -298,12 +302,19 @@ def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Cal
     return _in_session(command, reconciles=False)
 
 
+def with_serving_session(
+    command: Callable[Concatenate[Session, _P], _T],
+) -> Callable[_P, _T]:
+    """As with_reading_session, with the role of Postgres that the service has."""
+    return _in_session(command, reconciles=False, is_service=True)
+
+
 def _in_session(
-    command: Callable[Concatenate[Session, _P], _T], *, reconciles: bool
+    command: Callable[Concatenate[Session, _P], _T], *, reconciles: bool, is_service: bool = False
 ) -> Callable[_P, _T]:
     @wraps(command)
     def run(*arguments: _P.args, **options: _P.kwargs) -> _T:
-        with Session(reconciles=reconciles) as session:
+        with Session(reconciles=reconciles, is_service=is_service) as session:
             return command(session, *arguments, **options)
 
     return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
@@ -55,6 +55,8 @@ def _print_status(session: Session, *, as_json: bool) -> bool:
     doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
     if doubt is not None:
         warnings.append(doubt)
+    if postgres.state in {"running", "external"}:
+        warnings += _superuser_warnings(session)
     warnings += _index_warnings(session, services)
     if compaction := _compaction_warning(session, services):
         warnings.append(compaction)
@@ -129,6 +131,32 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
+
+
+def _superuser_warnings(session: Session) -> list[str]:
+    """Return a warning if an account that is in daily use may do everything in Postgres."""
+    import psycopg
+
+    from rag_assets.local_stack.dagster_processes import plain_url
+    from rag_assets.storage.catalog.roles import is_superuser
+
+    try:
+        own = session.endpoints
+    except RagAssetsError:
+        return []
+    users = {"commands": own.database_url, "service": own.service_url, "Dagster": own.dagster_url}
+    found = []
+    for user, url in users.items():
+        with suppress(psycopg.Error):
+            if is_superuser(plain_url(url)):
+                found.append(user)
+    if not found:
+        return []
+    warning = (
+        f"the account of Postgres is a superuser ({', '.join(found)}), so that a fault reaches"
+        " everything on that server; `rag-assets roles` prints the SQL for roles with fewer rights"
+    )
+    return [warning]
 
 
 def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list[str]:

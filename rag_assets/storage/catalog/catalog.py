@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.access import AccessTable
 from rag_assets.storage.catalog.batches import BatchTable
 from rag_assets.storage.catalog.blob_needs import BlobNeeds
@@ -21,12 +24,12 @@ from rag_assets.storage.catalog.freshness import FreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
 from rag_assets.storage.catalog.holds import HoldTable
 from rag_assets.storage.catalog.index import IndexTable
-from rag_assets.storage.catalog.installation import InstallationTable
+from rag_assets.storage.catalog.installation import InstallationTable, present_database
 from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock, require_sessions
 from rag_assets.storage.catalog.marks import MarkTable
-from rag_assets.storage.catalog.migrate import migrate
+from rag_assets.storage.catalog.migrate import is_behind, migrate
 from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
@@ -126,18 +129,26 @@ class Catalog:
         self.lock = TenantLock(database)
 
     @classmethod
-    def open(cls, url: str) -> Catalog:
+    def open(cls, url: str, owner_url: str | None = None) -> Catalog:
         """Connect, and upgrade the schema.
+
+        Args:
+            url: of the role that works with the catalog.
+            owner_url: of the role that upgrades it; the same by default.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
             SessionsNotKept: a pooler in front of Postgres does not keep sessions.
             SchemaTooNew: a newer program upgraded the schema.
+            ConfigurationError: the owner's address is of another database.
         """
         database = Database(url)
         try:
             require_sessions(database)
-            migrate(database)
+            if is_behind(database):
+                with closing(Database(owner_url or url)) as owners:
+                    _require_same(database, owners)
+                    migrate(owners)
         except BaseException:
             database.close()
             raise
@@ -146,3 +157,13 @@ class Catalog:
     def close(self) -> None:
         """Close all connections."""
         self.database.close()
+
+
+def _require_same(database: Database, owners: Database) -> None:
+    """Require that two accounts are of one database, before one of them upgrades it."""
+    with database.begin() as connection, owners.begin() as other:
+        if present_database(connection) != present_database(other):
+            raise ConfigurationError(
+                "RAG_ASSETS_OWNER_DATABASE_URL names another database than DATABASE_URL",
+                hint="name the same one there, with the owner's account",
+            )

@@ -318,7 +318,7 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
     "3D000": ("Postgres has no database of that name", "create it, or correct DATABASE_URL"),
     "42501": (
         "the role of Postgres may not do what the catalog needs",
-        "let it own its database, or grant it CREATE on that",
+        "let it own its database, or name the account that does in RAG_ASSETS_OWNER_DATABASE_URL",
     ),
     "53100": ("the disk of Postgres is full", "free or add disk space there, then try again"),
     "53300": (

@@ -32,6 +32,9 @@ projects = Table(
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False),
     Column("state", Text, nullable=False),
+    # Whose it is; of all contributors of the tenant where both are null.
+    Column("owner_token", Text),
+    Column("owner_organization", Text),
     now_column("created_at"),
     now_column("updated_at"),
     CheckConstraint("state IN ('active', 'completed', 'cancelled')", name="state"),
@@ -105,7 +108,7 @@ knowledge_staging = Table(
         "checkpoint_id",
         postgresql_where=text("checkpoint_id IS NOT NULL AND NOT embedded AND failure IS NULL"),
     ),
-    Index("uq_knowledge_staging_external_id", "tenant", "external_id", unique=True),
+    Index("uq_knowledge_staging_external_id", "tenant", "project_id", "external_id", unique=True),
 )
 """Entries: what was captured, and what became of it."""
 

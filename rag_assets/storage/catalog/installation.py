@@ -143,7 +143,7 @@ class InstallationTable:
         with self._database.begin() as connection:
             values = {
                 "id": installation_id or uuid4(),
-                "database": _present_database(connection),
+                "database": present_database(connection),
             }
             connection.execute(insert(installation).values(values).on_conflict_do_nothing())
         row = self.read()
@@ -157,14 +157,14 @@ class InstallationTable:
             row = connection.execute(query).first()
             return InstallationState(
                 InstallationRow(*row) if row else None,
-                _present_database(connection),
+                present_database(connection),
                 _places(connection),
             )
 
     def move_database(self) -> None:
         """Record that the catalog belongs where it is now."""
         with self._database.begin() as connection:
-            values = {"database": _present_database(connection)}
+            values = {"database": present_database(connection)}
             connection.execute(update(installation).values(values))
 
     def replace(self, new_id: UUID, *, keeps_builds: bool) -> None:
@@ -180,7 +180,7 @@ class InstallationTable:
         with self._database.begin() as connection:
             values = {
                 "id": new_id,
-                "database": _present_database(connection),
+                "database": present_database(connection),
                 "epoch_kept": False,
             }
             connection.execute(update(installation).values(values))
@@ -279,13 +279,13 @@ def raise_epoch(connection: Connection, at_least: int = 0) -> int:
     raised = update(installation).values(epoch=above).returning(installation.c.epoch)
     epoch = connection.scalar(raised)
     if epoch is None:
-        values = {"id": uuid4(), "database": _present_database(connection)}
+        values = {"id": uuid4(), "database": present_database(connection)}
         connection.execute(insert(installation).values(values).on_conflict_do_nothing())
         epoch = connection.scalar(raised)
     return int(epoch or 0)
 
 
-def _present_database(connection: Connection) -> str:
+def present_database(connection: Connection) -> str:
     """Return what distinguishes this database from a copy made of a dump.
 
     The system identifier is made by initdb. Where the role may not read it, the name alone counts.

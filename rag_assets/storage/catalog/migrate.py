@@ -38,13 +38,14 @@ from rag_assets.storage.catalog import (
 )
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.roles import GRANTS_SQL
 from rag_assets.systems.base import Migrations
 from rag_assets.systems.registry import InstalledSystem, Systems, installed_systems
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0051"
+HEAD = "0050"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
@@ -87,16 +88,23 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
         SchemaTooNew: a newer program upgraded the tables.
     """
     systems = systems or installed_systems()
-    histories = list(_histories(systems))
-    if _versions(database, histories) == {one.version_table: one.head for one in histories}:
+    if not is_behind(database, systems):
         return False
+    histories = _histories(systems)
     _require_distinct_tables(systems)
     with database.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         for history in histories:
             _upgrade(connection, history)
+        connection.execute(text(GRANTS_SQL))
     return True
+
+
+def is_behind(database: Database, systems: Systems | None = None) -> bool:
+    """Return whether the catalog's tables are not those of this program; see migrate."""
+    histories = list(_histories(systems or installed_systems()))
+    return _versions(database, histories) != {one.version_table: one.head for one in histories}
 
 
 def _histories(systems: Systems) -> Iterable[_History]:

@@ -17,8 +17,10 @@ from sqlalchemy import (
     Table,
     and_,
     delete,
+    exists,
     func,
     insert,
+    or_,
     select,
     update,
 )
@@ -33,6 +35,8 @@ CODE_LIFETIME = timedelta(seconds=60)
 SESSION_LIFETIME = timedelta(hours=8)
 IDLE_TIME = timedelta(minutes=30)
 """After which a session that nobody uses ends."""
+RECENT_TIME = timedelta(minutes=10)
+"""Within which a session that has begun may change credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,9 @@ class PanelSession:
         tenant: that it is for.
         profile, organization, project: of the tenant.
         name, principals: see Holder.
+        created_at, used_at: when it began, and when it was last used; a code is not used.
         expires_at: when it ends at the latest.
+        is_recent: whether it began within RECENT_TIME.
     """
 
     tenant: TenantRef
@@ -70,7 +76,10 @@ class PanelSession:
     project: str | None
     name: str
     principals: tuple[str, ...]
+    created_at: datetime
+    used_at: datetime | None
     expires_at: datetime
+    is_recent: bool
 
 
 class PanelSessionTable:
@@ -134,19 +143,27 @@ class PanelSessionTable:
             use: whether this counts as a use, so that it is not idle.
         """
         columns = panel_sessions.c
-        valid = (
-            columns.session_sha256 == sha256,
-            columns.expires_at > func.now(),
-            columns.used_at > func.now() - IDLE_TIME,
-            # A session that began while the clock was ahead would last until that time.
-            columns.created_at < func.now() + MOST_SKEW,
-        )
+        valid = (columns.session_sha256 == sha256, _has_not_ended())
         used = update(panel_sessions).where(*valid).values(used_at=func.now())
         with self._database.begin() as connection:
             if use and not connection.execute(used).rowcount:
                 return None
             row = connection.execute(_joined(panel_sessions).where(*valid)).first()
         return _session(row) if row else None
+
+    def others(self, sha256: bytes) -> list[PanelSession]:
+        """Return the other sessions of the same token or person, in the same organization."""
+        query = _joined(panel_sessions).where(_is_other_of(sha256), _has_not_ended())
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(panel_sessions.c.used_at.desc())).all()
+        return [_session(row) for row in rows]
+
+    def end_others(self, sha256: bytes) -> int:
+        """End those other sessions, and the codes that begin any; return how many sessions."""
+        with self._database.begin() as connection:
+            # The codes first: one that is redeemed meanwhile has become a session.
+            connection.execute(delete(panel_codes).where(_is_other_of(sha256, panel_codes)))
+            return connection.execute(delete(panel_sessions).where(_is_other_of(sha256))).rowcount
 
     def end_all(self) -> None:
         """End every session, and every code that begins one."""
@@ -189,6 +206,43 @@ def _valid_code(sha256: bytes) -> ColumnElement[bool]:
     )
 
 
+def _has_not_ended() -> ColumnElement[bool]:
+    columns = panel_sessions.c
+    return and_(
+        columns.expires_at > func.now(),
+        columns.used_at > func.now() - IDLE_TIME,
+        # A session that began while the clock was ahead would last until that time.
+        columns.created_at < func.now() + MOST_SKEW,
+    )
+
+
+def _is_other_of(sha256: bytes, table: Table = panel_sessions) -> ColumnElement[bool]:
+    """Return the condition for sessions, or codes, of the holder of a session.
+
+    Two organizations may each have a person of the same name.
+    """
+    mine, its_tenant = panel_sessions.alias("mine"), tenants.alias("its_tenant")
+    others_tenant = tenants.alias("others_tenant")
+    is_mine = exists(
+        select(mine.c.tenant)
+        .join(its_tenant, its_tenant.c.id == mine.c.tenant)
+        .join(others_tenant, others_tenant.c.id == table.c.tenant)
+        .where(
+            mine.c.session_sha256 == sha256,
+            mine.c.name == table.c.name,
+            mine.c.token_id.is_not_distinct_from(table.c.token_id),
+            or_(
+                its_tenant.c.id == others_tenant.c.id,
+                its_tenant.c.organization == others_tenant.c.organization,
+            ),
+        )
+        .correlate(table)
+    )
+    if table is panel_codes:
+        return is_mine
+    return and_(is_mine, panel_sessions.c.session_sha256 != sha256)
+
+
 def _forget_expired(connection: Connection, table: Table) -> None:
     connection.execute(delete(table).where(table.c.expires_at < latest_trusted_time()))
 
@@ -196,7 +250,11 @@ def _forget_expired(connection: Connection, table: Table) -> None:
 def _joined(table: Table) -> Select[Any]:
     owner = tenants.c
     return (
-        select(table, owner.incarnation, owner.profile, owner.organization, owner.project)
+        select(
+            table,
+            (table.c.created_at > func.now() - RECENT_TIME).label("is_recent"),
+            *(owner.incarnation, owner.profile, owner.organization, owner.project),
+        )
         .join(tenants, owner.id == table.c.tenant)
         .where(owner.state != "REMOVING")
     )
@@ -210,5 +268,8 @@ def _session(row: Row[Any]) -> PanelSession:
         project=row.project,
         name=row.name,
         principals=tuple(row.principals),
+        created_at=row.created_at,
+        used_at=getattr(row, "used_at", None),
         expires_at=row.expires_at,
+        is_recent=row.is_recent,
     )

@@ -77,10 +77,16 @@ class Difference:
     can_move: bool = True
 
 
-def open_catalog(settings: Settings, database_url: str) -> tuple[Catalog, Identity]:
+def open_catalog(
+    settings: Settings, database_url: str, owner_url: str | None = None
+) -> tuple[Catalog, Identity]:
     """Open the catalog, and require that the home folder and the stores belong to it.
 
     The first home folder that opens a new catalog makes it an installation.
+
+    Args:
+        settings: with the home folder and the stores.
+        database_url, owner_url: see Catalog.open.
 
     Raises:
         ForeignInstallation: the catalog, the home folder or a store is another installation's, or
@@ -88,7 +94,7 @@ def open_catalog(settings: Settings, database_url: str) -> tuple[Catalog, Identi
         PlaceChanged: a store's address is not the recorded one.
         ServiceUnavailable: Postgres does not answer.
     """
-    catalog = Catalog.open(database_url)
+    catalog = Catalog.open(database_url, owner_url)
     try:
         state, stores = catalog.installation.state(), roots(settings)
         _require_none(find_differences(catalog, settings, state, stores))

@@ -12,13 +12,22 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.api.experience_responses import CheckpointState, CheckpointType, Project
 from rag_assets.common.errors import EntryDiffers, UnknownExperience
+from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.experience_tables import (
     checkpoints,
     projects,
 )
-from rag_assets.systems.experience.entries import hand_over, require_project
+from rag_assets.systems.experience.entries import (
+    OPERATOR,
+    hand_over,
+    has_project,
+    is_own_project,
+    reaches_only_own,
+    require_project,
+    unknown_project,
+)
 from rag_assets.systems.experience.model import CheckpointDraft, ProjectDraft
 from rag_assets.systems.experience.verification import checkpoint_faults, require_none
 
@@ -58,17 +67,33 @@ class Checkpoints:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put_project(self, ref: TenantRef, project: UUID, draft: ProjectDraft) -> Project:
-        """Make a project, or change its name and state."""
+    def put_project(
+        self, ref: TenantRef, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
+    ) -> Project:
+        """Make a project, which becomes the caller's, or change its name and state.
+
+        Raises:
+            UnknownProject: it is somebody else's.
+        """
         values = {"name": draft.name, "state": draft.state, "updated_at": func.now()}
+        owner = {"owner_organization": caller.organization}
+        if reaches_only_own(caller) and caller.organization is None:
+            owner["owner_token"] = caller.name
+        if draft.owner is not None:
+            owner = {"owner_token": draft.owner, "owner_organization": None}
+        changed = values if draft.owner is None else values | owner
         statement = (
             upsert(projects)
-            .values(tenant=ref.id, id=project, **values)
-            .on_conflict_do_update(index_elements=["tenant", "id"], set_=values)
+            .values(tenant=ref.id, id=project, **values, **owner)
+            .on_conflict_do_update(
+                index_elements=["tenant", "id"], set_=changed, where=is_own_project(caller)
+            )
             .returning(projects)
         )
         with self._database.begin_for(ref) as connection:
-            row = connection.execute(statement).one()
+            row = connection.execute(statement).first()
+        if row is None:
+            raise unknown_project(ref, project)
         return Project(row.id, row.name, row.state, row.created_at)
 
     def projects(self, tenant_id: str) -> list[Project]:
@@ -79,7 +104,13 @@ class Checkpoints:
             return [Project(row.id, row.name, row.state, row.created_at) for row in rows]
 
     def request(
-        self, ref: TenantRef, source: str, draft: CheckpointDraft, *, by: str | None
+        self,
+        ref: TenantRef,
+        source: str,
+        draft: CheckpointDraft,
+        *,
+        by: str | None,
+        caller: Caller = OPERATOR,
     ) -> Checkpoint:
         """Make a checkpoint, which takes what its project has staged.
 
@@ -88,18 +119,21 @@ class Checkpoints:
             source: the name of its source of entries.
             draft: as it was requested.
             by: the name of the caller's token.
+            caller: whose projects it is about.
 
         Raises:
             InvalidRequest: it is of one project, and names none.
-            UnknownProject: its project is not known.
+            UnknownProject: its project is not known, or somebody else's.
             EntryDiffers: another one has its external id.
         """
         require_none(checkpoint_faults(draft))
         wanted = (draft.checkpoint_type, draft.project_id)
         with self._database.begin_exclusive(ref) as connection:
             if draft.project_id is not None:
-                require_project(connection, ref, draft.project_id)
+                require_project(connection, ref, draft.project_id, caller)
             known = _of_external_id(connection, ref, draft.external_id)
+            if known is not None and not _is_own(known, connection, caller):
+                known, draft = None, draft.model_copy(update={"external_id": None})
             if known is not None:
                 if (known.checkpoint_type, known.project_id) != wanted:
                     raise EntryDiffers(
@@ -108,7 +142,7 @@ class Checkpoints:
                     )
                 return checkpoint_of(known)
             id_ = uuid4()
-            staged = hand_over(connection, ref, source, id_, draft.project_id)
+            staged = hand_over(connection, ref, source, id_, draft.project_id, caller=caller)
             statement = insert(checkpoints).values(
                 tenant=ref.id,
                 id=id_,
@@ -124,18 +158,19 @@ class Checkpoints:
             notify(connection, ref.id)
         return checkpoint_of(row)
 
-    def get(self, tenant_id: str, checkpoint: UUID) -> Checkpoint:
-        """One checkpoint.
+    def get(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
+        """Return one checkpoint.
 
         Raises:
-            UnknownExperience: there is none of that id.
+            UnknownExperience: there is none of that id, or it is of somebody else's project.
         """
         query = select(checkpoints).where(
             checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint
         )
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-        if row is None:
+            is_own = row is not None and _is_own(row, connection, caller)
+        if row is None or not is_own:
             raise UnknownExperience(
                 "the tenant has no such checkpoint", hint="use the id that its request returned"
             )
@@ -180,6 +215,13 @@ def checkpoint_of(row: Row[Any]) -> Checkpoint:
         requested_at=row.requested_at,
         processed_at=row.processed_at,
     )
+
+
+def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
+    """Return whether a checkpoint is of a project of the caller; of all projects: by the caller."""
+    if row.project_id is None:
+        return not reaches_only_own(caller) or row.requested_by == caller.name
+    return has_project(connection, row.tenant, row.project_id, caller)
 
 
 def _of_external_id(

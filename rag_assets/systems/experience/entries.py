@@ -7,12 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from rag_assets.common.errors import EntryDiffers, UnknownExperience, UnknownProject
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.privacy.masker import Masker
+from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.experience_tables import knowledge_staging, projects
@@ -37,6 +51,8 @@ _LENGTHS: Mapping[str, int] = {
 }
 EXACT_KEY = "exact_key"
 """Metadata of entries that are equal but for their writing."""
+OPERATOR = Caller()
+"""Whoever has the catalog itself, and reaches every project."""
 _STAGED = knowledge_staging.c
 
 
@@ -78,6 +94,7 @@ class Entries:
         *,
         by: str | None,
         note: Callable[[Sequence[About]], tuple[KeptAbout, ...]],
+        caller: Caller = OPERATOR,
     ) -> Captured:
         """Stage an entry; credentials in it are replaced by their rules' names before.
 
@@ -86,11 +103,12 @@ class Entries:
             draft: as it was captured.
             by: the name of the caller's token.
             note: adds to what it is about what is there now.
+            caller: whose the project must be.
 
         Raises:
             InvalidRequest, NotVerified: it is not complete.
-            UnknownProject: its project is not known.
-            EntryDiffers: another one has its external id.
+            UnknownProject: its project is not known, or somebody else's.
+            EntryDiffers: another one of the project has its external id.
         """
         require_none(faults(draft))
         require_verified(draft)
@@ -106,8 +124,8 @@ class Entries:
             "masked": list(rules),
         }
         with self._database.begin_exclusive(ref) as connection:
-            require_project(connection, ref, draft.project_id)
-            known = _of_external_id(connection, ref, clean.external_id)
+            require_project(connection, ref, draft.project_id, caller)
+            known = _of_external_id(connection, ref, draft.project_id, clean.external_id)
             if known is not None:
                 if known.content_key != content:
                     raise EntryDiffers(
@@ -178,7 +196,13 @@ def require_entry(entries: Sequence[Entry]) -> Entry:
 
 
 def hand_over(
-    connection: Connection, ref: TenantRef, source: str, checkpoint: UUID, project: UUID | None
+    connection: Connection,
+    ref: TenantRef,
+    source: str,
+    checkpoint: UUID,
+    project: UUID | None,
+    *,
+    caller: Caller = OPERATOR,
 ) -> int:
     """Give a checkpoint what its project had staged; returns how many entries.
 
@@ -189,11 +213,15 @@ def hand_over(
         ref: the tenant.
         source: the name of its source of entries.
         checkpoint: its id.
-        project: None: all projects.
+        project: None: all projects of the caller.
+        caller: who requests the checkpoint.
     """
     wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
     if project is not None:
         wanted.append(_STAGED.project_id == project)
+    elif reaches_only_own(caller):
+        own = select(projects.c.id).where(projects.c.tenant == ref.id, is_own_project(caller))
+        wanted.append(_STAGED.project_id.in_(own))
     rows = connection.execute(select(knowledge_staging).where(*wanted).with_for_update()).all()
     if not rows:
         return 0
@@ -286,25 +314,61 @@ def _record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
 
 
 def _of_external_id(
-    connection: Connection, ref: TenantRef, external_id: str | None
+    connection: Connection, ref: TenantRef, project: UUID, external_id: str | None
 ) -> Row[Any] | None:
     if external_id is None:
         return None
     query = select(knowledge_staging).where(
-        _STAGED.tenant == ref.id, _STAGED.external_id == external_id
+        _STAGED.tenant == ref.id,
+        _STAGED.project_id == project,
+        _STAGED.external_id == external_id,
     )
     return connection.execute(query).first()
 
 
-def require_project(connection: Connection, ref: TenantRef, project: UUID) -> None:
-    """Require that a tenant has a project.
+def require_project(
+    connection: Connection, ref: TenantRef, project: UUID, caller: Caller = OPERATOR
+) -> None:
+    """Require that a tenant has a project, and that it is the caller's.
 
     Raises:
-        UnknownProject: it has not.
+        UnknownProject: it has not, or it is somebody else's, which makes no difference.
     """
-    known = select(projects.c.id).where(projects.c.tenant == ref.id, projects.c.id == project)
-    if connection.scalar(known) is None:
-        raise UnknownProject(
-            f"tenant {ref.id!r} has no project {project}",
-            hint="PUT /rag/experience/projects/{id} makes it",
-        )
+    if not has_project(connection, ref.id, project, caller):
+        raise unknown_project(ref, project)
+
+
+def unknown_project(ref: TenantRef, project: UUID) -> UnknownProject:
+    """Return the error for a project that is unknown to the caller."""
+    return UnknownProject(
+        f"tenant {ref.id!r} has no project {project}",
+        hint="PUT /rag/experience/projects/{id} makes it",
+    )
+
+
+def has_project(connection: Connection, tenant_id: str, project: UUID, caller: Caller) -> bool:
+    """Return whether a tenant has a project that is the caller's."""
+    wanted = (projects.c.tenant == tenant_id, projects.c.id == project, is_own_project(caller))
+    return connection.scalar(select(projects.c.id).where(*wanted)) is not None
+
+
+def reaches_only_own(caller: Caller) -> bool:
+    """Return whether a caller reaches only some projects of a tenant: no admin, nor operator."""
+    return caller.role not in {None, "admin"} and caller.name is not None
+
+
+def is_own_project(caller: Caller) -> ColumnElement[bool]:
+    """Return the condition for projects of a caller.
+
+    A project is its token's, or its organization's, if the token that made it has one.
+    """
+    if not reaches_only_own(caller):
+        return true()
+    owner, name = projects.c, caller.name or ""
+    own = [
+        and_(owner.owner_token.is_(None), owner.owner_organization.is_(None)),
+        owner.owner_token.in_([name, name.removeprefix("token:")]),
+    ]
+    if caller.organization is not None:
+        own.append(owner.owner_organization == caller.organization)
+    return or_(*own)

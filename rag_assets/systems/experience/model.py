@@ -48,10 +48,15 @@ class _Posted(_Body):
 
 
 class ProjectDraft(_Body):
-    """A project that contributes entries."""
+    """A project that contributes entries.
+
+    Attributes:
+        owner: name of the token that may contribute to it from now on; for admins.
+    """
 
     name: Annotated[str, StringConstraints(max_length=256, pattern=_NAME)]
     state: ProjectState = "active"
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
 
 
 class About(_Body):

@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.context import block_of, with_block
-from rag_assets.systems.experience.entries import EXACT_KEY
+from rag_assets.systems.experience.entries import EXACT_KEY, has_project, reaches_only_own
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
     MOST_OF_A_FAILURE,
@@ -109,28 +109,30 @@ class Questions:
             RoleRefused: the caller's role may not ask this tenant.
             ProviderError: the question could not be embedded.
         """
+        project = await self._own_project(record, question.project_id, caller)
         filters = _filters(
-            project=question.project_id,
+            project=project,
             agent=question.agent_type,
             task=question.task_type,
             technology=question.technology,
         )
         request = _request("task", question.task_description, filters, caller)
-        return await self._answer(record, request, question.project_id, question.max_results)
+        return await self._answer(record, request, project, question.max_results)
 
     async def for_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
     ) -> Answer:
         """The patterns for a failure, best first; arguments and errors as those of for_task."""
+        project = await self._own_project(record, question.project_id, caller)
         filters = _filters(
-            project=question.project_id,
+            project=project,
             agent=question.agent_type,
             task=question.task_type,
             entry_type="failure_solution",
         )
         text = failure_question(question.failure_description, question.error_message)
         request = _request("failure", text, filters, caller)
-        return await self._answer(record, request, question.project_id, MOST_OF_A_FAILURE)
+        return await self._answer(record, request, project, MOST_OF_A_FAILURE)
 
     async def context(
         self, record: TenantRecord, question: ContextQuestion, caller: Caller
@@ -145,6 +147,23 @@ class Questions:
             tokens=block.tokens,
             disabled=answer.disabled,
         )
+
+    async def _own_project(
+        self, record: TenantRecord, project: UUID | None, caller: Caller
+    ) -> UUID | None:
+        """Return the project that asks; None if it is unknown, or somebody else's.
+
+        What only a project contributed is left out for it: whoever could name another's project
+        would find out what that contributed.
+        """
+        if project is None or not reaches_only_own(caller):
+            return project
+
+        def is_own() -> bool:
+            with self.catalog.database.begin() as connection:
+                return has_project(connection, record.id, project, caller)
+
+        return project if await self.run_blocking(record.id, caller.name, is_own) else None
 
     async def _answer(
         self, record: TenantRecord, request: SearchRequest, project: UUID | None, limit: int

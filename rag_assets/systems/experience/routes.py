@@ -158,8 +158,11 @@ AdminDependency = Annotated[Asker, Depends(_admin)]
 @router.put("/projects/{project_id}")
 async def put_project(project_id: UUID, body: ProjectDraft, asker: AskedDependency) -> Project:
     """Make a project that contributes entries, or change its name and state."""
-    asked = asker.about()
-    return await asked.write(partial(asked.experience.put_project, asked.tenant, project_id, body))
+    asked, caller = asker.about(), asker.identity.caller
+    if body.owner is not None:
+        asker.identity.require_admin()
+    put = partial(asked.experience.put_project, asked.tenant, project_id, body, caller)
+    return await asked.write(put)
 
 
 @router.post("/entries", status_code=_CREATED, responses={_FOUND: {"model": CapturedEntry}})
@@ -170,7 +173,8 @@ async def capture(body: EntryDraft, asker: AskedDependency, response: Response) 
     """
     asked = asker.about(body.tenant)
     _require_none(faults(body))
-    captured = await asked.write(partial(asked.experience.capture, asked.tenant, body, by=asked.by))
+    capture = partial(asked.experience.capture, by=asked.by, caller=asker.identity.caller)
+    captured = await asked.write(partial(capture, asked.tenant, body))
     if not captured.new:
         response.status_code = _FOUND
     entry = captured.entry
@@ -208,9 +212,10 @@ async def request_checkpoint(body: CheckpointDraft, asker: AskedDependency) -> R
     """Have what a project has staged by now embedded, in the background."""
     asked = asker.about(body.tenant)
     _require_none(checkpoint_faults(body))
-    made = await asked.write(
-        partial(asked.experience.request_checkpoint, asked.tenant, body, by=asked.by)
+    request = partial(
+        asked.experience.request_checkpoint, by=asked.by, caller=asker.identity.caller
     )
+    made = await asked.write(partial(request, asked.tenant, body))
     return RequestedCheckpoint(made.id, made.staged)
 
 
@@ -219,7 +224,7 @@ async def checkpoint(checkpoint_id: UUID, asker: AskedDependency) -> CheckpointP
     """Tell what became of a checkpoint."""
     asked = asker.about()
     found: Checkpoint = await asked.read(
-        partial(asked.experience.checkpoint, asked.tenant, checkpoint_id)
+        partial(asked.experience.checkpoint, asked.tenant, checkpoint_id, asker.identity.caller)
     )
     return CheckpointProgress(
         found.state,

@@ -9,12 +9,13 @@ from rag_assets.api.experience_responses import FeedbackCounts, Project
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoExperience
 from rag_assets.privacy.masker import Masker
+from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
 from rag_assets.systems.experience.code_contents import code_of, noted
-from rag_assets.systems.experience.entries import Captured, Entries
+from rag_assets.systems.experience.entries import OPERATOR, Captured, Entries
 from rag_assets.systems.experience.feedback import give_feedback
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
@@ -61,20 +62,25 @@ class Experience:
             )
         return record
 
-    def put_project(self, tenant_id: str, project: UUID, draft: ProjectDraft) -> Project:
-        """Make a project, or change its name and state."""
+    def put_project(
+        self, tenant_id: str, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
+    ) -> Project:
+        """Make a project, or change its name and state; see Checkpoints.put_project."""
         name, _ = self._masker.replaced(draft.name)
         clean = draft.model_copy(update={"name": name})
-        return self.checkpoints.put_project(self.record(tenant_id).ref, project, clean)
+        return self.checkpoints.put_project(self.record(tenant_id).ref, project, clean, caller)
 
-    def capture(self, tenant_id: str, draft: EntryDraft, *, by: str | None) -> Captured:
+    def capture(
+        self, tenant_id: str, draft: EntryDraft, *, by: str | None, caller: Caller = OPERATOR
+    ) -> Captured:
         """Stage an entry; see Entries.capture."""
         record = self.record(tenant_id)
         code = code_of(self._catalog, Tenant.from_config(record.config))
-        return self._entries.capture(record.ref, draft, by=by, note=partial(noted, code))
+        note = partial(noted, code)
+        return self._entries.capture(record.ref, draft, by=by, note=note, caller=caller)
 
     def request_checkpoint(
-        self, tenant_id: str, draft: CheckpointDraft, *, by: str | None
+        self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR
     ) -> Checkpoint:
         """Have what a project staged embedded; see Checkpoints.request."""
         record = self.record(tenant_id)
@@ -88,11 +94,11 @@ class Experience:
         if draft.external_id is not None:
             external, _ = self._masker.replaced(draft.external_id)
             draft = draft.model_copy(update={"external_id": external})
-        return self.checkpoints.request(record.ref, source, draft, by=by)
+        return self.checkpoints.request(record.ref, source, draft, by=by, caller=caller)
 
-    def checkpoint(self, tenant_id: str, checkpoint: UUID) -> Checkpoint:
-        """One checkpoint; see Checkpoints.get."""
-        return self.checkpoints.get(self.record(tenant_id).id, checkpoint)
+    def checkpoint(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
+        """Return one checkpoint; see Checkpoints.get."""
+        return self.checkpoints.get(self.record(tenant_id).id, checkpoint, caller)
 
     def feedback(self, tenant_id: str, draft: FeedbackDraft, *, by: str | None) -> FeedbackCounts:
         """Record whether a pattern helped; see give_feedback."""

@@ -104,7 +104,9 @@ def _capture(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         draft = _valid(EntryDraft, **given)
         message = current_message()
         captured = await knowledge.in_thread(
-            lambda: _experience(knowledge).capture(message.tenant_id, draft, by=message.caller.name)
+            lambda: _experience(knowledge).capture(
+                message.tenant_id, draft, by=message.caller.name, caller=message.caller
+            )
         )
         return json.dumps(
             {

@@ -25,6 +25,7 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation, new_installation
 
@@ -50,12 +51,11 @@ class Api:
     def another(self, settings: ServiceSettings) -> Backend:
         """A backend over the same servers, for an event loop of its own."""
         session = self.driver.session
-        retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-        chat_models = ChatModels(session.catalog, session.settings)
+        catalog = as_service(session)
+        retriever = AsyncRetriever(catalog, session.store, session.embedders)
+        chat_models = ChatModels(catalog, session.settings)
         blobs = open_blobs(session.settings)
-        return Backend(
-            session.catalog, session.store, retriever, settings, chat_models, blobs=blobs
-        )
+        return Backend(catalog, session.store, retriever, settings, chat_models, blobs=blobs)
 
     def core(self, tenant: str, request: SearchRequest) -> SearchAnswer:
         """The answer of the core, without the interface."""
@@ -124,10 +124,11 @@ def api(installed: Installation) -> Iterator[Api]:
         driver.sync(tenant)
     installed.configure("asleep", enabled=False)
     session = installed.session()
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    chat_models = ChatModels(session.catalog, session.settings)
+    catalog = as_service(session)
+    retriever = AsyncRetriever(catalog, session.store, session.embedders)
+    chat_models = ChatModels(catalog, session.settings)
     blobs = open_blobs(session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    backend = Backend(catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
     with TestClient(application(backend), raise_server_exceptions=True) as client:
         yield Api(client, installed, driver, backend)
 

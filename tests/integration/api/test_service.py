@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 
 import jwt
 import pytest
+from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from rag_assets.api.app import build_app
@@ -30,6 +32,7 @@ from rag_assets.common.errors import (
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog import tables
 from tests.integration.api.conftest import SECRET, Api
 
 
@@ -233,24 +236,45 @@ def test_documents_are_listed_page_by_page(api: Api) -> None:
     assert second["next"] is None
 
 
-def test_status_lists_what_waits(api: Api) -> None:
-    before = api.get(api.token("eve", "other"), "/rag/status").json()
-    assert (before["chunks"], before["stale"], before["queue_depth"]) == (2, 0, 0)
-    assert before["last_indexed_at"] is not None
+def test_status_counts_what_waits_of_readable_documents(api: Api) -> None:
+    def counts(**claims: Any) -> tuple[int, int, int]:
+        said = api.get(api.token("eve", "other", **claims), "/rag/status").json()
+        assert said["last_indexed_at"] is not None
+        return said["chunks"], said["stale"], said["queue_depth"]
+
+    assert (counts(), counts(role="admin")) == ((1, 0, 0), (2, 0, 0))
     session = api.driver.session
-    source = session.settings.home.parent / "sources" / "other" / "public" / "other.md"
-    former = source.read_text()
+    folder = session.settings.home.parent / "sources" / "other"
     from rag_assets.pipeline.listing import list_documents
 
-    source.write_text("# Valves\n\nAnother valve altogether.\n")
-    with api.driver.locked("other") as ctx:
-        list_documents(ctx, api.driver.scanner)
-    now = api.get(api.token("eve", "other"), "/rag/status").json()
-    assert (now["chunks"], now["stale"], now["queue_depth"]) == (2, 1, 1)
-    source.write_text(former)
-    api.driver.sync("other")
-    after = api.get(api.token("eve", "other"), "/rag/status").json()
-    assert (after["stale"], after["queue_depth"]) == (0, 0)
+    for scope, shown in (("board", (1, 0, 0)), ("public", (1, 1, 1))):
+        source = folder / scope / "other.md"
+        former = source.read_text()
+        source.write_text("# Valves\n\nAnother valve altogether.\n")
+        with api.driver.locked("other") as ctx:
+            list_documents(ctx, api.driver.scanner)
+        assert (counts(), counts(role="admin")) == (shown, (2, 1, 1))
+        source.write_text(former)
+        api.driver.sync("other")
+    assert (counts(), counts(role="admin")) == ((1, 0, 0), (2, 0, 0))
+
+
+def test_a_credential_in_the_subject_of_a_token_is_recorded_nowhere(api: Api) -> None:
+    secrets = [f"sk-proj-planted{letter}0123456789abcdefWXYZ" for letter in "AB"]
+    shown = []
+    for secret in secrets:
+        assert api.ask(api.token(secret), query="A question of its own").status_code == 200
+        until = time.monotonic() + 10
+        while not (events := api.get(api.token(secret), "/rag/events").json()["events"]):
+            assert time.monotonic() < until
+        [caller] = {event["payload"]["caller"] for event in events}
+        assert caller not in shown, "the searches of the other"
+        shown.append(caller)
+    admin = api.get(api.token("chief", role="admin"), "/rag/events", limit=1_000).text
+    with api.backend.catalog.database.begin() as connection:
+        stored = str(connection.execute(select(tables.events.c.payload)).all())
+    for secret in secrets:
+        assert not any(secret in one for one in (*shown, admin, stored))
 
 
 def test_a_token_has_a_rate_of_its_own(api: Api) -> None:

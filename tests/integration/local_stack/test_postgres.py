@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ import pytest
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.storage.catalog.roles import ROLES, is_superuser
 from tests.servers import server_directory
 
 
@@ -189,3 +191,48 @@ def test_a_half_made_data_folder_is_made_again_and_only_the_path_to_it_is_opened
         as_root = os.geteuid() == 0
         assert home.stat().st_mode & 0o777 == (0o710 if as_root else 0o700)
         server.stop()
+
+
+@pytest.mark.usefixtures("url")
+def test_each_role_has_an_address_of_its_own_and_none_is_a_superuser(
+    server: EmbeddedPostgres,
+) -> None:
+    for role in ROLES:
+        assert one(server.url_of(role), "SELECT current_user") == f"rag_assets_{role}"
+        assert not is_superuser(server.url_of(role))
+    assert server.url == server.url_of("writer")
+    assert is_superuser(server.superuser_url)
+
+
+def test_what_an_earlier_version_has_made_gets_roles(server: EmbeddedPostgres, url: str) -> None:
+    with psycopg.connect(server.superuser_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS rag_catalog")
+        connection.execute("CREATE TABLE rag_catalog.earlier (id serial, name text)")
+        connection.execute("CREATE SEQUENCE rag_catalog.alone")
+        connection.execute("CREATE TABLE public.event_logs (id serial)")
+        connection.execute("CREATE SCHEMA rag_vectors_example")
+        connection.execute("CREATE TABLE rag_vectors_example.rag_chunks (a int)")
+    file = server.directory / "server.json"
+    recorded = json.loads(file.read_text())
+    del recorded["roles"]
+    file.write_text(json.dumps(recorded))
+    assert server.start() != url, "the passwords are new"
+    with psycopg.connect(server.superuser_url) as connection:
+        owners = dict(
+            connection.execute(
+                "SELECT relname, pg_get_userbyid(relowner) FROM pg_class WHERE relname IN"
+                " ('earlier', 'earlier_id_seq', 'alone', 'event_logs', 'rag_chunks')"
+            ).fetchall()
+        )
+    assert owners == {
+        "earlier": "rag_assets_owner",
+        "earlier_id_seq": "rag_assets_owner",
+        "alone": "rag_assets_owner",
+        "event_logs": "rag_assets_dagster",
+        "rag_chunks": "rag_assets_writer",
+    }
+    with psycopg.connect(server.url_of("service"), autocommit=True) as connection:
+        connection.execute("INSERT INTO rag_catalog.earlier (name) VALUES ('by a request')")
+        connection.execute("SELECT * FROM rag_vectors_example.rag_chunks")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT * FROM public.event_logs")

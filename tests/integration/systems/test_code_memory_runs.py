@@ -23,6 +23,7 @@ from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.events import Event
 from rag_assets.systems.code_memory.service import CodeMemory
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -104,10 +105,11 @@ def client(shared_installation: Installation, driver: Driver) -> Iterator[TestCl
     )
     driver.sync(TENANT)
     session = shared_installation.session()
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    chat_models = ChatModels(session.catalog, session.settings)
+    catalog = as_service(session)
+    retriever = AsyncRetriever(catalog, session.store, session.embedders)
+    chat_models = ChatModels(catalog, session.settings)
     blobs = open_blobs(session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    backend = Backend(catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
     routers = [*installed_systems().load("routers").values()]
     with TestClient(build_app(backend, routers=routers)) as made:
         yield made

@@ -39,6 +39,7 @@ from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.walk import MOST_STEPS, Walker
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -186,10 +187,11 @@ def vault(
         for group, granted in grants.items():
             for scope in granted:
                 ctx.catalog.access.grant(ctx.ref, scope, [f"group:{group}"])
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    catalog = as_service(session)
+    retriever = AsyncRetriever(catalog, session.store, session.embedders)
     blobs = open_blobs(session.settings)
-    chat_models = ChatModels(session.catalog, session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    chat_models = ChatModels(catalog, session.settings)
+    backend = Backend(catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
     systems = installed_systems()
     panel = build_panel(backend, PanelSettings(), systems.load("panels").values())
     routers = [*systems.load("routers").values(), panel.router]
@@ -309,8 +311,10 @@ class Asking:
         client.cookies.clear()
         link = client.post("/panel/links", json={"project": self.project}, headers=headers)
         assert link.status_code == 201, link.text
-        code = parse_qs(urlsplit(link.json()["url"]).query)["code"][0]
-        entered = client.post("/panel/enter", data={"code": code}, headers={"Origin": ORIGIN})
+        url = urlsplit(link.json()["url"])
+        code, origin = parse_qs(url.query)["code"][0], f"{url.scheme}://{url.netloc}"
+        form, headers = {"code": code}, {"Origin": origin}
+        entered = client.post(f"{origin}/panel/enter", data=form, headers=headers)
         assert entered.status_code in {200, 303}, entered.text
         name = mark.title()
         pages = [
@@ -323,7 +327,7 @@ class Asking:
         ]
         found = {}
         for path, parameters in pages:
-            answer = client.get(f"/panel/code{path}", params=parameters)
+            answer = client.get(f"{origin}/panel/code{path}", params=parameters)
             assert answer.status_code == 200, answer.text
             found[f"panel {path} {parameters}"] = answer.text
         client.cookies.clear()

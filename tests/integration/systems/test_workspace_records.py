@@ -467,7 +467,7 @@ def test_what_is_pushed_while_a_manifest_is_made_is_not_taken_for_extra(site: Si
 def test_a_clock_that_is_ahead_takes_nothing_that_comes_meanwhile_for_extra(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manifests = site.catalog.record_manifests
+    manifests = site.client.app.state.backend.catalog.record_manifests
     compare = manifests.compare
 
     def push_before(*given: Any, **named: Any) -> Any:

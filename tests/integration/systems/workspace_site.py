@@ -21,6 +21,7 @@ from rag_assets.panel.settings import PanelSettings
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -122,10 +123,11 @@ def workspace(installation: Installation, tenant: str, **config: Any) -> Iterato
     driver = Driver(installation)
     driver.sync(tenant)
     session = driver.session
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    chat_models = ChatModels(session.catalog, session.settings)
+    catalog = as_service(session)
+    retriever = AsyncRetriever(catalog, session.store, session.embedders)
+    chat_models = ChatModels(catalog, session.settings)
     blobs = open_blobs(session.settings)
-    backend = Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    backend = Backend(catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
     systems = installed_systems()
     panel = build_panel(backend, PanelSettings(), systems.load("panels").values())
     routers = [*systems.load("routers").values(), panel.router]

@@ -95,6 +95,13 @@ def test_an_answer_without_any_support_comes_back_empty() -> None:
         "The valve opens at evil.example [1].",
         "The valve opens at https:/evil.example [1].",
         "https://evil.example [1]",
+        "See https://evil.example/a?b=valve [2].",
+        "See https://evil.example/a?valve=opens!pumps=greased.Monday [2].",
+        "![valve](https://evil.example/a?b=pumps&c=greased [2])",
+        "See [the valve](https://evil.example/a!b=pumps [2]) [1].",
+        "<img src='https://evil.example/a?b=pumps [2]'>",
+        "https://evil.example/a\u3002b=pumps [2]",
+        "Ask evil.example/a?b=pumps [2]",
     ],
 )
 def test_addresses_that_no_passage_names_go_whatever_they_stand_in(piece: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.repositories.objects import Objects
@@ -15,7 +15,10 @@ SUBMODULE: Final = 0o160000
 _FOLDER: Final = 0o040000
 MAX_PATH_BYTES = 4_096
 _MAX_FILES = 2_000_000
-_MAX_TREES = 1_000_000
+_MAX_NAME_BYTES = 512 << 20
+"""Bytes of all paths together."""
+_Entry: TypeAlias = tuple[int, bytes, str]
+"""Mode, name and id."""
 _UNUSABLE: Final = frozenset({b"", b".", b".."})
 
 
@@ -42,25 +45,72 @@ def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
     Raises:
         ListingFailed: a tree is missing or damaged, or there are more files than any project has.
     """
+    trees = _read_trees(objects, tree)
     found: dict[str, TreeFile] = {}
     waiting = [(b"", tree)]
-    trees = 0
     while waiting:
         folder, oid = waiting.pop()
-        trees += 1
-        for mode, name, entry in _entries(objects.read(oid, "tree"), oid):
+        for mode, name, entry in trees[oid]:
             path = folder + name
-            if name in _UNUSABLE or b"/" in name or name.lower() == b".git":
-                continue
             if len(path) > MAX_PATH_BYTES:
                 continue
             if mode == _FOLDER:
                 waiting.append((path + b"/", entry))
             else:
                 found[path.decode("utf-8", "surrogateescape")] = TreeFile(mode, entry)
-        if len(found) > _MAX_FILES or trees > _MAX_TREES:
-            raise ListingFailed(f"the tree {tree} holds more than {_MAX_FILES} files")
     return found
+
+
+def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
+    """Return the usable entries of a tree and of all trees below it, by id; each is read once.
+
+    The paths are counted before any is made: ten trees, each of which holds the next one ten times,
+    have as many paths as ten billion files.
+
+    Raises:
+        ListingFailed: see files_of.
+    """
+    trees: dict[str, list[_Entry]] = {}
+    sizes: dict[str, tuple[int, int]] = {}
+    waiting, entries = [tree], 0
+    while waiting:
+        oid = waiting[-1]
+        if oid in trees:
+            waiting.pop()
+            sizes[oid] = _paths_of(trees[oid], sizes)
+        else:
+            trees[oid] = [
+                one for one in _entries(objects.read(oid, "tree"), oid) if _is_usable(one)
+            ]
+            entries += len(trees[oid])
+            below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
+            if any(entry in trees and entry not in sizes for entry in below):
+                raise ListingFailed(f"the tree {oid} is damaged", hint="`git fsck` says more")
+            waiting += [entry for entry in below if entry not in sizes]
+        paths, name_bytes = sizes.get(oid, (entries, 0))
+        if paths > _MAX_FILES or name_bytes > _MAX_NAME_BYTES:
+            raise ListingFailed(
+                f"the tree {tree} holds more than {_MAX_FILES:,} files and folders, or paths of"
+                f" more than {_MAX_NAME_BYTES >> 20} MiB",
+                hint="name a ref without them",
+            )
+    return trees
+
+
+def _paths_of(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """Return the number of paths in a tree, and the bytes of all of them."""
+    paths = name_bytes = 0
+    for mode, name, oid in entries:
+        below, bytes_below = sizes[oid] if mode == _FOLDER else (0, 0)
+        paths += 1 + below
+        name_bytes += (len(name) + 1) * (1 + below) + bytes_below
+    return paths, name_bytes
+
+
+def _is_usable(entry: _Entry) -> bool:
+    """Return whether a worktree may have the name of an entry."""
+    name = entry[1]
+    return name not in _UNUSABLE and b"/" not in name and name.lower() != b".git"
 
 
 def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
@@ -83,7 +133,7 @@ def _entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
     return None
 
 
-def _entries(content: bytes, tree: str) -> Iterator[tuple[int, bytes, str]]:
+def _entries(content: bytes, tree: str) -> Iterator[_Entry]:
     at = 0
     while at < len(content):
         blank = content.find(b" ", at)

@@ -25,6 +25,7 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation, new_installation
@@ -158,10 +159,11 @@ def address(installed: Installation) -> Iterator[str]:
 def _backend(installed: Installation) -> Backend:
     """A backend for an event loop of its own."""
     session = installed.session()
-    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
-    chat_models = ChatModels(session.catalog, session.settings)
+    catalog = as_service(session)
+    retriever = AsyncRetriever(catalog, session.store, session.embedders)
+    chat_models = ChatModels(catalog, session.settings)
     blobs = open_blobs(session.settings)
-    return Backend(session.catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
+    return Backend(catalog, session.store, retriever, SETTINGS, chat_models, blobs=blobs)
 
 
 @pytest.fixture

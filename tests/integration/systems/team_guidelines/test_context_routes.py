@@ -23,6 +23,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.registry import installed_systems
+from tests.databases import as_service
 from tests.integration.api.conftest import running
 from tests.integration.systems.team_guidelines.conftest import KEY, Guidelines
 
@@ -43,12 +44,13 @@ def token(organization: str, role: str = "admin", **claims: Any) -> str:
 
 def backend(guidelines: Guidelines) -> Backend:
     session = guidelines.driver.session
+    catalog = as_service(session)
     return Backend(
-        session.catalog,
+        catalog,
         session.store,
-        AsyncRetriever(session.catalog, session.store, session.embedders),
+        AsyncRetriever(catalog, session.store, session.embedders),
         SETTINGS,
-        ChatModels(session.catalog, session.settings),
+        ChatModels(catalog, session.settings),
         blobs=open_blobs(session.settings),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,37 @@ def test_roots_bind_repositories_too(tmp_path: Path) -> None:
         source_of(made.root, roots=Roots(allowed=(tmp_path / "other",)))
     with pytest.raises(ConfigurationError, match="own state"):
         source_of(made.root, roots=Roots(forbidden=(made.root / "state",)))
+
+
+@pytest.mark.parametrize("name", ["d", "d" * 250])
+@pytest.mark.parametrize("ref", ["bomb", "worktree"])
+def test_a_tree_that_holds_the_next_one_many_times_is_refused_at_once(
+    tmp_path: Path, ref: str, name: str
+) -> None:
+    made = MadeRepository(tmp_path / "shop")
+    width, depth = (10, 10) if name == "d" else (5, 8)
+    mode, oid = 0o100644, made.blob(b"x = 1\n")
+    for _ in range(depth):
+        names = [f"{name}{number}".encode() for number in range(width)]
+        oid = made.tree(dict.fromkeys(names, (mode, oid)))
+        mode = 0o040000
+    head = "refs/heads/main" if ref == "worktree" else "refs/heads/bomb"
+    made.commit_tree({b"all": (mode, oid)}, head)
+    source = made.source(ref)
+    began = time.monotonic()
+    for _ in range(5):  # a run and its sensor list it as often
+        with pytest.raises(ListingFailed, match="more than 2,000,000 files"):
+            list(source.list())
+    assert time.monotonic() - began < 1
+
+
+def test_equal_folders_are_listed_in_all_of_their_places(tmp_path: Path) -> None:
+    made = MadeRepository(tmp_path / "shop")
+    blob = made.blob(b"x = 1\n")
+    shared = made.tree({b"a.py": (0o100644, blob), b".git": (0o100644, blob)})
+    both = made.tree({b"one": (0o040000, shared), b"two": (0o040000, shared)})
+    made.commit_tree({b"b.py": (0o100644, blob), b"in": (0o040000, both)}, "refs/heads/main")
+    assert sorted(listed(made.source("main"))) == ["b.py", "in/one/a.py", "in/two/a.py"]
 
 
 def test_a_blob_that_unpacks_to_more_than_it_says_is_refused(tmp_path: Path) -> None:

@@ -92,6 +92,8 @@ OTHERS: Mapping[str, str] = {
     "rag_settings.embedder": "likewise",
     "rag_settings.base_url": "likewise",
     "rag_settings.embedding_model": "a model's name",
+    "projects.owner_token": "the name of a token, masked when the token is read",
+    "projects.owner_organization": "an id of the application",
     "erasures.rule": "a word of ours, or a setting",
     "erasures.counts": "numbers",
     "erasures.progress": "keys",

@@ -1,0 +1,198 @@
+"""Roles of Postgres, so that no process can do more in the database than its work needs.
+
+The name of a role begins with that of its database, as in `rag_assets_service`:
+
+| role | used by | may |
+|---|---|---|
+| owner | upgrades of the schema | everything in `rag_catalog` |
+| writer | commands, runs, the change watcher | change rows; make schemas of vectors |
+| service | `rag-assets serve` with the panel | read; change the rows that requests change |
+| dagster | Dagster's storage | own its tables in `public`; nothing of the catalog |
+
+None of them is a superuser. The embedded server makes them; `rag-assets roles` prints the same SQL
+for another server. Where a server has no such roles, one account does everything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, get_args
+
+Role: TypeAlias = Literal["owner", "writer", "service", "dagster"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+SERVICE_RIGHTS: Final[Mapping[str, str]] = {
+    # Runs write these.
+    **dict.fromkeys(("check_results", "derivations", "document_kinds"), ""),
+    # Names in source code leave with its document.
+    **dict.fromkeys(("edges", "symbols"), "DELETE"),
+    **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents", "syncs"), ""),
+    **dict.fromkeys(("serving", "tenant_locks"), ""),
+    # What a question costs counts for the tenant's run and build.
+    "slices": "UPDATE (spent)",
+    "generations": "UPDATE",
+    # Commands write these.
+    **dict.fromkeys(("holds", "judged_questions", "question_vectors"), ""),
+    "service_tokens": "UPDATE (last_used_at)",
+    # Proof of erasures, which outlives whatever it is about.
+    "receipts": "",
+    # Whoever opens the installation from another folder or machine records that.
+    "installation": "UPDATE",
+    "installation_homes": "INSERT, UPDATE",
+    "installation_places": "INSERT, UPDATE",
+}
+"""What the service may do in tables of the catalog in which it may not do everything.
+
+A table that is not here is one in which requests add, change and delete rows.
+"""
+
+_ROLES: Final = """
+DO $roles$
+DECLARE
+  prefix text := current_database() || '_';
+  owner text := prefix || 'owner';
+  writer text := prefix || 'writer';
+  service text := prefix || 'service';
+  dagster text := prefix || 'dagster';
+  name text;
+  item record;
+BEGIN
+  FOREACH name IN ARRAY ARRAY[owner, writer, service, dagster] LOOP
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+      EXECUTE format('CREATE ROLE %I LOGIN', name);
+    END IF;
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), name);
+  END LOOP;
+  EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
+  EXECUTE format('GRANT CREATE ON DATABASE %I TO %I, %I', current_database(), owner, writer);
+  EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO %I, %I', current_database(), writer, service);
+  REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+  EXECUTE format('GRANT USAGE, CREATE ON SCHEMA public TO %I', dagster);
+  -- Erasures remove names of documents from run records.
+  EXECUTE format('GRANT %I TO %I', dagster, writer);
+  IF current_setting('server_version_num')::int < 170000 THEN
+    -- Until version 17, only the owner of a table may vacuum it.
+    EXECUTE format('GRANT %I TO %I', owner, writer);
+  END IF;
+  -- Only a superuser may create it.
+  IF EXISTS (SELECT FROM pg_available_extensions e WHERE e.name = 'vector') THEN
+    CREATE EXTENSION IF NOT EXISTS vector;
+  END IF;
+
+  EXECUTE format('CREATE SCHEMA IF NOT EXISTS rag_catalog AUTHORIZATION %I', owner);
+  FOR item IN
+    SELECT nspname, CASE nspname WHEN 'rag_catalog' THEN owner ELSE writer END AS new_owner
+    FROM pg_namespace WHERE nspname = 'rag_catalog' OR nspname ~ '_vectors_'
+  LOOP
+    EXECUTE format('ALTER SCHEMA %I OWNER TO %I', item.nspname, item.new_owner);
+    IF item.new_owner = writer THEN
+      EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', item.nspname, service);
+      EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO %I', item.nspname, service);
+    END IF;
+  END LOOP;
+  FOREACH name IN ARRAY ARRAY['USAGE ON SCHEMAS', 'SELECT ON TABLES'] LOOP
+    EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %I GRANT %s TO %I', writer, name, service);
+  END LOOP;
+
+  FOR item IN
+    SELECT nspname, relname, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
+      CASE nspname WHEN 'rag_catalog' THEN owner WHEN 'public' THEN dagster ELSE writer END
+        AS new_owner
+    FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+    WHERE relkind IN ('r', 'p', 'S')
+      -- The sequence of a column belongs to whoever the table belongs to.
+      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i'))
+      AND (nspname = 'rag_catalog' OR nspname ~ '_vectors_' OR nspname = 'public' AND relname IN (
+        'alembic_version', 'asset_check_executions', 'asset_daemon_asset_evaluations',
+        'asset_event_tags', 'asset_keys', 'backfill_tags', 'bulk_actions', 'concurrency_limits',
+        'concurrency_slots', 'daemon_heartbeats', 'dynamic_partitions', 'event_logs',
+        'instance_info', 'instigators', 'job_ticks', 'jobs', 'kvs', 'pending_steps', 'run_tags',
+        'runs', 'secondary_indexes', 'snapshots'))
+  LOOP
+    EXECUTE format(
+      'ALTER %s %I.%I OWNER TO %I', item.kind, item.nspname, item.relname, item.new_owner);
+  END LOOP;
+  FOR item IN
+    SELECT p.oid::regprocedure AS what FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
+    WHERE nspname = 'rag_catalog'
+  LOOP
+    EXECUTE format('ALTER ROUTINE %s OWNER TO %I', item.what, owner);
+  END LOOP;
+END
+$roles$;
+"""
+_GRANTS: Final = """
+DO $grants$
+DECLARE
+  writer text := current_database() || '_writer';
+  service text := current_database() || '_service';
+  right_ text;
+  item record;
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = service) THEN
+    RETURN;
+  END IF;
+  EXECUTE format('GRANT USAGE ON SCHEMA rag_catalog TO %I, %I', writer, service);
+  FOREACH right_ IN ARRAY ARRAY['USAGE, SELECT ON ALL SEQUENCES', 'SELECT ON ALL TABLES'] LOOP
+    EXECUTE format('GRANT %s IN SCHEMA rag_catalog TO %I, %I', right_, writer, service);
+  END LOOP;
+  FOR item IN
+    SELECT format('rag_catalog.%I', relname) AS name, relname LIKE 'alembic_version%' AS is_version,
+      coalesce('SERVICE_RIGHTS'::jsonb ->> relname::text, 'INSERT, UPDATE, DELETE') AS rights
+    FROM pg_class WHERE relnamespace = 'rag_catalog'::regnamespace AND relkind IN ('r', 'p')
+  LOOP
+    IF current_setting('server_version_num')::int >= 170000 THEN
+      EXECUTE format('GRANT MAINTAIN ON %s TO %I', item.name, writer);
+    END IF;
+    -- Rights that a former version granted, too.
+    EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON %s FROM %I', item.name, service);
+    CONTINUE WHEN item.is_version;
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON %s TO %I', item.name, writer);
+    IF item.rights <> '' THEN
+      EXECUTE format('GRANT %s ON %s TO %I', item.rights, item.name, service);
+    END IF;
+  END LOOP;
+END
+$grants$;
+""".replace("SERVICE_RIGHTS", json.dumps(SERVICE_RIGHTS))
+
+ROLES_SQL: Final = f"""\
+-- Makes the roles of the database in which it runs, whose names begin with the database's: _owner,
+-- _writer, _service and _dagster. It may run again at any time. Run it as a superuser.
+{_ROLES}{_GRANTS}"""
+"""Makes the roles, gives them what exists, and grants them what they need."""
+GRANTS_SQL: Final = _GRANTS
+"""Grants what they need, after an upgrade by the owner; does nothing where there are no roles."""
+
+
+def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
+    """Create the roles of a database, or bring them up to date.
+
+    Args:
+        url: of the database, as a superuser.
+        passwords: of the roles.
+    """
+    import psycopg
+    from psycopg import sql
+
+    with psycopg.connect(url) as connection:
+        connection.execute(ROLES_SQL.encode())
+        database = connection.info.dbname
+        for role, password in passwords.items():
+            name, secret = sql.Identifier(f"{database}_{role}"), sql.Literal(password)
+            connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, secret))
+
+
+def is_superuser(url: str) -> bool:
+    """Return whether an account may do everything on its server.
+
+    Raises:
+        psycopg.Error: the server does not answer.
+    """
+    import psycopg
+
+    query = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
+    with psycopg.connect(url, connect_timeout=2) as connection:
+        row = connection.execute(query).fetchone()
+    return row is not None and bool(row[0])
