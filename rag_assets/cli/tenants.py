@@ -91,5 +91,4 @@ def remove(
     """Delete a tenant and everything indexed for it."""
     from rag_assets.cli.commands import tenants
 
-    if not tenants.remove(tenant, confirmed=yes, as_json=json):
-        raise typer.Exit(1)
+    tenants.remove(tenant, confirmed=yes, as_json=json)

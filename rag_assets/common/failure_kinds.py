@@ -32,6 +32,7 @@ FailureKind: TypeAlias = Literal[
     "queued",
     "installation",
     "switched-off",
+    "source-unavailable",
 ]
 """Persisted in `documents.error_kind`: a kind is never renamed."""
 
@@ -84,6 +85,7 @@ WORDS: Mapping[FailureKind, FailureWords] = {
     ),
     "lost": FailureWords("The stored file was lost or damaged.", "Upload the file again."),
     "changing": FailureWords("The file changed while it was read.", _WAIT),
+    "source-unavailable": FailureWords("Where the file lies does not answer.", _WAIT),
     "credential": FailureWords(
         "The file holds a password or a key that must not be found.",
         "Take it out of the file, change it where it is used, and upload the file again.",
@@ -124,6 +126,7 @@ _OF_ERRORS: Mapping[type[errors.RagAssetsError], FailureKind] = {
     errors.DocumentTimeout: "too-slow",
     errors.DocumentTooCostly: "too-complex",
     errors.DocumentVanished: "changing",
+    errors.DocumentUnreachable: "source-unavailable",
     errors.BlobMissing: "lost",
     errors.BlobAltered: "lost",
     errors.DocumentRejected: "unreadable",

@@ -24,8 +24,10 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,8 +84,10 @@ class Settings:
         """Read the settings.
 
         Raises:
-            ConfigurationError: RAG_ASSETS_HOME does not name a folder, or a value is malformed.
+            ConfigurationError: RAG_ASSETS_HOME does not name a folder, a value is malformed, or the
+                locale spells names of files otherwise than UTF-8 does.
         """
+        _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
         home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or str(PROJECT_ROOT))
         home = home.resolve()
@@ -115,6 +119,19 @@ class Settings:
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
             private_endpoints=PrivateEndpoints.parse(env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or ""),
+        )
+
+
+def _require_names_in_utf8(encoding: str) -> None:
+    """Require that names of files are read as UTF-8, which ids of documents are made of.
+
+    In another locale every name beyond ASCII would be another document's.
+    """
+    if codecs.lookup(encoding).name != "utf-8":
+        raise ConfigurationError(
+            f"the locale of this shell spells names of files in {encoding}, so that documents would"
+            " be deleted and added again under other names",
+            hint="set LC_ALL=C.UTF-8, or PYTHONUTF8=1",
         )
 
 

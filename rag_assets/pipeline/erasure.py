@@ -10,21 +10,32 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rag_assets.common.errors import ErasureIncomplete
 from rag_assets.pipeline.blobs import drop_blobs, nobodys_blobs
 from rag_assets.pipeline.catalog_mark import may_delete, require_current
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import erase_rows, open_former_places
 from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
-from rag_assets.pipeline.proof import Traces, prove, prove_masked, traces_of
+from rag_assets.pipeline.proof import prove, prove_masked, require_nothing_left
 from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.rescan import begin_scan, scan
 from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.pipeline.traces import (
+    Traces,
+    collect_traces,
+    forget_traces,
+    has_traces,
+    keep_traces,
+    read_traces,
+    without_living,
+)
 from rag_assets.privacy.masker import scanner_of
 from rag_assets.storage.catalog.erasure_rows import Erasure
 from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.rescans import found_hashes
 from rag_assets.storage.lake.model import DeadKeys
+from rag_assets.storage.lake.store import Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +73,19 @@ def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Rec
         elif erasure.kind == "discard":
             receipt = settle_discard(ctx, erasure)
         else:
-            receipt = settle(ctx, erasure)
+            receipt = _settle_if_possible(ctx, erasure)
         if receipt is not None:
             receipts.append(receipt)
     return receipts
+
+
+def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
+    """Settle an erasure; one that is incomplete must not hold up the tenant's run."""
+    try:
+        return settle(ctx, erasure)
+    except ErasureIncomplete as error:
+        ctx.log(f"{error.message}; {error.hint}")
+        return None
 
 
 def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
@@ -121,16 +141,30 @@ def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
 
 
 def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
-    """Take the documents of an erasure out of every store, then write its receipt."""
+    """Take the documents of an erasure out of every store, then write its receipt.
+
+    Raises:
+        ErasureIncomplete: something of a purged document is left; the erasure stays open.
+    """
     erasure = _count(ctx, erasure)
-    # What to look for is known only as long as it is there.
-    dead = _dead_keys(ctx, erasure, needed_keys(ctx)) if erasure.kind == "purge" else None
-    traces = None if dead is None else traces_of(ctx, erasure, dead)
+    if erasure.kind != "purge":
+        for store in STORES:
+            store.erase(ctx, erasure)
+        ctx.guard()
+        return ctx.catalog.erasures.end(erasure)
+    notes = Lake(ctx.settings.lake_url).notes
+    if not has_traces(erasure):
+        dead = _dead_keys(ctx, erasure, needed_keys(ctx))
+        ctx.guard()
+        erasure = keep_traces(ctx.catalog, notes, erasure, collect_traces(ctx, erasure, dead))
+    traces = without_living(ctx, read_traces(notes, erasure))
     for store in STORES:
         store.erase(ctx, erasure)
-    proof = None if traces is None else _expunge(ctx, erasure, traces)
+    proof = _expunge(ctx, erasure, traces)
     ctx.guard()
-    return ctx.catalog.erasures.end(erasure, proof)
+    receipt = ctx.catalog.erasures.end(erasure, proof)
+    forget_traces(notes, erasure)
+    return receipt
 
 
 def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Receipt:
@@ -145,8 +179,13 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
         UnknownDocument: the tenant has nothing of one of them.
         OnHold: one of them is held.
         CatalogSetBack: the catalog is an earlier one.
+        ErasureIncomplete: something of them is left; the tenant's next run continues.
     """
     require_current(ctx)
+    for erasure in ctx.catalog.erasures.open(ctx.ref.id):
+        # Begun again, it would search for what the first one has left, and not know what that was.
+        if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
+            settle(ctx, erasure)
     settle_open(ctx)
     at = ctx.clock.now()
     return settle(ctx, ctx.catalog.erasures.begin_purge(ctx.ref, document_ids, by=by, at=at))
@@ -166,14 +205,17 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
     """Remove names and deleted rows from files, too, then look for what is left."""
     ctx.guard()
     # A question may quote the text.
-    texts = [*traces.names, *traces.document_ids, *traces.phrases]
-    ctx.catalog.traces.redact(ctx.ref.id, texts)
+    names = [*traces.names, *traces.document_ids]
+    ctx.catalog.traces.redact(ctx.ref.id, names, traces.phrases)
     ctx.guard()
     ctx.catalog.erasures.forget(erasure)
     emptied = ("source_records", "held_records") if erasure.counts["records"]["records"] else ()
     if erasure.blobs:
         emptied = (*emptied, "uploads")
-    return prove(ctx, traces, *_clean_files(ctx, emptied))
+    proof = prove(ctx, traces, *_clean_files(ctx, emptied), uploaded=bool(erasure.blobs))
+    subject = f"purged documents of tenant {ctx.ref.id!r}"
+    require_nothing_left(proof["found"], subject, f"rag-assets sync {ctx.ref.id}")
+    return proof
 
 
 def _clean_files(ctx: TenantContext, rewritten: Collection[str]) -> tuple[int, int]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from rag_assets.common.errors import DocumentVanished, RagAssetsError
-from rag_assets.common.failure_kinds import FailureKind, failure_kind
+from rag_assets.common.errors import DocumentUnreachable, DocumentVanished, RagAssetsError
+from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
@@ -16,6 +16,7 @@ from rag_assets.ingest.sources.masked_paths import ListedPaths
 from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents
 from rag_assets.ingest.workers.tasks import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.interruption import retry_at
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.quarantine import DocumentNote
 from rag_assets.pipeline.slices import Work, put_off
@@ -116,7 +117,7 @@ class _Parsing:
         self._missing = missing
         self._rows: list[ParsedRow] = []
         self._characters = 0
-        self._failures: list[tuple[Document, str, FailureKind]] = []
+        self._failures: list[tuple[Document, RagAssetsError]] = []
         self._vanished: list[Document] = []
         self._notes: list[tuple[Document, str]] = []
         self._formats: dict[str | None, FormatReport] = {}
@@ -135,8 +136,7 @@ class _Parsing:
                 elif isinstance(outcome.result, DocumentVanished):
                     self._vanished += documents
                 else:
-                    failed, kind = outcome.result, failure_kind(outcome.result)
-                    self._failures += [(d, failed.advice, kind) for d in documents]
+                    self._failures += [(document, outcome.result) for document in documents]
                 progress.advance(1)
         self._flush()
         progress.done()
@@ -154,7 +154,7 @@ class _Parsing:
             ocr_pages=sum(of.ocr_pages for of in formats),
             masked=sum(of.masked for of in formats),
             formats=self._formats,
-            failures=_first_notes([(d, why) for d, why, _ in self._failures]),
+            failures=_first_notes([(d, self._reason(error)) for d, error in self._failures]),
             notes=_first_notes(self._notes),
             seconds=seconds,
         )
@@ -204,12 +204,15 @@ class _Parsing:
         ctx = self._ctx
         if not self._failures:
             return
-        # A reason may name the file, and a file's name can be a credential.
-        masker = masker_of(ctx.settings.local)
-        self._failures = [(d, masker.text(why), kind) for d, why, kind in self._failures]
         failures = [
-            Failure(document.document_id, document.document_key, reason, kind)
-            for document, reason, kind in self._failures
+            Failure(
+                document.document_id,
+                document.document_key,
+                self._reason(error),
+                failure_kind(error),
+                retry_at(document, error) if isinstance(error, DocumentUnreachable) else None,
+            )
+            for document, error in self._failures
         ]
         put_off(ctx, self._work, failures)
         if self._work.beside:
@@ -217,8 +220,12 @@ class _Parsing:
         ctx.catalog.events.write(
             ctx.ref,
             "document_failed",
-            [{"uri": document.uri, "reason": reason} for document, reason, _ in self._failures],
+            [{"uri": d.uri, "reason": self._reason(error)} for d, error in self._failures],
         )
+
+    def _reason(self, error: RagAssetsError) -> str:
+        """Return why a document failed; the name of a file in it may hold a credential."""
+        return masker_of(self._ctx.settings.local).text(error.advice)
 
     def _put_off(self) -> None:
         """Defer documents that are missing from their source or differ from the listing.
@@ -227,11 +234,9 @@ class _Parsing:
         """
         if not self._vanished:
             return
-        retry_at = datetime.now(UTC) + _VANISHED_RETRY
+        again = datetime.now(UTC) + _VANISHED_RETRY
         failures = [
-            Failure(
-                d.document_id, d.document_key, "not in its source as listed", "changing", retry_at
-            )
+            Failure(d.document_id, d.document_key, "not in its source as listed", "changing", again)
             for d in self._vanished
         ]
         put_off(self._ctx, self._work, failures)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rag_assets.common.batches import batched
+from rag_assets.common.errors import ErasureIncomplete
 from rag_assets.pipeline.blobs import nobodys_blobs
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import count_files_left, open_former_places
 from rag_assets.pipeline.live_keys import needed_keys
-from rag_assets.storage.catalog.erasure_rows import Erasure
+from rag_assets.pipeline.traces import Traces
 from rag_assets.storage.lake.model import DeadKeys
 
-_PHRASE_CHARACTERS = (24, 120)
-_PHRASES_OF_A_CHUNK = 3
-MOST_PHRASES = 500
-_SENTENCE = re.compile(r"[^.!?\n]+")
 _OUT_OF_REACH: Final = {
     "Postgres's write-ahead log": "its files are overwritten after the next checkpoints",
     "free space in files of tables": "rewritten when its page is filled again, or by VACUUM FULL",
@@ -28,47 +22,20 @@ _OUT_OF_REACH: Final = {
     ),
     "files of sources": "a source keeps its documents; they are not added again while unchanged",
 }
+LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
+"""Keys of a proof: what files still hold of what was deleted."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
 
 
-@dataclass(frozen=True, slots=True)
-class Traces:
-    """What a document would leave behind, held in memory alone.
-
-    Attributes:
-        document_ids: of the documents.
-        dead: keys in the lake that nothing else needs.
-        phrases: parts of their texts, of passages that nothing else needs.
-        names: uris, and ids of chunks without offsets.
-        uploaded: whether files were uploaded with them.
-    """
-
-    document_ids: tuple[str, ...]
-    dead: DeadKeys
-    phrases: tuple[str, ...]
-    names: tuple[str, ...]
-    uploaded: bool
-
-
-def traces_of(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
-    """Collect what documents would leave behind, before they are erased."""
-    names = ctx.catalog.traces.names(ctx.ref, erasure.document_ids)
-    phrases = list(dict.fromkeys(_phrases(ctx, dead)))
-    # A neighbour may have a sentence of theirs in a passage of its own.
-    elsewhere = ctx.lake.phrases_of_others(dead, phrases)
-    elsewhere |= ctx.catalog.traces.pushed_elsewhere(ctx.ref, erasure.document_ids, phrases)
-    own = tuple(phrase for phrase in phrases if phrase not in elsewhere)
-    return Traces(erasure.document_ids, dead, own, tuple(names), bool(erasure.blobs))
-
-
 def prove(
-    ctx: TenantContext, traces: Traces, deleted_entries: int, dead_rows: int
+    ctx: TenantContext, traces: Traces, deleted_entries: int, dead_rows: int, *, uploaded: bool
 ) -> dict[str, Any]:
     """Look for what is left of documents in every store.
 
     Args:
         ctx: of the tenant.
         traces: of the documents.
+        uploaded: whether files were uploaded with them.
         deleted_entries: that the index's files still hold.
         dead_rows: that Postgres's tables still hold.
 
@@ -82,11 +49,10 @@ def prove(
     }
     if open_former_places(ctx.catalog, ctx.settings).lakes:
         found["former places"] = count_files_left(ctx, traces.dead)
-    if traces.uploaded:
+    if uploaded:
         # What other uploads need is theirs; nothing else may be left.
         found["blobs"] = len(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
-    searched_for = ["document ids", "hashes", "names", "phrases"]
-    return _proof(ctx, searched_for, found, deleted_entries, dead_rows)
+    return _proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
 
 
 def prove_masked(
@@ -99,15 +65,28 @@ def prove_masked(
         dead: keys of the texts in the lake.
         deleted_entries, dead_rows: see prove.
     """
-    traces = Traces((), dead, (), (), uploaded=False)
+    traces = Traces(dead=dead)
     found = {"index": _found_in_index(ctx, traces), "lake": _found_in_lake(ctx, traces)}
     return _proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
 
 
-def phrases_of(texts: Iterable[str]) -> list[str]:
-    """Parts of texts by which they are found again; as many as a proof looks for."""
-    found = (phrase for text in texts for phrase in _sentences(text))
-    return list(islice(dict.fromkeys(found), MOST_PHRASES))
+def require_nothing_left(left: Mapping[str, Any], subject: str, command: str) -> None:
+    """Require that a search after an erasure has found nothing.
+
+    Args:
+        left: what was found, by store.
+        subject: what is erased, for the message.
+        command: continues the erasure.
+
+    Raises:
+        ErasureIncomplete: something was found.
+    """
+    places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
+    if places:
+        raise ErasureIncomplete(
+            f"something of {subject} is left ({places}), so there is no receipt yet",
+            hint=f"the erasure stays open, and continues with `{command}`",
+        )
 
 
 def _proof(
@@ -149,26 +128,6 @@ def proof_of(
         "complete": not (any(found.values()) or deleted_entries or dead_rows or unseen),
         "out of reach": {**_OUT_OF_REACH, **(_AT_THE_PROVIDER if remote else {})},
     }
-
-
-def _phrases(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
-    count = 0
-    for keys in batched(sorted(dead.chunk_sets), 200):
-        for chunk_set in ctx.lake.chunk_sets(keys).values():
-            for chunk in chunk_set.chunks:
-                if chunk.text_sha256 not in dead.texts:
-                    continue
-                for phrase in _sentences(chunk.text):
-                    yield phrase
-                    count += 1
-                    if count >= MOST_PHRASES:
-                        return
-
-
-def _sentences(text: str) -> list[str]:
-    shortest, longest = _PHRASE_CHARACTERS
-    sentences = (match[0].strip()[:longest] for match in _SENTENCE.finditer(text))
-    return [sentence for sentence in sentences if len(sentence) >= shortest][:_PHRASES_OF_A_CHUNK]
 
 
 def _found_in_index(ctx: TenantContext, traces: Traces) -> int:

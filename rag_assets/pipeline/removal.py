@@ -11,7 +11,15 @@ from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.former_places import incarnations_of, open_former_places
 from rag_assets.pipeline.mark_keeper import MarkKeeper
-from rag_assets.pipeline.removal_proof import Stores, prove_removal, traces_of_tenant
+from rag_assets.pipeline.proof import require_nothing_left
+from rag_assets.pipeline.removal_proof import Stores, prove_removal
+from rag_assets.pipeline.traces import (
+    collect_traces_of_tenant,
+    forget_traces,
+    has_traces,
+    keep_traces,
+    read_traces,
+)
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.holds import require_no_hold
@@ -54,6 +62,7 @@ def purge_tenant(
     Raises:
         OnHold: something of the tenant is held.
         RestorePending: the catalog lacks security changes, and so holds perhaps.
+        ErasureIncomplete: something of the tenant is left; the next call continues.
     """
     blobs = open_blobs(settings)
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
@@ -65,7 +74,9 @@ def purge_tenant(
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
     if "lake" not in erasure.counts:
         erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
-    traces = traces_of_tenant(catalog, lake, erasure)
+    if not has_traces(erasure):
+        traces = collect_traces_of_tenant(catalog, lake, erasure)
+        erasure = keep_traces(catalog, lake.notes, erasure, traces)
     store.indexes.withdraw(record.id)
     for index_name in store.indexes.names():
         _sweep(store, index_name, record.id, range(record.incarnation + 1))
@@ -81,8 +92,12 @@ def purge_tenant(
     catalog.erasures.forget_tenant(erasure)
     stores = Stores(catalog, lake, store, blobs)
     former = open_former_places(catalog, settings)
+    traces = read_traces(lake.notes, erasure)
     proof = prove_removal(stores, record, erasure, traces, former)
+    command = f"rag-assets tenants remove {record.id} --yes"
+    require_nothing_left(proof["found"], f"tenant {record.id!r}", command)
     receipt = catalog.erasures.end_removal(erasure, proof)
+    forget_traces(lake.notes, erasure)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt
 

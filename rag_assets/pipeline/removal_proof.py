@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-from rag_assets.common.batches import batched
-from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.pipeline.former_places import FormerPlaces, erase_tenant, incarnations_of
-from rag_assets.pipeline.proof import MOST_PHRASES, phrases_of, proof_of
+from rag_assets.pipeline.proof import proof_of
+from rag_assets.pipeline.traces import Traces
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.erasure_rows import Erasure
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake
-
-_BATCH = 50
-
-
-@dataclass(frozen=True, slots=True)
-class TenantTraces:
-    """What a tenant would leave behind, held in memory alone; a sample where it is very large.
-
-    Attributes:
-        texts: ids of documents, and phrases of their texts.
-        names: of documents.
-    """
-
-    texts: Sequence[str]
-    names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +26,11 @@ class Stores:
     blobs: BlobStore
 
 
-def traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> TenantTraces:
-    """Collect what a tenant would leave behind, before it is removed."""
-    ids = erasure.document_ids[:MOST_PHRASES]
-    phrases = phrases_of(_texts(lake, erasure))
-    return TenantTraces([*ids, *phrases], catalog.traces.names(erasure.ref, ids))
-
-
 def prove_removal(
     stores: Stores,
     record: TenantRecord,
     erasure: Erasure,
-    traces: TenantTraces,
+    traces: Traces,
     former: FormerPlaces,
 ) -> dict[str, Any]:
     """Clean the files that others use as well, and look for what is left of a tenant.
@@ -89,23 +64,15 @@ def prove_removal(
         "index": left,
         "lake": len(incarnations_of(stores.lake, record.ref)),
         "blobs": len(incarnations_of(stores.blobs, record.ref)),
-        "postgres": catalog.traces.holding(record.id, traces.texts, traces.names),
+        "postgres": catalog.traces.holding(
+            record.id, [*traces.document_ids, *traces.phrases], traces.names
+        ),
     }
     if former.lakes or former.blobs:
         found["former places"] = erase_tenant(former, record.ref)
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
-    searched_for = ["the tenant", "document ids", "names", "phrases"]
+    searched_for = ["the tenant", *traces.kinds]
     return proof_of(
         searched_for, found, deleted_entries, dead_rows, unseen=former.unseen, remote=remote
     )
-
-
-def _texts(lake: Lake, erasure: Erasure) -> Iterator[str]:
-    tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
-    try:
-        for keys in batched(islice(sorted(tables.parsed_keys()), MOST_PHRASES), _BATCH):
-            for row in tables.parsed(keys).values():
-                yield row.parsed.text
-    except ServiceUnavailable:
-        return  # A table that cannot be read is deleted as well.

@@ -121,6 +121,7 @@ class Erased:
         found = {
             "receipt": (receipt.kind, receipt.rule, receipt.counts, receipt.documents),
             "found": receipt.proof.get("found"),
+            "searched for": receipt.proof.get("searched for"),
         }
         if self.kind == "removal":
             assert catalog.tenants.find(self.id) is None

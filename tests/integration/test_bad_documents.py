@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
 import zlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from rag_assets.ingest.sources import safe_files
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.integration.test_incremental import write_old
 from tests.unit.ingest.parsing import pdfs
 
 GOOD = "# Good\n\nThis one is fine.\n"
@@ -206,3 +210,35 @@ def test_what_is_ignored_linked_or_outside_is_not_indexed(
     (folder / ".gitignore").write_text("plain.md\n")
     done = driver.sync("ignored")
     assert (done["removed"], done["added"]) == (1, 2)
+
+
+def test_a_disk_that_fails_once_delays_a_document_and_loses_none(
+    shared_installation: Installation, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shared_installation.add_tenant("failing-disk", **FAST)
+    write_old(folder / "page.md", "# Page\n\nThe tide is high.\n")
+    reads = 0
+    opened = safe_files.open_regular
+
+    def open_once(name: str, folder: int | None) -> int | None:
+        nonlocal reads
+        reads += 1
+        if reads == 2:  # It was read once, to be listed.
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return opened(name, folder)
+
+    monkeypatch.setattr(safe_files, "open_regular", open_once)
+    driver.run_once("failing-disk")
+    catalog = driver.session.catalog
+    [document] = catalog.documents.all("failing-disk")
+    assert document.status == "FAILED"
+    assert document.error_kind == "source-unavailable"
+    assert "Input/output error" in (document.error_message or "")
+    assert document.retry_at is not None
+    assert document.retry_at < datetime.now(UTC) + timedelta(minutes=2)
+    with driver.locked("failing-disk") as ctx:
+        catalog.quarantine.retry_transient_failures(ctx.ref)
+    driver.sync("failing-disk")
+    [document] = catalog.documents.all("failing-disk")
+    assert document.status == "READY"
+    assert shared_installation.search("failing-disk", "tide")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -88,6 +89,21 @@ def test_age_counts_from_the_first_embedding_of_the_present_content(
     assert tenant.uris() == {"files/edited.md"}
     tenant.forward(days=200)
     assert tenant.prune().documents == 1
+    assert tenant.uris() == set()
+
+
+def test_a_renamed_document_and_a_copy_are_as_old_as_their_content(make: Make) -> None:
+    tenant = make(**YEAR)
+    tenant.write("renamed", "Words of the old harbour.")
+    tenant.write("copied", "Words of the lost logbook.")
+    tenant.sync()
+    tenant.forward(days=365)
+    (tenant.folder / "renamed.md").rename(tenant.folder / "other.md")
+    shutil.copy2(tenant.folder / "copied.md", tenant.folder / "copy.md")
+    done = tenant.sync()
+    assert (done["added"], done["embedded"]) == (2, 0)
+    tenant.forward(days=1)
+    assert tenant.prune().documents == 3
     assert tenant.uris() == set()
 
 
@@ -356,6 +372,10 @@ def test_receipts_name_nothing_outlive_their_tenant_and_show_when_one_is_altered
     said = shared_installation.command("receipts", "--verify")
     assert said.code == 1
     assert f"receipts {receipt.number} of" in said.out
+    for counts in (["no mapping"], {"index": 3}, {"index": {"entries": "three"}}):
+        alter(tenant, receipt.number, counts=counts)
+        said = shared_installation.command("receipts", "--verify")
+        assert f"receipts {receipt.number} of" in said.out
     alter(tenant, receipt.number, counts=dict(receipt.counts))
     assert shared_installation.command("receipts", "--verify").code == 0
 

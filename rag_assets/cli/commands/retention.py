@@ -13,8 +13,6 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.storage.catalog.receipts import Receipt
 
-_LEFT_IN_FILES = ("deleted entries in segments", "dead rows in tables")
-
 
 @with_session
 def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> None:
@@ -73,22 +71,21 @@ def purge(
         return complete
     say(f"{tenant_id}: {counted(len(receipt.documents), 'document')} purged.")
     say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
-    say_proof(receipt.proof, "purge it again")
+    say_proof(receipt.proof, tenant_id)
     return complete
 
 
-def say_proof(proof: Mapping[str, Any], remedy: str) -> None:
-    """Print what was found after an erasure, and what is out of reach.
+def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
+    """Print what was found after an erasure of a tenant's data, and what is out of reach."""
+    from rag_assets.pipeline.proof import LEFT_IN_FILES
 
-    Args:
-        proof: of the receipt.
-        remedy: for what is left.
-    """
     if proof["complete"]:
         say("Nothing of it is found in the index, the lake or Postgres.")
     else:
-        if left := _left(proof):
-            warn(f"something of it is left: {left}; {remedy}")
+        left = ", ".join(f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place])
+        if left:
+            shown = f"`rag-assets receipts {tenant_id} --json` shows more"
+            warn(f"something of it is left in files: {left}; {shown}")
         for place in proof.get("places not seen", ()):
             warn(f"not searched: {place}; if it was destroyed: {_forget_command(place)}")
     for what, until in proof["out of reach"].items():
@@ -100,12 +97,6 @@ def _forget_command(place: str) -> str:
     kind_and_address = place.removeprefix("the ").rpartition(", left on ")[0]
     kind, _, address = kind_and_address.partition(" at ")
     return f"rag-assets installation forget {kind} {shlex.quote(address)} --yes"
-
-
-def _left(proof: Mapping[str, Any]) -> str:
-    left = {where: found for where, found in proof["found"].items() if found}
-    left |= {name: proof[name] for name in _LEFT_IN_FILES if proof[name]}
-    return ", ".join(f"{where}: {found}" for where, found in left.items())
 
 
 @with_reading_session
@@ -150,11 +141,13 @@ def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    # A receipt that somebody altered may have any shape; `--verify` names it.
     found = [
         f"{number:,} {what}"
         for of_store in counts.values()
+        if isinstance(of_store, Mapping)
         for what, number in of_store.items()
-        if number
+        if number and isinstance(number, int)
     ]
     return ", ".join(found) or "nothing"
 

@@ -44,11 +44,13 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
     │   └── RestorePending        it lacks security changes: no token is accepted either
     ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
+    ├── ErasureIncomplete         something that was to be erased is left in a store
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
     ├── DocumentRejected          this one document cannot be processed: quarantine it
     │   ├── DocumentTooLarge
     │   ├── DocumentVanished      removed after it was listed
+    │   ├── DocumentUnreachable   its disk or share returned an error: tried again
     │   ├── DocumentEncrypted
     │   ├── DocumentEmpty         there is no text in it
     │   ├── DocumentScanned       its pages are pictures, without text
@@ -126,6 +128,7 @@ from rag_assets.common.errors.documents import (
     DocumentTimeout,
     DocumentTooCostly,
     DocumentTooLarge,
+    DocumentUnreachable,
     DocumentUnsupported,
     DocumentVanished,
     ParserUnusable,
@@ -186,6 +189,7 @@ from rag_assets.common.errors.stores import (
     CatalogSetBack,
     ClockDoubted,
     DamagedIndex,
+    ErasureIncomplete,
     IndexInconsistent,
     IndexUnavailable,
     ListingFailed,
@@ -227,9 +231,11 @@ __all__ = [
     "DocumentTimeout",
     "DocumentTooCostly",
     "DocumentTooLarge",
+    "DocumentUnreachable",
     "DocumentUnsupported",
     "DocumentVanished",
     "EntryDiffers",
+    "ErasureIncomplete",
     "Fault",
     "ForeignInstallation",
     "GuidelinesOff",

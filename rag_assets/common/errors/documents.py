@@ -17,6 +17,10 @@ class DocumentVanished(DocumentRejected):
     """The document was removed after it was listed; the next listing notices it."""
 
 
+class DocumentUnreachable(DocumentRejected):
+    """The device or share that holds the document returned an error; it is tried again."""
+
+
 class DocumentEncrypted(DocumentRejected):
     """The document needs a password that is not known."""
 

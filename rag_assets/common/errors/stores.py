@@ -53,6 +53,10 @@ class RestorePending(CatalogSetBack):
     """The restored catalog lacks security changes, and no operator has accepted it yet."""
 
 
+class ErasureIncomplete(RagAssetsError):
+    """Something that was to be erased is left in a store; the erasure stays open."""
+
+
 class ClockDoubted(RagAssetsError):
     """The clock may be wrong, so nothing is deleted for its age."""
 

@@ -6,13 +6,19 @@ is swapped for a link in the meantime leads elsewhere.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rag_assets.common.errors import DocumentRejected, DocumentTooLarge, DocumentVanished
+from rag_assets.common.errors import (
+    DocumentRejected,
+    DocumentTooLarge,
+    DocumentUnreachable,
+    DocumentVanished,
+)
 
 PIECE_BYTES = 1 << 20
 
@@ -20,6 +26,13 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # To pass through a folder takes no permission to list it, where the system offers that.
 _PASS = _FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
 _LIST = _FOLDER | os.O_RDONLY
+_OF_THE_PATH = frozenset(
+    {
+        *(errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+        *(errno.ENXIO, errno.ENODEV, errno.EINVAL),
+    }
+)
+"""Errors that a path causes itself; others come from a device or a share, and may pass."""
 # Never wait for the other end of a FIFO, nor become a terminal's owner.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -106,6 +119,11 @@ def _document_error(path: str) -> Iterator[None]:
             f"no permission to read {path!r}", hint="let the service's user read the file"
         ) from error
     except OSError as error:
+        if error.errno not in _OF_THE_PATH:
+            raise DocumentUnreachable(
+                f"cannot be read now: {path!r} ({error.strerror})",
+                hint="it is tried again; check the disk or the share that holds it",
+            ) from error
         raise DocumentRejected(
             f"cannot be read: {path!r} ({error.strerror})",
             hint="a link or a special file in its path is refused",

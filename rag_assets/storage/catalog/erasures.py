@@ -7,6 +7,7 @@ is killed in between leaves it open; the next run of the tenant ends it, with th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -91,7 +92,7 @@ class ErasureTable:
                 for document in due_documents(connection, ref.id, cutoffs)
                 if document.source not in held
             ]
-            staged = delete_staged(connection, ref, cutoffs)
+            staged = delete_staged(connection, ref, cutoffs, held)
             if not due and not staged:
                 return None
             whole = [document.document_id for document in due if not document.former]
@@ -231,6 +232,14 @@ class ErasureTable:
             )
             row = connection.execute(select(erasures).where(erasures.c.id == erasure.id)).one()
             return erasure_of(row)
+
+    def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:
+        """Record how far an erasure has come; return the erasure."""
+        with self._database.begin() as connection:
+            connection.execute(
+                update(erasures).where(erasures.c.id == erasure.id).values(progress=progress)
+            )
+        return replace(erasure, progress=progress)
 
     def forget(self, erasure: Erasure) -> None:
         """Delete the documents' rows, and their ids elsewhere in the catalog."""

@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.holds import is_row_held
 from rag_assets.storage.catalog.tables import documents, events
 
 EventKind = Literal[
@@ -153,11 +154,17 @@ class EventTable:
             connection.execute(_insertion(), columns)
 
     def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
-        """Delete events of these kinds before a time; returns their number."""
+        """Delete events of these kinds before a time; return their number.
+
+        A hold on all documents of the tenant keeps them.
+        """
         with self._database.begin_for(ref) as connection:
             return connection.execute(
                 delete(events).where(
-                    events.c.tenant == ref.id, among(events.c.kind, kinds), events.c.at < before
+                    events.c.tenant == ref.id,
+                    among(events.c.kind, kinds),
+                    events.c.at < before,
+                    ~is_row_held(events),
                 )
             ).rowcount
 

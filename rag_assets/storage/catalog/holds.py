@@ -10,18 +10,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.erasure_tables import held_records, held_texts, holds
-from rag_assets.storage.catalog.events import EventKind
 from rag_assets.storage.catalog.receipts import document_hashes
 from rag_assets.storage.catalog.security_changes import ChangeKind, record_change
 from rag_assets.storage.catalog.tables import documents, events, source_records
 from rag_assets.storage.catalog.upload_tables import held_uploads, uploads
+
+if TYPE_CHECKING:
+    from rag_assets.storage.catalog.events import EventKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,20 +176,40 @@ def holds_on(
 
 def is_held() -> ColumnElement[bool]:
     """The condition that a hold covers a document, or that it is an upload that is disabled."""
-    by_hold = exists().where(
-        holds.c.tenant == documents.c.tenant,
-        or_(
-            holds.c.document_id == documents.c.document_id,
-            holds.c.source == documents.c.source,
-            holds.c.document_id.is_(None) & holds.c.source.is_(None),
-        ),
-    )
     disabled = exists().where(
         uploads.c.tenant == documents.c.tenant,
         uploads.c.document_id == documents.c.document_id,
         ~uploads.c.enabled,
     )
-    return or_(by_hold.correlate(documents), disabled.correlate(documents))
+    return or_(is_row_held(documents), disabled.correlate(documents))
+
+
+def is_row_held(table: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a hold covers a row; whatever is deleted by its age asks for it.
+
+    A hold on all documents covers every row of the tenant. One on a document or a source covers
+    the rows that have its `document_id`.
+
+    Args:
+        table: with a column `tenant`, and `document_id` if its rows belong to documents.
+    """
+    scopes: list[ColumnElement[bool]] = [holds.c.document_id.is_(None) & holds.c.source.is_(None)]
+    if "document_id" in table.c:
+        scopes.append(holds.c.document_id == table.c.document_id)
+        scopes.append(holds.c.source == source_of_row(table))
+    return exists().where(holds.c.tenant == table.c.tenant, or_(*scopes)).correlate(table)
+
+
+def source_of_row(table: FromClause) -> ColumnElement[str | None]:
+    """Return the source of a row's document; null if the row belongs to no document."""
+    if "source" in table.c:
+        return table.c.source
+    return (
+        select(documents.c.source)
+        .where(documents.c.tenant == table.c.tenant, documents.c.document_id == table.c.document_id)
+        .correlate(table)
+        .scalar_subquery()
+    )
 
 
 def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> None:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, insert, select, text
@@ -26,6 +26,7 @@ FIRST: Final = "0" * 64
 _BATCH = 1_000
 _CHAIN_LOCK = 0x7261675F72656370
 _KEY_BYTES = 32
+_Shape = TypeVar("_Shape", dict[str, Any], list[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,7 @@ def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list
 
 
 def _receipt(row: Row[Any]) -> Receipt:
+    """Return the receipt of a row; one that was altered to another shape has another hash."""
     return Receipt(
         number=row.number,
         id=row.id,
@@ -206,8 +208,12 @@ def _receipt(row: Row[Any]) -> Receipt:
         rule=row.rule,
         by=row.by,
         at=row.at,
-        counts=row.counts,
-        documents=tuple(row.documents),
-        proof=row.proof,
+        counts=_of_shape(row.counts, {}),
+        documents=tuple(_of_shape(row.documents, [])),
+        proof=_of_shape(row.proof, {}),
         previous=row.previous,
     )
+
+
+def _of_shape(value: Any, empty: _Shape) -> _Shape:
+    return value if isinstance(value, type(empty)) else empty

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     update,
 )
@@ -24,7 +25,7 @@ from sqlalchemy import (
 from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
-from rag_assets.storage.catalog.holds import is_held
+from rag_assets.storage.catalog.holds import is_held, is_row_held, source_of_row
 from rag_assets.storage.catalog.tables import (
     documents,
     syncs,
@@ -179,24 +180,45 @@ def age_counts_from() -> ColumnElement[Any]:
 
 
 def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
-    """The values that record that a document's present content is embedded.
+    """Return the values that record that a document's present content is embedded.
+
+    A copy is as old as its content, and so is a document that was renamed: the row of its former
+    name has the same content.
 
     Args:
         ahead: how far the clock of ages is ahead of Postgres's.
     """
-    now = time_to_record() + ahead
+    copies = documents.alias("copies")
+    oldest = (
+        select(func.min(copies.c.embedded_at))
+        .where(
+            copies.c.tenant == documents.c.tenant,
+            copies.c.embedded_sha256 == documents.c.content_sha256,
+        )
+        .correlate(documents)
+        .scalar_subquery()
+    )
+    first = func.least(time_to_record() + ahead, oldest)
     return {
-        "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=now),
+        "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=first),
         "embedded_sha256": documents.c.content_sha256,
     }
 
 
-def delete_staged(connection: Connection, ref: TenantRef, cutoffs: Cutoffs) -> int:
-    """Delete staged knowledge that was embedded before its cutoff; returns how many rows."""
-    staged = knowledge_staging.c
+def delete_staged(
+    connection: Connection, ref: TenantRef, cutoffs: Cutoffs, kept_sources: Collection[str]
+) -> int:
+    """Delete staged knowledge that was embedded before its cutoff; return the number of rows.
+
+    A row stays while a hold covers its document, or the document's source is kept.
+    """
+    staged, source = knowledge_staging.c, source_of_row(knowledge_staging)
     return connection.execute(
         delete(knowledge_staging).where(
-            staged.tenant == ref.id, staged.embedded_at < cutoffs.of(staged.entry_type)
+            staged.tenant == ref.id,
+            staged.embedded_at < cutoffs.of(staged.entry_type),
+            ~is_row_held(knowledge_staging),
+            or_(source.is_(None), source.not_in(kept_sources)),
         )
     ).rowcount
 

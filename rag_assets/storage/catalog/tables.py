@@ -142,6 +142,7 @@ documents = Table(
     ),
     Index(None, "tenant", "source", "status"),
     Index(None, "tenant", "content_sha256"),
+    Index(None, "tenant", "embedded_sha256", "embedded_at"),
     # Uris may be too long for an index.
     Index("ix_documents_tenant_uri", "tenant", text("md5(uri)")),
     Index(

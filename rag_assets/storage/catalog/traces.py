@@ -6,17 +6,19 @@ a name may be theirs, too.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, TextClause, bindparam, text
+from sqlalchemy import Connection, TextClause, bindparam, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Text
 
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.tables import documents
+from rag_assets.storage.catalog.tables import documents, source_records
+from rag_assets.storage.catalog.upload_tables import uploads
 
 PURGED: Final = "(purged)"
 """Stands where a name was."""
@@ -79,11 +81,29 @@ class TraceQuery:
         with self._database.begin() as connection:
             return set(connection.scalars(query, given))
 
-    def redact(self, tenant_id: str, names: Sequence[str]) -> int:
-        """Replace names, or other texts, in a tenant's events and run records; returns how many."""
-        if not names:
+    def living(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
+        """Return those of the documents that exist, because they were added again."""
+        queries = [
+            select(table.c.document_id).where(
+                table.c.tenant == ref.id, among(table.c.document_id, document_ids)
+            )
+            for table in (documents, source_records, uploads)
+        ]
+        queries[0] = queries[0].where(documents.c.status != "DELETED")
+        with self._database.begin() as connection:
+            return {id_ for query in queries for id_ in connection.scalars(query)}
+
+    def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
+        """Replace names and phrases in a tenant's events and run records; return how many rows.
+
+        Args:
+            tenant_id: the tenant.
+            names: replaced where they are not a part of a longer name.
+            phrases: replaced wherever they are.
+        """
+        if not names and not phrases:
             return 0
-        given = {"tenant": tenant_id, "pattern": _pattern(names), "purged": PURGED}
+        given = {"tenant": tenant_id, "pattern": _pattern(names, phrases), "purged": PURGED}
         given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
         changed = 0
         with self._database.begin() as connection:
@@ -135,13 +155,14 @@ class TraceQuery:
             names: of the documents.
         """
         found = []
+        spelled = {spelling for trace in traces for spelling in (trace, *_in_json(trace))}
         with self._database.begin() as connection:
             for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
                 if schema == SCHEMA and table in _KEPT:
                     continue
                 about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
                 query = _holding(schema, table, column, _NAMED.get((table, column), about))
-                asked = {"tenant": tenant_id, "traces": [*traces]}
+                asked = {"tenant": tenant_id, "traces": sorted(spelled)}
                 if connection.execute(query, asked).first() is not None:
                     found.append(f"{schema}.{table}.{column}")
             if not names:
@@ -192,7 +213,22 @@ def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
     return int(connection.scalar(query, {"tables": [*tables]}) or 0)
 
 
-def _pattern(names: Sequence[str]) -> str:
-    """A regular expression of Postgres for these names, where they do not continue."""
-    either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return rf"(?<![\w./-])(?:{either})(?![\w/-]|\.\w)"
+def _pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
+    """Return a regular expression of Postgres that finds names and phrases within JSON."""
+    found = []
+    if names:
+        found.append(rf"(?<![\w./-])(?:{_either(names)})(?![\w/-]|\.\w)")
+    if phrases:
+        found.append(_either(phrases))
+    return "|".join(found)
+
+
+def _either(texts: Sequence[str]) -> str:
+    spelled = {spelling for text_ in texts for spelling in _in_json(text_)}
+    return "|".join(re.escape(text_) for text_ in sorted(spelled, key=len, reverse=True))
+
+
+def _in_json(text_: str) -> set[str]:
+    """Return how a text is written in a JSON string, and in JSON within such a string."""
+    once = {json.dumps(text_, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+    return once | {json.dumps(text_)[1:-1] for text_ in once}

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, select
 
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.storage.catalog.holds import is_row_held
 from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_merges,
@@ -57,13 +58,19 @@ def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
 
 
 def forget_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
-    """Delete questions that were asked earlier and on which there is no feedback."""
+    """Delete questions that were asked earlier and on which there is no feedback.
+
+    A hold on all documents of the tenant keeps them.
+    """
     asked, said = experience_questions.c, experience_feedback.c
     has_feedback = (
         select(said.query_id).where(said.tenant == asked.tenant, said.query_id == asked.id).exists()
     )
     connection.execute(
         delete(experience_questions).where(
-            asked.tenant == ref.id, asked.asked_at < before, ~has_feedback
+            asked.tenant == ref.id,
+            asked.asked_at < before,
+            ~has_feedback,
+            ~is_row_held(experience_questions),
         )
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,3 +147,14 @@ def test_a_relative_path_is_refused(tmp_path: Path, name: str) -> None:
     assert refusal(tmp_path, **{name: "some/where"}).message.startswith(
         f"{name} is a relative path"
     )
+
+
+def test_a_locale_that_spells_names_of_files_otherwise_is_refused(tmp_path: Path) -> None:
+    environ = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    environ |= {"RAG_ASSETS_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    program = "from rag_assets.common.settings import Settings; Settings.from_environment()"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode != 0
+    assert "spells names of files in ascii" in ran.stderr

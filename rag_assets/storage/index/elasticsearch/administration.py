@@ -311,8 +311,11 @@ class ElasticsearchIndexes:
     def _create(self, name: str, spec: IndexSpec) -> None:
         if not self._client.indices.exists(index=name):
             body = mapping.index_body(spec, self._ownership.meta)
+            aliases = self._ownership.write_aliases(name)
             try:
-                self._client.indices.create(index=name, **body, wait_for_active_shards=1)
+                self._client.indices.create(
+                    index=name, **body, aliases=aliases, wait_for_active_shards=1
+                )
             except BadRequestError as error:
                 if error.error != "resource_already_exists_exception":
                     raise

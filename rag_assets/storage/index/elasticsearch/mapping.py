@@ -85,6 +85,11 @@ class IndexNames:
         return (self.prefix, *self.former)
 
 
+def write_alias(index_name: str) -> str:
+    """Return the alias by which an index is written: it is gone when the index is."""
+    return f"{index_name}-write"
+
+
 def index_body(spec: IndexSpec, meta: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """Settings and mappings of an index, with the owner in `_meta`."""
     options: dict[str, Any] = {

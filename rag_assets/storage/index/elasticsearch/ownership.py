@@ -15,6 +15,7 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from rag_assets.common.errors import ForeignInstallation
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch.mapping import write_alias
 
 _META: Final = "rag_assets"
 _FILTER_NAME: Final = "rag-assets installation "
@@ -34,11 +35,17 @@ class Ownership:
         self._client = client
         self._installation = installation
         self._verified: dict[str, float] = {}
+        self._writable: dict[str, float] = {}
 
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of a new index."""
         return {} if self._installation is None else {_META: {"installation": self._owner}}
+
+    def write_aliases(self, index_name: str) -> dict[str, Any]:
+        """Return the aliases of a new index: entries are written by the one, see requests.bulk."""
+        every = self.named({"bool": {"must": [{"match_all": {}}]}})
+        return {write_alias(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
         """Return the filter of an alias with the owner in its name."""
@@ -81,12 +88,7 @@ class Ownership:
         Raises:
             ForeignInstallation: it belongs to another installation, or to nobody.
         """
-        if self._installation is None:
-            return
-        if (
-            time.monotonic() - self._verified.get(index_name, -_VERIFIED_SECONDS)
-            < _VERIFIED_SECONDS
-        ):
+        if self._installation is None or _is_recent(self._verified, index_name):
             return
         with translated_errors():
             try:
@@ -96,6 +98,26 @@ class Ownership:
         if not self._is_own(body):
             raise self._foreign(f"index {index_name!r}", _owner_of(body))
         self._verified[index_name] = time.monotonic()
+
+    def require_writable(self, index_name: str) -> None:
+        """Require that an index is the installation's, and give it an alias to be written by.
+
+        Indexes that earlier versions made have none.
+
+        Raises:
+            ForeignInstallation: it belongs to another installation, or to nobody.
+        """
+        self.require(index_name)
+        if _is_recent(self._writable, index_name):
+            return
+        with translated_errors():
+            for alias, body in self.write_aliases(index_name).items():
+                try:
+                    if not self._client.indices.exists_alias(name=alias, index=index_name):
+                        self._client.indices.put_alias(name=alias, index=index_name, **body)
+                except NotFoundError:
+                    return
+        self._writable[index_name] = time.monotonic()
 
     def has_alias(self, alias: str) -> bool:
         """Return whether an alias exists and is the installation's."""
@@ -171,6 +193,11 @@ class Ownership:
             hint=f"{remedy}set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses"
             " there",
         )
+
+
+def _is_recent(verified: Mapping[str, float], index_name: str) -> bool:
+    at = verified.get(index_name)
+    return at is not None and time.monotonic() - at < _VERIFIED_SECONDS
 
 
 def _owner_of(body: Mapping[str, Any]) -> str | None:

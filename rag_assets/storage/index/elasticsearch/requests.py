@@ -13,7 +13,7 @@ from elasticsearch.helpers import streaming_bulk
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.storage.index.elasticsearch import queries
+from rag_assets.storage.index.elasticsearch import mapping, queries
 from rag_assets.storage.index.elasticsearch.errors import (
     CONDITION_SETTINGS,
     TRANSIENT,
@@ -66,10 +66,13 @@ def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
 
 def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
     done = 0
+    aliased = ({**action, "_index": mapping.write_alias(action["_index"])} for action in actions)
     with translated_errors(client):
         for ok, item in streaming_bulk(
             client,
-            actions,
+            aliased,
+            # Otherwise an index that was deleted meanwhile is created again, by guess.
+            require_alias=True,
             chunk_size=_BULK_ACTIONS,
             max_chunk_bytes=_BULK_BYTES,
             max_retries=5,

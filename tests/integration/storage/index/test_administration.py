@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from threading import Timer
 from uuid import uuid4
 
+import pytest
 from elasticsearch import Elasticsearch
 
+from rag_assets.common.errors import IndexInconsistent
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import StoreConfig, open_store
@@ -115,3 +118,32 @@ def test_an_index_that_another_process_has_only_just_made_is_waited_for(
             anywhere.join()
             store.indexes.drop(made.name)
             store.close()
+
+
+def test_an_index_that_was_deleted_is_not_created_again_by_a_write(
+    elasticsearch_url: str, tenant: str
+) -> None:
+    config = StoreConfig(elasticsearch_url, prefix=f"gone{uuid4().hex[:8]}")
+    store, owner = open_store(config), owner_of(tenant)
+    with Elasticsearch(elasticsearch_url) as client, closing(store):
+        name = store.indexes.place(SPEC, "any", "shared").name
+        assert store.entries.write(name, [entry(owner, "pump")]) == 1
+        client.indices.delete(index=name)
+        with pytest.raises(IndexInconsistent, match="is gone"):
+            store.entries.write(name, [entry(owner, "pump")])
+        assert not client.indices.exists(index=name)
+
+
+def test_an_index_of_an_earlier_version_is_written_by_a_new_alias(
+    elasticsearch_url: str, tenant: str
+) -> None:
+    config = StoreConfig(elasticsearch_url, prefix=f"old{uuid4().hex[:8]}")
+    owner = owner_of(tenant)
+    with Elasticsearch(elasticsearch_url) as client:
+        with closing(open_store(config)) as store:
+            name = store.indexes.place(SPEC, "any", "shared").name
+        client.indices.delete_alias(index=name, name="*")
+        with closing(open_store(config)) as store:
+            assert store.entries.write(name, [entry(owner, "pump")]) == 1
+            assert store.entries.count(name, owner) == 1
+            store.indexes.drop(name)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import literal_column, select, update
+from sqlalchemy import insert, literal_column, select, update
 
 from rag_assets.common.clock import Clock
+from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
-from rag_assets.storage.catalog.tables import documents
+from rag_assets.storage.catalog.holds import HoldScope
+from rag_assets.storage.catalog.tables import documents, events
+from rag_assets.systems.experience.forgetting import forget_questions
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
 from rag_assets.systems.experience.tables import experience_questions
 from rag_assets.tenants.model import Tenant
@@ -170,6 +174,49 @@ def test_an_expired_entry_neither_answers_nor_counts(learning: Learning) -> None
     [pattern] = learning.ask("x")
     assert pattern["success_count"] == 1
     assert pattern["projects"] == [new]
+
+
+def test_a_hold_keeps_rows_that_are_deleted_by_their_age(learning: Learning) -> None:
+    project = learning.project()
+    learning.failure(project, "cosine 0.90 of one", "Steps of one.")
+    learning.learned(project)
+    learning.ask("x")
+    catalog = learning.driver.session.catalog
+    held = catalog.holds
+    asked = insert(events).values(tenant=learning.tenant, kind="rag_search_started", payload={})
+    of_searches = select(events).where(events.c.kind == "rag_search_started")
+    pruned = {
+        "staged": select(knowledge_staging),
+        "questions": select(experience_questions),
+        "searches": of_searches,
+    }
+    with catalog.database.begin() as connection:
+        connection.execute(asked)
+
+    def prune_after_a_year() -> set[str]:
+        """Prune 366 days later; return which rows are left."""
+        later = Clock(ahead=timedelta(days=366))
+        with learning.driver.locked(learning.tenant) as ctx:
+            prune(replace(ctx, clock=later), by="a test")
+            with catalog.database.begin_exclusive(ctx.ref) as connection:
+                forget_questions(connection, ctx.ref, later.now())
+        with catalog.database.begin() as connection:
+            return {
+                name
+                for name, query in pruned.items()
+                if connection.execute(query.filter_by(tenant=learning.tenant)).all()
+            }
+
+    with learning.driver.locked(learning.tenant) as ctx:
+        held.set(ctx.ref, HoldScope(), reason="a claim", by="a test")
+    assert prune_after_a_year() == {"staged", "questions", "searches"}
+    with learning.driver.locked(learning.tenant) as ctx:
+        held.lift(ctx.ref, HoldScope(), reason="settled", by="a test")
+        held.set(ctx.ref, HoldScope(source="experience"), reason="a claim", by="a test")
+    assert prune_after_a_year() == {"staged"}
+    with learning.driver.locked(learning.tenant) as ctx:
+        held.lift(ctx.ref, HoldScope(source="experience"), reason="settled", by="a test")
+    assert prune_after_a_year() == set()
 
 
 def test_old_questions_are_forgotten_only_while_the_clock_is_trusted(learning: Learning) -> None:

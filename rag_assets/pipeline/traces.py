@@ -1,0 +1,206 @@
+"""Traces: what documents leave behind in stores, collected before they are erased.
+
+They are kept until the erasure ends, so that a run after a kill searches for the same. They quote
+the erased text: the erasure's row has them encrypted, and the lake has the key as a note. The note
+is deleted when the erasure ends; what files of Postgres still hold of the row is unreadable then.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.live_keys import needed_keys
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.erasure_rows import Erasure
+from rag_assets.storage.index.protocols import NoteStore
+from rag_assets.storage.lake.model import DeadKeys
+from rag_assets.storage.lake.store import Lake
+
+_PHRASE_CHARACTERS: Final = (24, 120)
+_PHRASES_OF_A_CHUNK: Final = 3
+_MOST_PHRASES: Final = 500
+_MOST_NAMES: Final = 500
+_SENTENCE: Final = re.compile(r"[^.!?\n]+")
+_NONCE_BYTES: Final = 12
+_TEXTS_AT_ONCE: Final = 50
+_KEPT: Final = "traces"
+"""Key of the encrypted traces in the progress of an erasure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What documents, or a whole tenant, would leave behind.
+
+    Attributes:
+        document_ids: of the documents; of a large tenant a part.
+        dead: keys in the lake that nothing else needs.
+        phrases: parts of their texts that nothing else has; a sample where there are many.
+        names: uris, and ids of chunks without offsets.
+    """
+
+    document_ids: Sequence[str] = ()
+    dead: DeadKeys = DeadKeys()  # noqa: RUF009 - it is frozen
+    phrases: Sequence[str] = ()
+    names: Sequence[str] = ()
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of traces that a search with these looks for."""
+        kinds = {
+            "document ids": self.document_ids,
+            "hashes": self.dead.parsed or self.dead.chunk_sets or self.dead.texts,
+            "names": self.names,
+            "phrases": self.phrases,
+        }
+        return [kind for kind, traces in kinds.items() if traces]
+
+    def as_json(self) -> str:
+        """Return all traces as a text."""
+        return json.dumps(
+            {
+                "document_ids": [*self.document_ids],
+                "parsed": sorted(self.dead.parsed),
+                "chunk_sets": sorted(self.dead.chunk_sets),
+                "texts": sorted(self.dead.texts),
+                "phrases": [*self.phrases],
+                "names": [*self.names],
+            }
+        )
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> Traces:
+        """Return the traces of such a text."""
+        kept: dict[str, Any] = json.loads(text)
+        dead = DeadKeys(*(frozenset(kept[name]) for name in ("parsed", "chunk_sets", "texts")))
+        return cls(kept["document_ids"], dead, kept["phrases"], kept["names"])
+
+
+def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
+    """Collect what documents would leave behind, before they are erased.
+
+    Args:
+        ctx: of the tenant.
+        erasure: of the documents.
+        dead: their keys in the lake that nothing else needs.
+    """
+    phrases = list(dict.fromkeys(_phrases_of_chunks(ctx, dead)))
+    names = ctx.catalog.traces.names(ctx.ref, erasure.document_ids)
+    return Traces(erasure.document_ids, dead, phrases, names)
+
+
+def without_living(ctx: TenantContext, traces: Traces) -> Traces:
+    """Leave out what living documents have: neighbours, and documents that were added again."""
+    living = ctx.catalog.traces.living(ctx.ref, traces.document_ids)
+    ids = [id_ for id_ in traces.document_ids if id_ not in living]
+    names = {*traces.names} - {*ctx.catalog.traces.names(ctx.ref, sorted(living))}
+    needed = needed_keys(ctx).known
+    dead = DeadKeys(
+        traces.dead.parsed - (needed.parsed or set()),
+        traces.dead.chunk_sets - (needed.chunk_sets or set()),
+        traces.dead.texts - (needed.texts or set()),
+    )
+    # A neighbour may have a sentence of theirs in a passage of its own.
+    elsewhere = ctx.lake.phrases_of_others(dead, traces.phrases)
+    elsewhere |= ctx.catalog.traces.pushed_elsewhere(ctx.ref, ids, traces.phrases)
+    phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
+    return Traces(ids, dead, phrases, sorted(names))
+
+
+def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> Traces:
+    """Collect what a tenant would leave behind, before it is removed."""
+    ids = erasure.document_ids[:_MOST_NAMES]
+    phrases = (phrase for text in _texts_of_tenant(lake, erasure) for phrase in phrases_in(text))
+    own = list(islice(dict.fromkeys(phrases), _MOST_PHRASES))
+    return Traces(ids, phrases=own, names=catalog.traces.names(erasure.ref, ids))
+
+
+def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Traces) -> Erasure:
+    """Keep the traces of an erasure until it ends; return the erasure with them.
+
+    Args:
+        catalog: of the installation.
+        notes: of the lake.
+        erasure: that has erased nothing yet.
+        traces: what it would leave behind.
+    """
+    key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
+    sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
+    notes.write(_key_name(erasure), base64.b64encode(key).decode())
+    progress = {**erasure.progress, _KEPT: base64.b64encode(sealed).decode()}
+    return catalog.erasures.record_progress(erasure, progress)
+
+
+def has_traces(erasure: Erasure) -> bool:
+    """Return whether traces were kept: from then on the erasure may have erased something."""
+    return _KEPT in erasure.progress
+
+
+def read_traces(notes: NoteStore, erasure: Erasure) -> Traces:
+    """Return the kept traces of an erasure; only its document ids if the key was lost."""
+    sealed = base64.b64decode(erasure.progress[_KEPT])
+    nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+    try:
+        key = base64.b64decode(notes.read(_key_name(erasure)) or "")
+        return Traces.parse(AESGCM(key).decrypt(nonce, ciphertext, erasure.id.bytes))
+    except (InvalidTag, ValueError):
+        return Traces(erasure.document_ids)
+
+
+def forget_traces(notes: NoteStore, erasure: Erasure) -> None:
+    """Make the kept traces of an erasure unreadable, once its receipt is written."""
+    notes.delete(_key_name(erasure))
+
+
+def phrases_in(text: str) -> list[str]:
+    """Return some parts of a text by which it can be found again: they end where words do."""
+    shortest, longest = _PHRASE_CHARACTERS
+    sentences = (match[0].strip() for match in _SENTENCE.finditer(text))
+    phrases = (_cut(sentence, longest) for sentence in sentences)
+    return [phrase for phrase in phrases if len(phrase) >= shortest][:_PHRASES_OF_A_CHUNK]
+
+
+def _cut(sentence: str, longest: int) -> str:
+    """Cut a sentence after a word; anywhere in scripts that put no spaces between words."""
+    if len(sentence) <= longest:
+        return sentence
+    words = sentence[: longest + 1].rpartition(" ")[0].rstrip()
+    return words if len(words) >= _PHRASE_CHARACTERS[0] else sentence[:longest]
+
+
+def _phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
+    found = (
+        phrase
+        for keys in batched(sorted(dead.chunk_sets), 200)
+        for chunk_set in ctx.lake.chunk_sets(keys).values()
+        for chunk in chunk_set.chunks
+        if chunk.text_sha256 in dead.texts
+        for phrase in phrases_in(chunk.text)
+    )
+    return islice(found, _MOST_PHRASES)
+
+
+def _texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
+    tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
+    try:
+        for keys in batched(islice(sorted(tables.parsed_keys()), _MOST_PHRASES), _TEXTS_AT_ONCE):
+            for row in tables.parsed(keys).values():
+                yield row.parsed.text
+    except ServiceUnavailable:
+        return  # A table that cannot be read is deleted as well.
+
+
+def _key_name(erasure: Erasure) -> str:
+    return f"erasure_{erasure.id}.json"
