@@ -406,10 +406,12 @@ def test_masking_keeps_the_rest_of_a_text(done: Done) -> None:
 def test_a_tenant_may_have_questions_sent_as_they_are(done: Done) -> None:
     installation = done.installation
     installation.configure("leaky", privacy={"send_unmasked_questions": True})
+    installation.session().reconcile()  # as the daemon does: a question changes no tenant
     sent = credential("sent as it is")
     before = {kind: len(bodies) for kind, bodies in done.provider.received.items()}
     result = installation.cli("answer", "leaky", f"{QUESTION} {sent}")
     installation.configure("leaky", privacy=None)
+    installation.session().reconcile()
     assert result.code == 0, result.err
     for kind in ("embeddings", "completions", "rerank"):
         new = b"".join(done.provider.received[kind][before[kind] :])

@@ -82,7 +82,10 @@ class ElasticsearchIndexes:
 
     def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
-            return index.presence_of(self._uuid(index.name))
+            presence = index.presence_of(self._uuid(index.name))
+        if presence != "present":
+            self._ownership.forget(index.name)
+        return presence
 
     def require_usable(self, index_name: str) -> None:
         requests.require_usable(self._client, index_name)

@@ -119,6 +119,11 @@ class Ownership:
                     return
         self._writable[index_name] = time.monotonic()
 
+    def forget(self, index_name: str) -> None:
+        """Verify an index anew before it is changed next: it was deleted or replaced."""
+        self._verified.pop(index_name, None)
+        self._writable.pop(index_name, None)
+
     def has_alias(self, alias: str) -> bool:
         """Return whether an alias exists and is the installation's."""
         try:
