@@ -34,7 +34,7 @@ VOCABULARY = (
     *("opens", "E-4711", "Ventil", "Überdruck", "Dichtung", "клапан", "давление", "утечка"),
     *("صمام", "ضغط", "वाल्व", "दबाव", "阀门泄漏", "圧力計の点検", "🚒"),
 )
-PAGES, HIDDEN_PAGES, QUESTIONS = 12, 12, 4
+PAGES, HIDDEN_PAGES, QUESTIONS = 12, 12, 3
 READERS = (Person("ada"), Person("gil", "guest"), Person("bob", groups=("crew",)))
 HIDDEN_FROM_ALL = ("eve", "group:board")
 MODES: tuple[dict[str, Any], ...] = (
@@ -117,6 +117,39 @@ def test_no_word_of_an_unreadable_document_changes_an_answer(
     )
     assert len(shared_installation.search(tenant, "secret", mode="text", caller=board)) == 5
     assert ask_oracle(shared_installation, tenant) == before
+
+
+def test_no_clarification_names_what_is_unreadable(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    root = shared_installation.home.parent / "sources" / "code"
+    readable, hidden = (
+        {"name": name, "root": str(root / name), "include": ["**/*.php"], "scope": scope}
+        for name, scope in (("app", "public"), ("secret", "board"))
+    )
+    for name, classes in (("app", ("Invoice", "Order")), ("secret", ("Invoices", "Invoicing"))):
+        (root / name).mkdir(parents=True)
+        for one in classes:
+            text = f"<?php\nclass {one}Sender {{ public function send() {{ return 1; }} }}\n"
+            (root / name / f"{one}Sender.php").write_text(text)
+    entry = {**FAST, "profile": "code-memory", "organization": "acme", "project": "code"}
+    shared_installation.add_tenant("code", root=root, **{**entry, "sources": [readable]})
+
+    def asked_back() -> list[SearchAnswer]:
+        driver.sync("code")
+        answers = [
+            shared_installation.retriever.search(
+                "code", SearchRequest(query=query, min_score=0.99, mode="hybrid")
+            )
+            for query in ("InvoicSender", "what sends invoicing", "nothing like it")
+        ]
+        return [replace(one, debug=replace(one.debug, latency_ms={})) for one in answers]
+
+    before = asked_back()
+    assert before[0].clarification is not None
+    assert before[0].clarification.names
+    shared_installation.configure("code", sources=[readable, hidden])
+    assert asked_back() == before
 
 
 @pytest.fixture(params=SEEDS)
