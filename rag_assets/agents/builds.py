@@ -10,6 +10,7 @@ from typing import Final
 from rag_assets.agents.contents import read_bytes
 from rag_assets.agents.cutting import Chunking, CutPassage, Mask, cut_file
 from rag_assets.agents.globs import FoundFile
+from rag_assets.agents.trust import passage_digest
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.indexing.passages import DocChunk, FileState, IndexState
@@ -25,6 +26,7 @@ class Passages:
     Attributes:
         chunks: all of them.
         text_hashes: of what is embedded, by id.
+        digests: of the passages, by id; see trust.passage_digest.
         texts: what is embedded for passages that the former index does not have, by hash.
         files: with the hash of their contents.
         left_out: files without passages, and why.
@@ -32,6 +34,7 @@ class Passages:
 
     chunks: tuple[DocChunk, ...]
     text_hashes: Mapping[str, str]
+    digests: Mapping[str, str]
     texts: Mapping[str, str]
     files: tuple[FileState, ...]
     left_out: Mapping[str, str]
@@ -94,6 +97,8 @@ def passages_of(
     chunks_before: dict[str, list[DocChunk]] = {}
     for chunk in known:
         chunks_before.setdefault(chunk.source_path, []).append(chunk)
+    for path in [] if state is None else _altered_files(state, known):
+        before.pop(path, None)
     made = _Made()
     for file in sorted(files, key=lambda one: one.path):
         same = before.get(file.path)
@@ -119,12 +124,25 @@ def passages_of(
     return made.passages()
 
 
+def _altered_files(state: IndexState, chunks: Sequence[DocChunk]) -> set[str]:
+    """Return the files some of whose passages are not those that were indexed."""
+    hashes = {one.path: one.sha256 for one in state.files}
+    altered = {
+        chunk.source_path
+        for chunk in chunks
+        if state.digests.get(chunk.id) != passage_digest(chunk, hashes.get(chunk.source_path, ""))
+    }
+    is_whole = {chunk.id for chunk in chunks} == set(state.text_hashes)
+    return altered if is_whole else set(hashes)
+
+
 class _Made:
     """Collects passages, file by file."""
 
     def __init__(self) -> None:
         self._chunks: list[DocChunk] = []
         self._hashes: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
         self._texts: dict[str, str] = {}
         self._files: list[FileState] = []
         self._left_out: dict[str, str] = {}
@@ -136,12 +154,14 @@ class _Made:
         for chunk in chunks:
             self._chunks.append(chunk)
             self._hashes[chunk.id] = state.text_hashes[chunk.id]
+            self._digests[chunk.id] = state.digests[chunk.id]
 
     def add(self, file: FileState, passages: Iterable[CutPassage]) -> None:
         self._files.append(file)
         for one in passages:
             self._chunks.append(one.chunk)
             self._hashes[one.chunk.id] = one.text_sha256
+            self._digests[one.chunk.id] = passage_digest(one.chunk, file.sha256)
             self._texts[one.text_sha256] = one.embedded
 
     def leave_out(self, file: FoundFile, sha256: str, error: DocumentRejected) -> None:
@@ -149,8 +169,14 @@ class _Made:
         self._left_out[file.path] = error.advice
 
     def passages(self) -> Passages:
-        files = tuple(self._files)
-        return Passages(tuple(self._chunks), self._hashes, self._texts, files, self._left_out)
+        return Passages(
+            tuple(self._chunks),
+            self._hashes,
+            self._digests,
+            self._texts,
+            tuple(self._files),
+            self._left_out,
+        )
 
 
 def _hash_of(file: FoundFile) -> str:

@@ -115,6 +115,33 @@ def roots_of(patterns: Sequence[str], base: Path, home: Path | None = None) -> l
     return [GlobRoot(root, _within(root, base)) for root in roots]
 
 
+def patterns_outside(
+    patterns: Sequence[str], base: Path, allowed: Sequence[Path], home: Path | None = None
+) -> dict[str, bool]:
+    """Return the patterns that begin beyond a base, links resolved, and whether each is allowed.
+
+    Args:
+        patterns: relative ones begin at the base.
+        base: a folder.
+        allowed: folders and files beyond it.
+        home: of `~`; by default the user's.
+    """
+    found: dict[str, bool] = {}
+    for pattern in patterns:
+        root, parts = _rooted(pattern, base, home or Path.home())
+        is_file = len(parts) == 1 and not _MAGIC.search(parts[0])
+        place = root / parts[0] if is_file else root
+        # Where links are followed from is decided by the written path: both must lie below.
+        if not (root.is_relative_to(os.path.normpath(base)) and lies_below(place, [base])):
+            found[pattern] = lies_below(place, allowed)
+    return found
+
+
+def lies_below(place: Path, folders: Sequence[Path]) -> bool:
+    """Return whether a path lies in one of some folders or is one, links resolved."""
+    return any(_stays(str(place), os.path.realpath(folder)) for folder in folders)
+
+
 def _within(root: Path, base: Path) -> Path:
     return base if root.is_relative_to(base) else root
 

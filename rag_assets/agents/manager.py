@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -22,10 +23,16 @@ from rag_assets.agents.cutting import Chunking, Mask
 from rag_assets.agents.globs import Matches, expand
 from rag_assets.agents.hybrid import WordIndex, fused
 from rag_assets.agents.settings import Mode
+from rag_assets.agents.trust import Trust, Verdict, places_of
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DamagedIndex, InputRejected
 from rag_assets.indexing.passages import IndexState, PassageStore, SearchResult, Vectors
 from rag_assets.models.embedding.protocol import Embedder, Purpose
+
+_TRIES: Final = 5
+"""Of a search whose index is replaced meanwhile."""
+_NEVER: Final = -1
+_DOUBTS: Final[tuple[Verdict, ...]] = ("altered", "stale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class RagIndexManager:
         store: keeps them.
         chunking: limits of passages.
         mask: finds credentials; by default with the rules of the project.
+        trust: seals indexes; by default with the user's key.
     """
 
     def __init__(
@@ -72,12 +80,16 @@ class RagIndexManager:
         chunking: Chunking | None = None,
         *,
         mask: Mask | None = None,
+        trust: Trust | None = None,
     ) -> None:
         self._embedder = embedder
         self._store = store
         self._chunking = chunking or Chunking()
         self._mask = mask or ProjectRules()
+        self._trust = trust or Trust()
         self._words: dict[str, tuple[str, WordIndex]] = {}
+        self._matches: dict[str, Matches] = {}
+        self._doubts: dict[str, Verdict] = {}
 
     @property
     def store(self) -> PassageStore:
@@ -109,25 +121,33 @@ class RagIndexManager:
 
     def _ensured(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
         started = time.monotonic()
-        looked, matches = time.time_ns(), expand(doc_sources, base_dir)
-        state = self._store.state(agent_id)
+        looked, matches = time.time_ns(), self._expanded(agent_id, doc_sources, base_dir)
+        state = self._state(agent_id)
         if state is None or not self._is_current(state, matches):
             with self._store.building(agent_id):
                 # While another one built, files may have changed.
-                looked, matches = time.time_ns(), expand(doc_sources, base_dir)
-                state = self._store.state(agent_id)
+                looked, matches = time.time_ns(), self._expanded(agent_id, doc_sources, base_dir)
+                state = self._state(agent_id)
                 if state is None or not self._is_current(state, matches):
                     return self._build(agent_id, matches, looked, state, started)
         return _report(agent_id, state, matches, started)
 
     def is_current(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> bool:
         """Whether an index has what its files hold, as far as their sizes and times tell."""
-        state = self._store.state(agent_id)
-        return state is not None and self._is_current(state, expand(doc_sources, base_dir))
+        state = self._state(agent_id)
+        matches = self._expanded(agent_id, doc_sources, base_dir)
+        return state is not None and self._is_current(state, matches)
+
+    def is_doubted(self, agent_id: str) -> bool:
+        """Return whether a search met a passage that is not what its file holds.
+
+        Such a passage is not answered. The next ensure_index reads all files.
+        """
+        return agent_id in self._doubts
 
     def answers(self, agent_id: str) -> bool:
         """Whether an agent has an index whose vectors are of this embedder."""
-        state = self._store.state(agent_id)
+        state = self._state(agent_id)
         return state is not None and state.embedder_id == self._embedder.embedder_id
 
     def search(
@@ -146,20 +166,74 @@ class RagIndexManager:
             ProviderError: the embedder failed.
             DamagedIndex: the index cannot be read; ensure_index builds it again.
         """
-        state = self._store.state(agent_id)
+        state = self._sealed_state(agent_id)
         if state is None or state.embedder_id != self._embedder.embedder_id:
             return []
         vector = asyncio.run(self._embedded([query], "query"))[0]
         if vector is None:
             raise InputRejected("the question is empty or has no readable content")
-        if mode == "knn":
-            return self._store.search(vector, agent_id, top_k)
-        words = self._words.get(agent_id)
-        if words is None or words[0] != state.fingerprint:
-            words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
-            self._words[agent_id] = words
-        nearest = self._store.search(vector, agent_id, len(state.text_hashes))
-        return fused(query, words[1], nearest, top_k)
+
+        def rank(state: IndexState, count: int) -> list[SearchResult]:
+            if mode == "knn":
+                return self._store.search(vector, agent_id, count)
+            words = self._words.get(agent_id)
+            if words is None or words[0] != state.fingerprint:
+                words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
+                self._words[agent_id] = words
+            nearest = self._store.search(vector, agent_id, len(state.text_hashes))
+            return fused(query, words[1], nearest, count)
+
+        for _ in range(_TRIES):
+            found, doubt = self._true_results(agent_id, state, rank, top_k)
+            # A builder may have replaced the index after its state was read.
+            newer = state if doubt is None else self._sealed_state(agent_id)
+            if newer is None or newer is state:
+                break
+            state = newer
+        if doubt is not None:
+            self._doubts[agent_id] = doubt
+        return found
+
+    def _true_results(
+        self,
+        agent_id: str,
+        state: IndexState,
+        rank: Callable[[IndexState, int], list[SearchResult]],
+        top_k: int,
+    ) -> tuple[list[SearchResult], Verdict | None]:
+        """Return the first passages that are what their files hold, and why others are not."""
+        count, doubts = top_k, set[Verdict]()
+        matches = self._matches.get(agent_id)
+        while True:
+            ranked = rank(state, count)
+            paths = [one.chunk.source_path for one in ranked]
+            places = None if matches is None else places_of(matches, paths)
+            verdicts = [self._trust.judge(state, one.chunk, places) for one in ranked]
+            doubts.update(verdicts)
+            found = [one for one, is_ in zip(ranked, verdicts, strict=True) if is_ == "true"]
+            if len(found) >= top_k or len(ranked) < count:
+                doubt = next((one for one in _DOUBTS if one in doubts), None)
+                return found[:top_k], doubt
+            count *= 2
+
+    def _expanded(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> Matches:
+        matches = self._matches[agent_id] = expand(doc_sources, base_dir)
+        return matches
+
+    def _sealed_state(self, agent_id: str) -> IndexState | None:
+        """Return the state of an index; None for one that no process of this user sealed."""
+        state = self._store.state(agent_id)
+        if state is None or self._doubts.get(agent_id) == "altered":
+            return None
+        return state if self._trust.is_sealed(agent_id, state) else None
+
+    def _state(self, agent_id: str) -> IndexState | None:
+        """Return a sealed state; with a doubt, the times of its files are not believed."""
+        state = self._sealed_state(agent_id)
+        if state is None or agent_id not in self._doubts:
+            return state
+        files = tuple(replace(one, mtime_ns=_NEVER) for one in state.files)
+        return replace(state, fingerprint="", files=files)
 
     def _is_current(self, state: IndexState, matches: Matches) -> bool:
         """Whether an index is of these files, unless one of them may have changed unnoticed."""
@@ -186,7 +260,8 @@ class RagIndexManager:
         fingerprint = fingerprint_of(matches.files)
         if of_recipe is not None and same is not None:
             state = replace(of_recipe, fingerprint=fingerprint, looked_ns=looked, files=same)
-            self._store.touch(agent_id, state)
+            self._store.touch(agent_id, self._trust.seal(state))
+            self._doubts.pop(agent_id, None)
             return _report(agent_id, state, matches, started)
         known = None if of_recipe is None else (of_recipe, self._store.chunks(agent_id))
         passages = passages_of(agent_id, matches.files, self._chunking, self._mask, known)
@@ -200,10 +275,13 @@ class RagIndexManager:
             passages.files,
             passages.left_out,
             {one.id: passages.text_hashes[one.id] for one in chunks},
+            {one.id: passages.digests[one.id] for one in chunks},
         )
         rows = [vectors[passages.text_hashes[one.id]] for one in chunks]
         empty = np.empty((0, self._embedder.dimensions), dtype=np.float32)
-        self._store.replace(agent_id, chunks, np.stack(rows) if rows else empty, state)
+        vectors_of_all = np.stack(rows) if rows else empty
+        self._store.replace(agent_id, chunks, vectors_of_all, self._trust.seal(state))
+        self._doubts.pop(agent_id, None)
         return _report(agent_id, state, matches, started, embedded=embedded, built=True)
 
     def _vectors(

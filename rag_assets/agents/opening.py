@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 
 from rag_assets.agents.cutting import Chunking
+from rag_assets.agents.globs import lies_below
 from rag_assets.agents.manager import RagIndexManager
 from rag_assets.agents.settings import Configuration, RagSettings
 from rag_assets.common.errors import ConfigurationError
@@ -16,7 +18,6 @@ from rag_assets.models.embedding.protocol import Embedder
 
 _CACHE: Final = ".fastembed_cache"
 _BGE: Final = "bge-small-en-v1.5"
-_DATABASE_ENDS: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 _NEEDED: Final = ("onnxruntime", "tokenizers")
 
 
@@ -44,13 +45,7 @@ def open_store(rag: RagSettings) -> PassageStore:
         return FileStore(path)
     from rag_assets.indexing.sqlite import SqliteStore
 
-    return SqliteStore(database_of(path))
-
-
-def database_of(path: Path) -> Path:
-    """The database at a path: a file, or rag.db in a folder."""
-    is_file = path.suffix in _DATABASE_ENDS or path.is_file()
-    return path if is_file and not path.is_dir() else path / "rag.db"
+    return SqliteStore(rag.database)
 
 
 def open_embedder(configuration: Configuration) -> Embedder:
@@ -69,13 +64,28 @@ def open_embedder(configuration: Configuration) -> Embedder:
 
     given = configuration.rag.model.value
     if given is not None:
+        if configuration.has_projects_model:
+            require_known(given, configuration.rag.model.origin)
         return OnnxEmbedder(given, pooling=pooling_of(given))
-    for folder in cached_models(configuration.base.value):
-        try:
-            return OnnxEmbedder(folder, pooling="cls")
-        except ConfigurationError:
-            continue  # A download that was not finished; the shipped model is always there.
+    for folder in cached_models(configuration.base.value, configuration.rag.allow.value):
+        return OnnxEmbedder(folder, pooling="cls")
     return OnnxEmbedder()
+
+
+def require_known(folder: Path, origin: str) -> None:
+    """Refuse a model that a project's file names, unless it is a published one.
+
+    Raises:
+        ConfigurationError: its files are not those of a model that is known by its checksums.
+    """
+    from rag_assets.models.embedding.model_folder import describe_folder
+
+    if not describe_folder(folder, pooling=pooling_of(folder)).is_known:
+        raise ConfigurationError(
+            f"{origin}: the model in {folder} is of nobody who is known, by its checksums",
+            hint="a project's file may name published models only; name yours as `rag: {model: …}`"
+            " in ~/.config/swebash/agents.yaml, or allow its folder there as `rag: {allow: […]}`",
+        )
 
 
 def pooling_of(folder: Path) -> Literal["cls"] | None:
@@ -83,8 +93,18 @@ def pooling_of(folder: Path) -> Literal["cls"] | None:
     return "cls" if _BGE in str(folder) else None
 
 
-def cached_models(base: Path) -> Iterator[Path]:
-    """Folders of the description's model in a cache that another program filled."""
+def cached_models(base: Path, allowed: Sequence[Path]) -> Iterator[Path]:
+    """Yield the usable folders of bge-small-en-v1.5 in a cache that another program filled.
+
+    The cache may have come with a repository: files that are not the published ones are used only
+    from where the user allows it.
+    """
+    from rag_assets.models.embedding.model_folder import describe_folder
+
     for holder in sorted((base / _CACHE).glob(f"*{_BGE}*")):
         for weights in sorted(holder.rglob("*.onnx")):
-            yield weights.parent
+            folder = weights.parent
+            # A download may be unfinished; the shipped model is always there.
+            with suppress(ConfigurationError):
+                if describe_folder(folder, pooling="cls").is_known or lies_below(folder, allowed):
+                    yield folder

@@ -9,6 +9,7 @@ from itertools import pairwise
 from rag_assets.agents.sections import Documentation, Section
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.retrieval.contexts import as_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def _joined(sections: Sequence[Section]) -> str:
     parts: list[str] = []
     for at, section in enumerate(sections):
         is_first = at == 0 or sections[at - 1].path != section.path
-        heading = f"--- {section.path} ---\n" if is_first else ""
+        heading = f"--- {as_source(section.path)} ---\n" if is_first else ""
         parts.append(heading + section.text)
     return "\n\n".join(parts)
 

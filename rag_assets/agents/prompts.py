@@ -14,6 +14,7 @@ from rag_assets.agents.preload import preload
 from rag_assets.agents.sections import read_sections
 from rag_assets.agents.settings import Agent, Configuration
 from rag_assets.common.tokens import count_text
+from rag_assets.retrieval.contexts import as_source, neutralised
 
 TOOL: Final = "rag_search"
 DESCRIPTION: Final = "Search this agent's documentation. Returns the passages nearest to the query."
@@ -72,7 +73,9 @@ def prompt_of(
         mask: finds credentials in what is preloaded.
         searchable: whether there is an embedder; without one, documentation is preloaded.
     """
-    parts = [agent.prompt.strip()]
+    own = agent.prompt.strip()
+    # What a project's file says comes from whoever wrote the project.
+    parts = [own if agent.is_users else neutralised(own)]
     left_out: tuple[str, ...] = ()
     preloads = agent.docs.strategy.value == "preload" or not searchable
     if preloads and agent.docs.sources.value:
@@ -97,7 +100,7 @@ def hint_of(agent: Agent) -> str:
 
 
 def _hint(topics: Sequence[str]) -> str:
-    about = f" about {', '.join(topics)}" if topics else ""
+    about = f" about {as_source(', '.join(topics))}" if topics else ""
     return (
         f"You have the tool `{TOOL}`. It searches the documentation of this agent"
         f"{about}. Call it with a `query` before you answer a question about that or name a flag,"

@@ -11,6 +11,7 @@ from rag_assets.agents.globs import FoundFile
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.retrieval.contexts import neutralised
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Documentation:
 
 
 def read_sections(files: Sequence[FoundFile], mask: Mask) -> Documentation:
-    """The sections of files in their order, credentials masked."""
+    """The sections of files in their order: credentials masked, forged marks escaped."""
     found: list[tuple[Section, ...]] = []
     left_out: dict[str, str] = {}
     for file in files:
@@ -58,7 +59,7 @@ def read_sections(files: Sequence[FoundFile], mask: Mask) -> Documentation:
         except DocumentRejected as error:
             left_out[file.path] = error.advice
             continue
-        cut = list(_cut(mask(parsed)))
+        cut = [(title, neutralised(text)) for title, text in _cut(mask(parsed))]
         counts = count_tokens([text for _, text in cut])
         sections = [
             Section(file.path, title, text, n) for (title, text), n in zip(cut, counts, strict=True)

@@ -72,6 +72,12 @@ class Refreshed:
         if self._failure is not None and not self._manager.answers(agent.id):
             raise self._failure
         found = self._manager.search(agent.id, query, docs.top_k.value, mode=docs.mode.value)
+        if self._manager.is_doubted(agent.id):
+            self.refresh()
+            if not found:
+                found = self._manager.search(
+                    agent.id, query, docs.top_k.value, mode=docs.mode.value
+                )
         return as_text(found)
 
     @property

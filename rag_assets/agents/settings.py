@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
+
+from rag_assets.common.errors import ConfigurationError
 
 T = TypeVar("T")
 
@@ -14,6 +16,7 @@ Strategy: TypeAlias = Literal["preload", "rag"]
 Mode: TypeAlias = Literal["knn", "hybrid"]
 
 DEFAULT: str = "default"
+_DATABASE_ENDS: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class RagSettings:
         chunk_size: the most characters of a passage.
         chunk_overlap: the most that one repeats of the one before it.
         model: the folder of an embedding model; None for the shipped one.
+        allow: folders and files beyond its base that a project's file may name; counts in the
+            user's own file alone.
     """
 
     store: Setting[StoreKind] = Setting("memory")
@@ -41,6 +46,14 @@ class RagSettings:
     chunk_size: Setting[int] = Setting(2000)
     chunk_overlap: Setting[int] = Setting(200)
     model: Setting[Path | None] = Setting(None)
+    allow: Setting[tuple[Path, ...]] = Setting(())
+
+    @property
+    def database(self) -> Path:
+        """The database at the path: a file, or rag.db in a folder."""
+        path = self.path.value
+        is_file = path.suffix in _DATABASE_ENDS or path.is_file()
+        return path if is_file and not path.is_dir() else path / "rag.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,7 @@ class Agent:
         docs: its documentation.
         origin: where it is declared.
         name, description, prompt: as its entry says.
+        is_users: whether the user's own file declares it, rather than a project's.
     """
 
     id: str
@@ -81,6 +95,7 @@ class Agent:
     name: str = ""
     description: str = ""
     prompt: str = ""
+    is_users: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +108,10 @@ class Configuration:
         tool_for_all: whether every agent with sources has the tool that searches.
         base: the base of relative paths that no file of the user declares.
         files: that were read, in order.
-        warnings: of unknown settings and of values that were brought within their limits.
+        warnings: of unknown settings, of values that were brought within their limits, and of
+            paths beyond a project's base that the user allows.
+        refused: agents of a project's file whose sources lead out of its base, by id.
+        has_projects_model: whether a project's file names the model, beyond what the user allows.
     """
 
     rag: RagSettings
@@ -102,3 +120,5 @@ class Configuration:
     base: Setting[Path]
     files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    refused: Mapping[str, ConfigurationError] = field(default_factory=dict)
+    has_projects_model: bool = False

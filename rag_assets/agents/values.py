@@ -64,6 +64,13 @@ def _sources(given: Any) -> tuple[str, ...]:
     return tuple(str(one) for one in listed)
 
 
+def _paths(given: Any) -> tuple[str, ...]:
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, list):
+        raise WrongValue("must be a list of paths")
+    return tuple(_text(one) for one in listed)
+
+
 def read_flag(given: Any) -> bool:
     """A switch.
 
@@ -84,6 +91,7 @@ RAG: Final[Mapping[str, Field]] = {
     "chunk_size": Field(_number(_SMALLEST_CHUNK, MAX_CHUNK), "SWEBASH_AI_RAG_CHUNK_SIZE"),
     "chunk_overlap": Field(_number(0, MAX_CHUNK), "SWEBASH_AI_RAG_CHUNK_OVERLAP"),
     "model": Field(_text),
+    "allow": Field(_paths),
 }
 """The settings of the block `rag`."""
 

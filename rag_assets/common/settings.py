@@ -11,7 +11,7 @@
 | RAG_ASSETS_BLOBS_URL | .local/blobs | folder or object store of uploaded files |
 | RAG_ASSETS_PGVECTOR_URL | the catalog's | Postgres of tenants that search vectors in pgvector |
 | RAG_ASSETS_INDEX_PREFIX | rag | distinguishes installations that share an Elasticsearch |
-| RAG_ASSETS_ALLOWED_ROOTS | any folder | os.pathsep-separated folders that sources may lie in |
+| RAG_ASSETS_ALLOWED_ROOTS | any; of agents: their base | folders of sources, by os.pathsep |
 | RAG_ASSETS_MASTER_KEY | the file's | encrypts stored provider keys: 32 bytes as base64 |
 | RAG_ASSETS_MASTER_KEY_PREVIOUS | none | the key before, until `rag-assets keys rotate` is done |
 | RAG_ASSETS_MASTER_KEY_FILE | in ~/.config/rag-assets | holds the master key; made at need |

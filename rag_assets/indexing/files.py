@@ -21,13 +21,22 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import DamagedIndex
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.indexing.locks import locked, set_aside
+from rag_assets.indexing.locks import foreign, locked, set_aside
 from rag_assets.indexing.memory import EMPTY, Index, by_agent
 from rag_assets.indexing.names import file_name
 from rag_assets.indexing.passages import DocChunk, IndexState, SearchResult, Vectors
 
 _TRIES: Final = 5
 """Of a reader whose files are replaced between its two reads."""
+
+_MARK: Final = {"format": "rag-assets agent index", "version": 1}
+"""Of the file with the state of an index; whoever lacks it is not written to."""
+
+_DIGEST_LENGTH: Final = 64
+_FIRST_FIELDS: Final = frozenset(
+    {"fingerprint", "embedder_id", "recipe", "looked_ns", "files", "left_out", "text_hashes"}
+)
+"""Of a state of the first version."""
 
 _Version: TypeAlias = tuple[int, int, int]
 """Of a file: a replaced one has another number, if not another time."""
@@ -41,7 +50,7 @@ class FileStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = folder.resolve()
         self._read: dict[str, tuple[_Version, Index | None]] = {}
         self._digests: dict[str, tuple[_Version, str]] = {}
         self._states: dict[str, tuple[_Version, Mapping[str, IndexState]]] = {}
@@ -72,6 +81,7 @@ class FileStore:
 
     def has_index(self, agent_id: str) -> bool:
         """See PassageStore.has_index."""
+        self._known(agent_id)
         return self.path_of(agent_id).is_file() and self._index(agent_id) is not None
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
@@ -109,6 +119,7 @@ class FileStore:
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
         """See PassageStore.building."""
+        self._known(agent_id)
         with locked(self._folder / f".{file_name(agent_id)}.lock"):
             yield
 
@@ -124,7 +135,12 @@ class FileStore:
         return index
 
     def _index(self, agent_id: str) -> Index | None:
-        """An agent's index, or an empty one; None if it is damaged."""
+        """An agent's index, or an empty one; None if it is damaged.
+
+        Raises:
+            ConfigurationError: it is another program's.
+        """
+        self._known(agent_id)
         path = self.path_of(agent_id)
         if (version := _version_of(path)) is None:
             return EMPTY
@@ -141,32 +157,40 @@ class FileStore:
             for chunk, row in zip(index.chunks, index.rows, strict=True)
         ]
         data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
-        if state is not None:
-            former = self._digest(agent_id)
-            kept = {key: one for key, one in self._known(agent_id).items() if key == former}
-            self._write_states(agent_id, kept | {sha256_hex(data): state})
+        former = self._digest(agent_id)
+        kept = {key: one for key, one in self._known(agent_id).items() if key == former}
+        new = {} if state is None else {sha256_hex(data): state}
+        self._write_states(agent_id, kept | new)
         _replace(self.path_of(agent_id), data)
 
     def _write_states(self, agent_id: str, states: Mapping[str, IndexState]) -> None:
         import orjson
 
+        self._known(agent_id)
         records = {digest: state.record() for digest, state in states.items()}
-        _replace(self._state_path(agent_id), orjson.dumps(records))
+        _replace(self._state_path(agent_id), orjson.dumps({**_MARK, "states": records}))
 
     def _known(self, agent_id: str) -> Mapping[str, IndexState]:
-        """The states that lie beside an index, by its digest; none where they cannot be read."""
-        import orjson
+        """The states that lie beside an index, by its digest: they have the mark that it is ours.
 
-        path = self._state_path(agent_id)
+        Raises:
+            ConfigurationError: the files are another program's, of another version, or links.
+        """
+        index, path = self.path_of(agent_id), self._state_path(agent_id)
+        for one in (index, path):
+            if os.path.realpath(one) != str(one):
+                raise foreign(one, "has become a link")
+        # A state is written before its index, and deleted after it.
+        has_index = _version_of(index) is not None
         if (version := _version_of(path)) is None:
+            if has_index and _version_of(index) is not None:
+                raise foreign(index, "is an index of another program")
             return {}
         known = self._states.get(agent_id)
         if known is None or known[0] != version:
-            try:
-                records = orjson.loads(path.read_bytes())
-                states = {key: IndexState.of(record) for key, record in records.items()}
-            except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
-                states = {}
+            states = _states_in(path)
+            if states is None:
+                raise foreign(path, "is no state of an index of this version")
             known = self._states[agent_id] = (version, states)
         return known[1]
 
@@ -194,6 +218,29 @@ def _version_of(path: Path) -> _Version | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _states_in(path: Path) -> Mapping[str, IndexState] | None:
+    """Return the states in a file, by digest; None if it is not ours.
+
+    A file of the first version has states and no mark.
+    """
+    import orjson
+
+    try:
+        content = orjson.loads(path.read_bytes())
+        if not _MARK.items() <= content.items():
+            return {} if content and all(map(_is_state, content.items())) else None
+        return {key: IndexState.of(record) for key, record in content["states"].items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _is_state(item: tuple[str, Mapping[str, object]]) -> bool:
+    digest, record = item
+    return len(digest) == _DIGEST_LENGTH and set(record) == _FIRST_FIELDS
 
 
 def _loaded(data: bytes) -> Index | None:

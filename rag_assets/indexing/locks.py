@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rag_assets.common.errors import ConfigurationError
+
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
@@ -24,6 +26,14 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def foreign(path: Path, why: str) -> ConfigurationError:
+    """Return the error of a file that is not ours to read or to write."""
+    return ConfigurationError(
+        f"{path} {why}; nothing was changed",
+        hint="name another place in `rag.path`, or move the file away",
+    )
 
 
 def set_aside(path: Path) -> Path:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol, Self
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+
+_HASH_LENGTH: Final = 64
 
 Vectors = npt.NDArray[np.float32]
 
@@ -86,6 +88,8 @@ class IndexState:
         files: with the hash of their contents.
         left_out: files that were not indexed, and why.
         text_hashes: of what was embedded, by id of passage.
+        digests: of each passage's text, place and file, by its id; see agents.trust.
+        seal: keyed digest of all of this: a state without it is not that of an index of ours.
     """
 
     fingerprint: str
@@ -95,17 +99,25 @@ class IndexState:
     files: tuple[FileState, ...]
     left_out: Mapping[str, str]
     text_hashes: Mapping[str, str]
+    digests: Mapping[str, str] = field(default_factory=dict)
+    seal: str = ""
 
     def record(self) -> dict[str, Any]:
-        """The state as JSON can hold it."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return values | {"files": [asdict(one) for one in self.files]}
+        """The state as JSON can hold it; digests follow the hashes, since it is read often."""
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "digests"}
+        digests = self.digests
+        hashes = {id_: one + digests.get(id_, "") for id_, one in self.text_hashes.items()}
+        files = [asdict(one) for one in self.files]
+        return values | {"files": files, "text_hashes": hashes}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of record()."""
         files = tuple(FileState(**one) for one in record["files"])
-        return cls(**{**record, "files": files})
+        both = record["text_hashes"]
+        hashes = {id_: one[:_HASH_LENGTH] for id_, one in both.items()}
+        digests = {id_: one[_HASH_LENGTH:] for id_, one in both.items() if one[_HASH_LENGTH:]}
+        return cls(**{**record, "files": files, "text_hashes": hashes, "digests": digests})
 
 
 class PassageSearcher(Protocol):

@@ -7,18 +7,20 @@ log, which stays below some 32 MiB.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from threading import Lock
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import DamagedIndex
 from rag_assets.indexing import sqlite_rows
-from rag_assets.indexing.locks import locked, set_aside
+from rag_assets.indexing.locks import foreign, locked, set_aside
 from rag_assets.indexing.memory import by_agent
 from rag_assets.indexing.names import file_name
 from rag_assets.indexing.nearest import nearest, unit_rows
@@ -28,6 +30,12 @@ T = TypeVar("T")
 
 _LOG_BYTES = 16 * 1024 * 1024
 _BUSY_SECONDS = 30.0
+_MAGIC = b"SQLite format 3\0"
+_HEADER_BYTES = 100
+_NOT_OURS = "is a database of another program"
+_OURS: Final[set[tuple[int, int]]] = set()
+"""Device and inode of databases that were checked."""
+_CHECKING: Final = Lock()
 _NOTHING = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_ERROR})
 """Of a database that vanishes, or has no table chunks."""
 
@@ -41,7 +49,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, wait: float = _BUSY_SECONDS) -> None:
-        self._path = path
+        self._path = path.resolve()
         self._wait = wait
         self._suspect = False
         self._read: dict[str, tuple[int, list[str], Vectors]] = {}
@@ -124,6 +132,8 @@ class SqliteStore:
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
         """See PassageStore.building; a database that was found damaged is set aside first."""
+        with suppress(DamagedIndex):
+            self._require_ours()
         with locked(self._beside(f"{file_name(agent_id)}.lock")):
             if self._suspect:
                 with locked(self._beside("lock")):
@@ -151,7 +161,11 @@ class SqliteStore:
             return None
         known = self._states.get(agent_id)
         if known is None or known[0] != hash(record):
-            known = self._states[agent_id] = (hash(record), IndexState.of(json.loads(record)))
+            try:
+                state = IndexState.of(json.loads(record))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                return None
+            known = self._states[agent_id] = (hash(record), state)
         return known[1] if sqlite_rows.is_of(connection, agent_id, known[1]) else None
 
     def _of_database(self, work: Callable[[sqlite3.Connection], T], missing: T) -> T:
@@ -159,13 +173,16 @@ class SqliteStore:
 
         Raises:
             DamagedIndex: it cannot be read.
+            ConfigurationError: it is not ours.
         """
-        if not self._path.exists():
+        if not self._require_ours():
             return missing
         try:
             with closing(self._connected("rw")) as connection:
                 connection.execute("BEGIN")
-                return work(connection) if sqlite_rows.has_tables(connection) else missing
+                return work(connection) if sqlite_rows.has_our_tables(connection) else missing
+        except sqlite_rows.NotOurs:
+            raise foreign(self._path, _NOT_OURS) from None
         except sqlite3.DatabaseError as error:
             if _is_damage(error):
                 self._suspect = True
@@ -177,24 +194,103 @@ class SqliteStore:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A connection that writes, while nobody sets the database aside."""
+        self._require_ours()
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(self._beside("lock"), shared=True):
             self._path.touch(mode=0o600)
+            is_new = not self._remembered().st_size
             try:
                 with closing(self._connected("rwc")) as connection:
+                    if is_new:
+                        # A journal on the disk would have to be played back by whoever comes next.
+                        connection.execute("PRAGMA journal_mode = MEMORY")
+                    sqlite_rows.has_our_tables(connection)
+                    if not sqlite_rows.has_mark(connection):
+                        sqlite_rows.make_tables(connection)
                     connection.execute("PRAGMA journal_mode = WAL")
                     connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
-                    sqlite_rows.make_tables(connection)
                     yield connection
+            except sqlite_rows.NotOurs:
+                raise foreign(self._path, _NOT_OURS) from None
             except sqlite3.DatabaseError as error:
                 if not _is_damage(error):
                     raise
                 self._suspect = True
                 raise DamagedIndex(str(self._path)) from None
 
+    def _require_ours(self) -> bool:
+        """Return whether there is a database with our mark, before SQLite opens or changes it.
+
+        One of an earlier version, or an empty file, has no mark yet, and becomes ours when it is
+        written. A file is read once a process: closing it would free the locks of connections.
+
+        Raises:
+            DamagedIndex: it was ours, and its header is lost.
+            ConfigurationError: it is another program's, or of a later version; or a file beside it
+                would have SQLite write elsewhere.
+        """
+        self._require_no_links()
+        with _CHECKING:
+            try:
+                facts = self._path.stat()
+            except FileNotFoundError:
+                return False
+            if (facts.st_dev, facts.st_ino) in _OURS:
+                return True
+            if not facts.st_size or not self._has_mark():
+                return False
+            _OURS.add((facts.st_dev, facts.st_ino))
+            return True
+
+    def _remembered(self) -> os.stat_result:
+        """Return the facts of the file, which is ours from now on."""
+        with _CHECKING:
+            facts = self._path.stat()
+            _OURS.add((facts.st_dev, facts.st_ino))
+        return facts
+
+    def _has_mark(self) -> bool:
+        with self._path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+        if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+            if self._beside("lock").is_file():
+                self._suspect = True
+                raise DamagedIndex(str(self._path))
+            raise foreign(self._path, "is no database of ours")
+        version, mark = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
+        if mark == sqlite_rows.APPLICATION_ID:
+            if version != sqlite_rows.VERSION:
+                raise foreign(self._path, f"is of another version of rag-assets ({version})")
+            return True
+        if mark or version or not self._is_of_earlier_version():
+            raise foreign(self._path, _NOT_OURS)
+        return False
+
+    def _require_no_links(self) -> None:
+        # Whoever replaces a folder or a file by a link would choose what SQLite opens.
+        if os.path.realpath(self._path) != str(self._path):
+            raise foreign(self._path, "has become a link")
+        for end in ("-wal", "-shm"):
+            log = self._path.with_name(self._path.name + end)
+            if log.is_symlink():
+                raise foreign(log, "is a link")
+        journal = self._path.with_name(f"{self._path.name}-journal")
+        if os.path.lexists(journal):
+            # Ours have none. Played back, it may name any file for SQLite to delete.
+            raise foreign(journal, "is a journal of another program")
+
+    def _is_of_earlier_version(self) -> bool:
+        """Return whether a database without a mark has our tables; nothing is written for that."""
+        address = f"{self._path.as_uri()}?mode=ro&immutable=1"
+        try:
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                return sqlite_rows.has_our_tables(connection)
+        except (sqlite3.DatabaseError, sqlite_rows.NotOurs):
+            return False
+
     def _connected(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode={mode}",
+            f"{self._path.as_uri()}?mode={mode}",
             uri=True,
             timeout=self._wait,
             check_same_thread=False,

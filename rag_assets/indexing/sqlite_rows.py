@@ -19,6 +19,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -32,6 +34,12 @@ MOST_ROWS: Final = 1_000
 
 MOST_CHARACTERS: Final = 8_000_000
 """Of the passages and vectors of one transaction."""
+
+APPLICATION_ID: Final = 0x52414761
+"""Of our databases, in their header: `RAGa`."""
+
+VERSION: Final = 1
+"""Of the tables, in the header; a database of another version is refused."""
 
 _CHARACTERS_A_NUMBER: Final = 16
 """Of a vector, which is written as text and as bytes."""
@@ -47,19 +55,18 @@ _COLUMNS = """(
     embedding TEXT NOT NULL,
     vector BLOB
 )"""
-_TABLES = f"""
-CREATE TABLE IF NOT EXISTS chunks {_COLUMNS};
-CREATE TABLE IF NOT EXISTS arriving {_COLUMNS};
-CREATE TABLE IF NOT EXISTS leaving (id TEXT NOT NULL PRIMARY KEY, agent_id TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS moving (agent_id TEXT NOT NULL PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS agents (agent_id TEXT NOT NULL PRIMARY KEY, state TEXT NOT NULL);
-"""
-_INDEXES = """
-CREATE INDEX IF NOT EXISTS chunks_by_agent ON chunks (agent_id);
-CREATE INDEX IF NOT EXISTS chunks_of_others ON chunks (agent_id) WHERE vector IS NULL;
-CREATE INDEX IF NOT EXISTS arriving_by_agent ON arriving (agent_id);
-CREATE INDEX IF NOT EXISTS leaving_by_agent ON leaving (agent_id);
-"""
+_TABLE_NAMES = ("chunks", "arriving", "leaving", "moving", "agents")
+_STATEMENTS = (
+    f"CREATE TABLE IF NOT EXISTS chunks {_COLUMNS}",
+    f"CREATE TABLE IF NOT EXISTS arriving {_COLUMNS}",
+    "CREATE TABLE IF NOT EXISTS leaving (id TEXT NOT NULL PRIMARY KEY, agent_id TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS moving (agent_id TEXT NOT NULL PRIMARY KEY)",
+    "CREATE TABLE IF NOT EXISTS agents (agent_id TEXT NOT NULL PRIMARY KEY, state TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS chunks_by_agent ON chunks (agent_id)",
+    "CREATE INDEX IF NOT EXISTS chunks_of_others ON chunks (agent_id) WHERE vector IS NULL",
+    "CREATE INDEX IF NOT EXISTS arriving_by_agent ON arriving (agent_id)",
+    "CREATE INDEX IF NOT EXISTS leaving_by_agent ON leaving (agent_id)",
+)
 _STILL = "SELECT {columns} FROM chunks WHERE agent_id = :agent"
 _MOVING = """
 SELECT {columns} FROM arriving WHERE agent_id = :agent
@@ -80,18 +87,60 @@ _STEPS = (
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Make what is missing; a database of another program may have chunks without vectors."""
-    connection.executescript(_TABLES)
-    names = [row[1] for row in connection.execute("PRAGMA table_info(chunks)")]
-    if "vector" not in names:
-        connection.execute("ALTER TABLE chunks ADD COLUMN vector BLOB")
-    connection.executescript(_INDEXES)
+    """Mark a database as ours and make its tables, in one transaction.
+
+    Of a database of an earlier version, which had no mark, the rows are forgotten.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        if has_mark(connection):
+            return
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        for statement in _STATEMENTS:
+            connection.execute(statement)
+        for table in _TABLE_NAMES:
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
+    # The mark of a database that had none is looked for in the file, not in the log.
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-def has_tables(connection: sqlite3.Connection) -> bool:
-    """Whether all of our tables are there."""
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    return {"chunks", "arriving", "leaving", "moving", "agents"} <= names
+def has_mark(connection: sqlite3.Connection) -> bool:
+    """Return whether a database has our application id and version."""
+    names = ("application_id", "user_version")
+    found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+    return found == [APPLICATION_ID, VERSION]
+
+
+def has_our_tables(connection: sqlite3.Connection) -> bool:
+    """Return whether a database has our tables; False: it is empty.
+
+    Raises:
+        NotOurs: it has other ones, or others besides: a trigger, a view.
+    """
+    found = _schema_of(connection)
+    if found and found != _our_schema():
+        raise NotOurs
+    return bool(found)
+
+
+class NotOurs(Exception):
+    """A database of another program."""
+
+
+@lru_cache(maxsize=1)
+def _our_schema() -> frozenset[tuple[str | None, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in _STATEMENTS:
+            connection.execute(statement)
+        return _schema_of(connection)
+
+
+def _schema_of(connection: sqlite3.Connection) -> frozenset[tuple[str | None, ...]]:
+    # ANALYZE of another program leaves tables whose names SQLite keeps for itself.
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master "
+    query += " WHERE NOT (type = 'table' AND name GLOB 'sqlite_stat*')"
+    return frozenset(connection.execute(query))
 
 
 def state_record(connection: sqlite3.Connection, agent_id: str) -> str | None:
@@ -261,12 +310,12 @@ def _differing(
     """Ids that an index has no longer, and positions of passages whose rows are to be written."""
     places = {chunk.id: at for at, chunk in enumerate(chunks)}
     gone, same = [], set()
-    query = "SELECT id, content, vector FROM chunks WHERE agent_id = ?"
-    for id_, content, vector in connection.execute(query, (agent_id,)):
-        at = places.get(id_)
+    query = f"SELECT {_NAMES}, vector FROM chunks WHERE agent_id = ?"  # noqa: S608 - ours
+    for *row, vector in connection.execute(query, (agent_id,)):
+        at = places.get(row[0])
         if at is None:
-            gone.append(id_)
-        elif (content, vector) == (chunks[at].content, _packed(rows[at])):
+            gone.append(row[0])
+        elif DocChunk(*row) == chunks[at] and vector == _packed(rows[at]):
             same.add(at)
     return gone, [at for at in range(len(chunks)) if at not in same]
 

@@ -38,6 +38,8 @@ _ANYWHERE = re.compile(
 _AT_A_LINE = re.compile(
     rf"(?:\A|(?<=\n))(?P<signs>[^\w\n]++)(?:{_RESULT}|(?P<guidelines>{_GUIDELINES}))"
 )
+_LINE = re.compile(r"[^\n]+")
+_WORD = re.compile(r"\w")
 _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
@@ -65,8 +67,8 @@ def neutralised(text: str) -> str:
 
     The text of a document is data: it must not seem to end a passage, or to begin the next, nor to
     end a turn of the conversation with a model, or to begin another's. An imitation is what looks
-    like `--- Result N`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `## Team Guidelines`,
-    `<|im_end|>` or `Human:`.
+    like `--- Result N`, `--- docs/file.md ---`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`,
+    `## Team Guidelines`, `<|im_end|>` or `Human:`.
     """
     shape = folded(text)
     return escaped(text, [*_imitations(shape), *chat_marks(shape)])
@@ -88,3 +90,13 @@ def _imitations(shape: str) -> Iterator[int]:
         at = found["signs"].find("#" if found["guidelines"] else "-")
         if at >= 0:
             yield found.start() + at
+    for line in _LINE.finditer(shape):
+        yield from _rule_around_words(line)
+
+
+def _rule_around_words(line: re.Match[str]) -> Iterator[int]:
+    """Where a line like `--- docs/file.md ---` begins, which names the file of what follows."""
+    text = line[0]
+    begin, end = text.find("---"), text.rfind("---")
+    if begin >= 0 and _WORD.search(text, begin, end) and not _WORD.search(text, 0, begin):
+        yield line.start() + begin

@@ -1,12 +1,14 @@
-"""Runs a command for its help: no shell, no input, no secrets, bounded in time and output."""
+"""Runs a command for its help: no shell, no input, no secrets, no network, within limits."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -21,8 +23,39 @@ MAX_CALLS: Final = 2_000
 _SUBREAPER: Final = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): what a command leaves behind becomes our child."""
 
-_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "JAVA_HOME")
+_KEPT: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT", "JAVA_HOME")
 _WIDTH: Final = "100"
+
+_NO_NEW_PRIVILEGES: Final = 38
+_SET_SECCOMP, _FILTER_MODE = 22, 2
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+"""Instructions of a filter: load a word, jump if it is equal or not less, return."""
+
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_X32: Final = 0x40000000
+"""Bit of a second numbering of system calls on x86-64, in which `socket` has another number."""
+
+_SOCKET_CALLS: Final[Mapping[str, tuple[int, int]]] = {
+    "x86_64": (0xC000003E, 41),
+    "aarch64": (0xC00000B7, 198),
+}
+"""Of machines: the kernel's number of the architecture, and of the system call `socket`."""
+
+_WAYS_AROUND: Final = (425, 438)
+"""io_uring_setup and pidfd_getfd: sockets without that call."""
+
+
+class _Instruction(ctypes.Structure):
+    _fields_ = (
+        ("code", ctypes.c_uint16),
+        ("if_true", ctypes.c_uint8),
+        ("if_false", ctypes.c_uint8),
+        ("operand", ctypes.c_uint32),
+    )
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.POINTER(_Instruction)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +71,48 @@ class Said:
     text: str
     code: int | None
     whole: bool
+
+
+def search_path(variables: Mapping[str, str]) -> str:
+    """Return the folders that commands are looked for in.
+
+    Relative ones are left out: whoever wrote the present folder would choose what is run.
+    """
+    folders = variables.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
+
+
+def can_forbid_network() -> bool:
+    """Return whether this platform lets us keep a command from opening sockets."""
+    return sys.platform == "linux" and os.uname().machine in _SOCKET_CALLS
+
+
+def _forbid_network() -> None:
+    """Have the kernel refuse sockets to this process and to all that it starts, for ever.
+
+    Runs between fork and exec. No command needs one for its help; one of the local kind leads to
+    servers that have a network.
+    """
+    if not can_forbid_network():
+        return
+    architecture, socket = _SOCKET_CALLS[os.uname().machine]
+    calls = (socket, *_WAYS_AROUND)
+    last = len(calls) + 5
+    lines = [
+        (_LOAD, 0, 0, 4),
+        (_EQUAL, 0, last - 2, architecture),
+        (_LOAD, 0, 0, 0),
+        (_AT_LEAST, last - 4, 0, _X32),
+        *((_EQUAL, last - at - 1, 0, call) for at, call in enumerate(calls, start=4)),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _REFUSE | errno.EACCES),
+    ]
+    filter_ = (_Instruction * len(lines))(*(_Instruction(*line) for line in lines))
+    program = _Program(len(lines), filter_)
+    one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+    kernel = ctypes.CDLL(None)
+    kernel.prctl(_NO_NEW_PRIVILEGES, one, none, none, none)
+    kernel.prctl(_SET_SECCOMP, ctypes.c_ulong(_FILTER_MODE), ctypes.byref(program), none, none)
 
 
 class TooManyCalls(Exception):
@@ -58,6 +133,7 @@ class Caller:
         self._left = calls
         self._environment = {
             **{name: variables[name] for name in _KEPT if name in variables},
+            "PATH": search_path(variables),
             "HOME": str(home),
             "XDG_CONFIG_HOME": str(home),
             "TMPDIR": str(home),
@@ -102,6 +178,7 @@ class Caller:
                 cwd=self._home,
                 env=environment,
                 start_new_session=True,
+                preexec_fn=_forbid_network,  # noqa: PLW1509 - it calls the kernel and nothing else
             )
             try:
                 assert process.stdout is not None  # noqa: S101 - a pipe was asked for

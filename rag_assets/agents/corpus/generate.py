@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rag_assets.agents.corpus.calls import Caller, Said, TooManyCalls
+from rag_assets.agents.corpus.calls import Caller, Said, TooManyCalls, search_path
 from rag_assets.agents.corpus.help_text import plain, subcommands
 from rag_assets.agents.corpus.pages import Page, page_of_help, without_name, without_repeated
 from rag_assets.agents.corpus.roff import commands_of, is_docutils, markdown_of
@@ -198,7 +198,7 @@ def executable(name: str, variables: Mapping[str, str]) -> str:
     Raises:
         ConfigurationError: it is not installed, or its name begins like an option.
     """
-    found = shutil.which(name, path=variables.get("PATH")) if name[:1] not in {"", "-"} else None
+    found = shutil.which(name, path=search_path(variables)) if name[:1] not in {"", "-"} else None
     if found is None:
         raise ConfigurationError(
             f"the command {name!r} is not installed", hint="name a command in PATH"

@@ -17,7 +17,7 @@ from html import unescape
 from pathlib import Path
 from typing import Final
 
-from rag_assets.agents.corpus.calls import MAX_BYTES, Caller, TooManyCalls
+from rag_assets.agents.corpus.calls import MAX_BYTES, Caller, TooManyCalls, search_path
 from rag_assets.agents.corpus.generate import Corpus, executable, version_of
 from rag_assets.agents.corpus.help_text import plain
 from rag_assets.agents.corpus.pages import Page, page_of_help
@@ -69,7 +69,7 @@ def pages_of_man(commands: Sequence[str], variables: Mapping[str, str], *, calls
     Raises:
         ConfigurationError: neither renderer is installed, or a command has no page.
     """
-    renderers = _renderers(variables.get("PATH"))
+    renderers = _renderers(search_path(variables))
     if not any(renderers.values()):
         raise ConfigurationError(
             "neither mandoc nor pandoc is installed", hint="install one, or use --from help"
@@ -106,7 +106,7 @@ def pages_of_man(commands: Sequence[str], variables: Mapping[str, str], *, calls
     return Corpus(tuple(pages), tuple(warnings))
 
 
-def _renderers(path: str | None) -> dict[str, _Renderer | None]:
+def _renderers(path: str) -> dict[str, _Renderer | None]:
     """Who renders each form of pages: Markdown rather than text."""
     mandoc, pandoc = (shutil.which(name, path=path) for name in ("mandoc", "pandoc"))
     text = _Renderer((mandoc, "-T", "utf8"), markdown=False) if mandoc else None
@@ -125,7 +125,8 @@ def _why(form: str, renderer: _Renderer | None) -> str:
 
 def _man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, Path]]:
     """The pages of a command and of those below it, in section 1."""
-    roots = [Path(one) for one in variables.get("MANPATH", "").split(os.pathsep) if one]
+    written = map(Path, variables.get("MANPATH", "").split(os.pathsep))
+    roots = [folder for folder in written if folder.is_absolute()]
     found: dict[str, Path] = {}
     for root in roots or [Path(one) for one in _ROOTS]:
         for file in sorted((root / "man1").glob(f"{name}*.1*")):

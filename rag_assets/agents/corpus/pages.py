@@ -113,7 +113,10 @@ def write_pages(
         path, text = folder / name, page.written()
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             draft = folder / f".{name}.new"
-            draft.write_text(text, encoding="utf-8")
+            # What lies there is not written to: it may be a link.
+            draft.unlink(missing_ok=True)
+            with draft.open("x", encoding="utf-8") as file:
+                file.write(text)
             os.replace(draft, path)  # noqa: PTH105
             changed += 1
     for path in sorted(folder.glob("*.md")):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from rag_assets.agents.corpus.calls import MAX_CALLS
+from rag_assets.agents.corpus.calls import MAX_CALLS, can_forbid_network
 from rag_assets.agents.corpus.generate import executable, pages_of_help
 from rag_assets.agents.corpus.known import remember
 from rag_assets.agents.corpus.man_pages import pages_of_man
@@ -43,6 +43,8 @@ def write_docs(
     programs = {
         words[0]: executable(words[0], os.environ) for words in map(str.split, commands) if words
     }
+    if not can_forbid_network():
+        warn("this platform cannot keep the commands from the network")
     if source == "man":
         corpus = pages_of_man(commands, os.environ, calls=MAX_CALLS)
     else:

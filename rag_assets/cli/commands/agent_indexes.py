@@ -85,6 +85,10 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
         except DamagedIndex:
             _ensured(manager, agent)
             found = _found(manager, agent, query, top_k)
+        if manager.is_doubted(agent.id):
+            warn(f"the index of @{agent.id} was not what its files hold; it is built again")
+            _ensured(manager, agent)
+            found = _found(manager, agent, query, top_k)
     if as_json:
         print_json({"agent": agent.id, "results": [as_record(one) for one in found]})
     else:

@@ -29,6 +29,8 @@ def configured() -> Configuration:
     configuration = load_configuration(Surroundings.of_process())
     for warning in configuration.warnings:
         warn(warning)
+    for error in configuration.refused.values():
+        warn(f"an agent is left out: {error.message}")
     return configuration
 
 

@@ -38,6 +38,19 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 _MANIFEST = "manifest.json"
 
+_KNOWN = frozenset(
+    {
+        # all-MiniLM-L6-v2: weights and tokenizer, as they are shipped.
+        "f9fc4cb528583f95d1bfd316da400f195aaf6ae8f66a64b348481250c2e6e45d",
+        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        # bge-small-en-v1.5: weights quantized by Qdrant, those of its authors, and the tokenizer.
+        "51f1bd0addd6e859e42c2c8021a5e5461385bb676a649f4b269aa445449f2431",
+        "828e1496d7fabb79cfa4dcd84fa38625c0d3d21da474a00f08db0f559940cf35",
+        "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+    }
+)
+"""SHA-256 of the files of models that may be loaded wherever they lie."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
@@ -67,6 +80,11 @@ class ModelFolder:
         hashes = [digest for _, digest in self.digests]
         digest = key_of("local_embedder", hashes, self.pooling, self.window, "windows averaged")
         return f"local/{name}@{self.dimensions}+{digest[:12]}"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all files are those of a published model, by their checksums."""
+        return all(digest in _KNOWN for _, digest in self.digests)
 
     def verify(self) -> None:
         """Compare the files with their digests, before they are loaded.

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from rag_assets.agents.globs import FoundFile, GlobRoot, expand, roots_of
+from rag_assets.agents.globs import FoundFile, GlobRoot, expand, lies_below, roots_of
 from rag_assets.common.errors import ConfigurationError, DocumentVanished, ListingFailed
 from rag_assets.indexing.passages import passage_source
 from rag_assets.ingest.parsing.media_types import PLAIN, media_type_of
@@ -36,6 +36,8 @@ class GlobsConfig(SourceConfig):
             of it, or out of the folder that another pattern begins in. Neither of these may be
             reached by a link; see the root of files.
         follow_root_link: follow such a link, also when it leads to another folder later.
+        within: folders that all patterns must begin in, links resolved; none: any folder. Tenants
+            made from agents have their base, and what the user's own file allows.
         patterns: `*`, `?` and `[…]` within a folder, `**` across folders, `~`, absolute ones.
         agent: the id that the ids of passages begin with; by default the source's name.
         max_bytes: a larger file is listed, but reading it is refused.
@@ -45,6 +47,7 @@ class GlobsConfig(SourceConfig):
     type: Literal["globs"] = "globs"
     base: Path
     follow_root_link: bool = False
+    within: tuple[Path, ...] = ()
     patterns: tuple[str, ...] = Field(min_length=1)
     agent: str | None = Field(default=None, min_length=1, max_length=200)
     max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0)
@@ -77,6 +80,7 @@ class GlobsSource:
         self._follows_links = config.follow_root_link or bool(roots.allowed)
         self._folders: Mapping[str, FolderIdentity] = {}
         for root in self._roots:
+            _require_within(config, root.folder)
             _require_outside(config.name, root.folder.resolve(), roots)
 
     @property
@@ -192,6 +196,15 @@ class GlobsSource:
 
     def _is_state(self, real: str) -> bool:
         return any(_is_below(real, folder) for folder in self._state)
+
+
+def _require_within(config: GlobsConfig, root: Path) -> None:
+    if config.within and not lies_below(root, config.within):
+        raise ConfigurationError(
+            f"source {config.name}: {root.resolve()} lies beyond {config.within[0]}",
+            hint="move the documents there, or allow their folder in the user's own file, as in"
+            " `rag: {allow: [~/notes]}` in ~/.config/swebash/agents.yaml",
+        )
 
 
 def _require_outside(name: str, root: Path, roots: Roots) -> None:

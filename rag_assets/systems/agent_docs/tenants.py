@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rag_assets.agents.configuration import Surroundings, load_file
-from rag_assets.agents.opening import cached_models, pooling_of
+from rag_assets.agents.configuration import Surroundings, load_file, users_file
+from rag_assets.agents.opening import cached_models, pooling_of, require_known
 from rag_assets.agents.settings import Agent, Configuration
 from rag_assets.agents.values import VARIABLES
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
@@ -29,7 +29,7 @@ SOURCE: Final = "docs"
 _TENANT_ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 _LONGEST: Final = 63
 _DIGEST: Final = 10
-_FORMAT: Final = "1"
+_FORMAT: Final = "2"
 """Raised when other tenants are made of the same file."""
 
 
@@ -82,18 +82,20 @@ class _Found:
 def agents(written: Any, folder: Path, cache: Path | None) -> ListedTenants:
     """The tenants of the files that `agents` names; see TenantList.
 
-    A file that cannot be read leaves the tenants of all files as they are.
+    A file that cannot be read leaves the tenants of all files as they are. An agent whose paths
+    lead out of its base is no tenant, whatever it was before: nothing of it is answered any more.
     """
     found = _Found()
     for path in _paths(written, folder):
         try:
-            declared = _declared(path, cache)
+            declared, refused = _declared(path, cache)
         except ConfigurationError as error:
             # A variable is wrong for every file.
             if error.advice not in {one.advice for one in found.problems}:
                 found.problems.append(error)
             found.complete = False
             continue
+        found.problems += refused
         for config, place in declared:
             found.add(config, place)
     return ListedTenants(
@@ -119,22 +121,46 @@ def _paths(written: Any, folder: Path) -> list[Path]:
     return list(dict.fromkeys(Path(os.path.normpath(path)) for path in paths))
 
 
-def _declared(path: Path, cache: Path | None) -> list[tuple[dict[str, Any], str]]:
-    """The tenants of a file, each with the place of its declaration."""
+class _Refusing(Exception):
+    """A file some of whose agents are refused: what it says depends on links, and is not kept."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+
+
+def _declared(
+    path: Path, cache: Path | None
+) -> tuple[list[tuple[dict[str, Any], str]], list[ConfigurationError]]:
+    """Return the tenants of a file, each with its place, and the errors of agents that are none."""
     around = _surroundings()
+    users = users_file(around)
 
     def read(_: bytes) -> list[list[Any]]:
-        return [[config, place] for config, place in _tenants_of(load_file(path, around))]
+        configuration = load_file(path, around)
+        if configuration.refused:
+            raise _Refusing(configuration)
+        return list(_tenants_of(configuration))
 
-    if cache is None:
-        kept = read(b"")
-    else:
-        given = {name: around.variable(name) for name in VARIABLES}
-        about = json.dumps([_FORMAT, str(path), str(around.home), given], sort_keys=True)
-        name = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        content = about.encode() + _content(path)
-        kept = ParsedFile(cache / f"agents-{name}.json").get(content, read)
-    return [(_with_cached_model(config), place) for config, place in kept]
+    refused: list[ConfigurationError] = []
+    try:
+        if cache is None:
+            kept = read(b"")
+        else:
+            given = {name: around.variable(name) for name in VARIABLES}
+            about = json.dumps([_FORMAT, str(path), str(around.home), given], sort_keys=True)
+            name = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+            content = about.encode() + (b"" if users is None else _content(users)) + _content(path)
+            kept = ParsedFile(cache / f"agents-{name}.json").get(content, read)
+    except _Refusing as error:
+        kept = list(_tenants_of(error.configuration))
+        refused += error.configuration.refused.values()
+    declared = []
+    for config, place, projects_model in kept:
+        try:
+            declared.append((_with_model(config, projects_model), place))
+        except ConfigurationError as error:
+            refused.append(error)
+    return declared, refused
 
 
 def _surroundings() -> Surroundings:
@@ -153,10 +179,12 @@ def _content(path: Path) -> bytes:
         return b""  # Reading it says what is wrong; that is not kept.
 
 
-def _tenants_of(configuration: Configuration) -> Iterator[tuple[dict[str, Any], str]]:
+def _tenants_of(configuration: Configuration) -> Iterator[list[Any]]:
+    """Yield the configuration of each tenant, its place, and that of a model of the project's."""
+    model = configuration.rag.model.origin if configuration.has_projects_model else ""
     for agent in configuration.agents.values():
         if agent.docs.strategy.value == "rag" and agent.docs.sources.value:
-            yield _config_of(configuration, agent), agent.origin
+            yield [_config_of(configuration, agent), agent.origin, model]
 
 
 def _config_of(configuration: Configuration, agent: Agent) -> dict[str, Any]:
@@ -170,6 +198,7 @@ def _config_of(configuration: Configuration, agent: Agent) -> dict[str, Any]:
                 "name": SOURCE,
                 "type": "globs",
                 "base": str(agent.base),
+                "within": [str(agent.base), *map(str, rag.allow.value)],
                 "patterns": list(docs.sources.value),
                 "agent": agent.id,
             }
@@ -192,16 +221,17 @@ def _embedder(folder: Path, pooling: str | None) -> dict[str, Any]:
     return {"provider": "local", "path": str(folder)} | ({"pooling": pooling} if pooling else {})
 
 
-def _with_cached_model(config: dict[str, Any]) -> dict[str, Any]:
-    """With the model that another program left beside the base, as on one machine."""
-    if "embedder" in config:
-        return config
-    from rag_assets.models.embedding.model_folder import describe_folder
+def _with_model(config: dict[str, Any], projects_model: str) -> dict[str, Any]:
+    """Return a configuration with the model that another program left beside the base, if any.
 
-    for folder in cached_models(Path(config["sources"][0]["base"])):
-        try:
-            describe_folder(folder, pooling="cls")
-        except ConfigurationError:
-            continue
+    Raises:
+        ConfigurationError: a project's file names a model that is not known.
+    """
+    if "embedder" in config:
+        if projects_model:
+            require_known(Path(config["embedder"]["path"]), projects_model)
+        return config
+    base, *allowed = map(Path, config["sources"][0]["within"])
+    for folder in cached_models(base, allowed):
         return {**config, "embedder": _embedder(folder, "cls")}
     return config

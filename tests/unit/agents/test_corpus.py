@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from rag_assets.agents.corpus.calls import Caller, TooManyCalls
 from rag_assets.agents.corpus.generate import pages_of_help
 from rag_assets.agents.corpus.help_text import plain, subcommands
 from rag_assets.agents.corpus.known import outdated, remember
-from rag_assets.agents.corpus.pages import head_of, write_pages
+from rag_assets.agents.corpus.pages import Page, head_of, write_pages
 from rag_assets.common.errors import ConfigurationError
 
 ARGPARSE = f"""#!{sys.executable}
@@ -225,3 +226,67 @@ def test_another_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert outdated(pages) == []
     install(tmp_path / "bin", ARGPARSE.replace("tool 1.2", "tool 1.3"))
     assert outdated(pages) == ["tool is tool 1.3, its pages are of tool 1.2"]
+
+
+TALKING = f"""#!{sys.executable}
+import os, socket, sys
+if "--version" in sys.argv:
+    print("tool 1.2")
+    sys.exit()
+said = []
+for family, address in ((socket.AF_INET, ("127.0.0.1", PORT)), (socket.AF_UNIX, "PATH")):
+    try:
+        with socket.socket(family) as client:
+            client.connect(address)
+            client.send(b"secret")
+        said.append("connected")
+    except PermissionError:
+        said.append("refused")
+pairs = socket.socketpair()
+print("Usage: tool --help prints this text.", *said, len(pairs))
+"""
+
+
+@pytest.mark.skipif(not calls.can_forbid_network(), reason="the platform cannot")
+def test_commands_have_no_network(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        place = str(tmp_path / "socket")
+        unix.bind(place)
+        unix.listen()
+        text = TALKING.replace("PORT", str(tcp.getsockname()[1])).replace("PATH", place)
+        tool = tmp_path / "bin/tool"
+        tool.parent.mkdir()
+        tool.write_text(text)
+        tool.chmod(0o755)
+        variables = {"PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
+        [page] = pages_of_help(["tool"], 0, variables, calls=10).pages
+        assert "refused refused 2" in page.text
+        for server in (tcp, unix):
+            server.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                server.accept()
+    with socket.socket(socket.AF_INET):
+        pass  # This process keeps its own.
+
+
+def test_the_present_folder_is_not_looked_for_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tool").write_text(COBRA)
+    (tmp_path / "tool").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for path in ("", ".", "./", f".{os.pathsep}/usr/bin", f"/usr/bin{os.pathsep}"):
+        with pytest.raises(ConfigurationError, match="not installed"):
+            pages_of_help(["tool"], 0, {"PATH": path}, calls=10)
+    assert pages_of_help(["./tool"], 0, {"PATH": "/bin:/usr/bin"}, calls=10).pages
+
+
+def test_pages_are_written_to_no_file_elsewhere(tmp_path: Path) -> None:
+    folder, treasure = tmp_path / "pages", tmp_path / "treasure"
+    folder.mkdir()
+    treasure.write_text("gold")
+    for name in ("tool.md", ".tool.md.new"):
+        (folder / name).symlink_to(treasure)
+    write_pages([Page("tool", "1", "A tool.")], folder)
+    assert treasure.read_text() == "gold"
+    assert "A tool." in (folder / "tool.md").read_text()

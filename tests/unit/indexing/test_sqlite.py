@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
+import struct
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rag_assets.common.errors import DamagedIndex
+from rag_assets.common.errors import ConfigurationError, DamagedIndex
 from rag_assets.indexing import sqlite_rows
 from rag_assets.indexing.passages import DocChunk
 from rag_assets.indexing.sqlite import SqliteStore
@@ -114,22 +115,123 @@ def test_an_index_of_many_rows_is_deleted(path: Path) -> None:
     assert store.chunks("b") == other
 
 
-def test_a_database_of_another_program_is_taken_over(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(
-            "CREATE TABLE chunks (id TEXT PRIMARY KEY, agent_id TEXT NOT NULL, content TEXT,"
-            " source_path TEXT, byte_offset INTEGER, embedding TEXT)"
-        )
-        connection.execute("INSERT INTO chunks VALUES ('a:x:0', 'a', 'x', 'x', 0, '[1.0]')")
-        connection.execute("INSERT INTO chunks VALUES ('b:x:0', 'b', 'x', 'x', 0, '[1.0]')")
+CREATED = f"CREATE TABLE chunks {COLUMNS}"
+FOREIGN = {
+    "other tables": ["CREATE TABLE moz_places (url TEXT)", "INSERT INTO moz_places VALUES ('x')"],
+    "a table of that name": [CREATED],
+    "another mark": [CREATED, "PRAGMA application_id = 7"],
+    "another version": [CREATED, f"PRAGMA application_id = {sqlite_rows.APPLICATION_ID}"],
+    "our mark and a trigger": [
+        *sqlite_rows._STATEMENTS,
+        f"PRAGMA application_id = {sqlite_rows.APPLICATION_ID}",
+        f"PRAGMA user_version = {sqlite_rows.VERSION}",
+        "CREATE TRIGGER t AFTER INSERT ON agents BEGIN DELETE FROM chunks; END",
+    ],
+}
+
+
+def uses_of(path: Path) -> list[Callable[[], object]]:
     store = SqliteStore(path)
-    assert store.state("a") is None
-    replaced(store, new=True)
-    assert seen(path) == "new"
+
+    def build() -> None:
+        with store.building("a"):
+            replaced(store, new=True)
+
+    return [
+        lambda: store.state("a"),
+        lambda: store.has_index("a"),
+        lambda: store.search(np.ones(8), "a", 3),
+        lambda: store.delete_agent("a"),
+        lambda: store.touch("a", state_of(FORMER)),
+        lambda: replaced(store, new=True),
+        build,
+    ]
+
+
+@pytest.mark.parametrize("statements", FOREIGN.values(), ids=list(FOREIGN))
+def test_a_database_of_another_program_is_refused_untouched(
+    statements: list[str], path: Path
+) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
-        row = connection.execute("SELECT embedding FROM chunks WHERE agent_id = 'a'").fetchone()
-        assert len(json.loads(row[0])) == 8
-        assert connection.execute("SELECT id FROM chunks WHERE agent_id = 'b'").fetchall()
+        for statement in statements:
+            connection.execute(statement)
+    before = path.read_bytes()
+    for use in uses_of(path):
+        with pytest.raises(ConfigurationError, match="nothing was changed"):
+            use()
+    assert path.read_bytes() == before
+    assert all(one.name.removeprefix(".").startswith("rag.db") for one in path.parent.iterdir())
+
+
+def test_a_database_that_another_program_has_open_is_refused_untouched(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        with other:
+            other.execute("CREATE TABLE notes (text)")
+        with other:
+            other.execute("INSERT INTO notes VALUES ('in the log')")
+        before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
+        assert before["rag.db-wal"]
+        for use in uses_of(path):
+            with pytest.raises(ConfigurationError, match="nothing was changed"):
+                use()
+        assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
+
+
+def test_a_file_that_is_no_database_is_refused_untouched(path: Path) -> None:
+    path.write_text("My diary.\n" * 100)
+    for use in uses_of(path):
+        with pytest.raises(ConfigurationError, match="is no database of ours"):
+            use()
+    assert [one.name for one in path.parent.iterdir()] == ["rag.db"]
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal", ""])
+def test_files_beside_a_database_lead_nowhere_else(end: str, path: Path) -> None:
+    replaced(SqliteStore(path), new=False)
+    store = SqliteStore(path)
+    treasure = path.with_name("treasure")
+    treasure.write_bytes(b"gold" if end else path.read_bytes())
+    before = treasure.read_bytes()
+    if not end:
+        path.unlink()
+    path.with_name(path.name + end).symlink_to(treasure)
+    with pytest.raises(ConfigurationError, match="nothing was changed"):
+        replaced(store, new=True)
+    assert treasure.read_bytes() == before
+
+
+def test_a_planted_journal_has_no_file_deleted(path: Path) -> None:
+    """A journal names another file, which SQLite deletes once the journal is played back."""
+    replaced(SqliteStore(path), new=False)
+    treasure = path.with_name("treasure")
+    treasure.write_text("gold")
+    name = str(treasure).encode()
+    magic = bytes.fromhex("d9d505f920a163d7")
+    pages = path.stat().st_size // 4096
+    head = magic + struct.pack(">IIIII", 0, 0, pages, 512, 4096)
+    tail = struct.pack(">I", (1 << 30) // 4096 + 1) + name
+    tail += struct.pack(">II", len(name), sum(name)) + magic
+    path.with_name("rag.db-journal").write_bytes(head.ljust(512, b"\0") + tail)
+    with pytest.raises(ConfigurationError, match="journal of another program"):
+        replaced(SqliteStore(path), new=True)
+    assert treasure.read_text() == "gold"
+
+
+def test_a_database_of_an_earlier_version_is_built_again(path: Path) -> None:
+    replaced(SqliteStore(path), new=False)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA application_id = 0")
+        connection.execute("PRAGMA user_version = 0")
+    earlier = path.with_name("earlier.db")
+    path.rename(earlier)
+    copied = path.with_name("copied.db")
+    copied.write_bytes(earlier.read_bytes())
+    store = SqliteStore(copied)
+    assert store.state("a") is None
+    assert not store.has_index("a")
+    replaced(store, new=True)
+    assert seen(copied) == "new"
 
 
 @pytest.mark.parametrize(

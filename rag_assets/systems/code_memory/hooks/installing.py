@@ -125,34 +125,49 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
 def hooks_folder(repository: Path) -> Path:
     """Where git looks for a repository's hooks: all its worktrees have them in common.
 
+    What the repository itself says may lead nowhere else than below its `.git`: it may have come
+    from another person. The user and the machine may name any folder.
+
     Args:
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
-        ConfigurationError: hooks are switched off there.
+        ConfigurationError: hooks are switched off there, or would be written elsewhere.
         ListingFailed: there is no repository.
     """
     folders = locate(repository.expanduser().resolve())
-    named = _configured(folders)
-    if not named:
-        return folders.common / "hooks"
-    path = Path(named).expanduser()
+    inside: tuple[Path, ...] = (folders.common, folders.own)
+    named = _of_repository(folders)
+    if named is None and (named := _of_others()) is not None:
+        inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
+    path = Path(named).expanduser() if named else folders.common / "hooks"
     found = path if path.is_absolute() else folders.root / path
     if found.exists() and not found.is_dir():
         raise ConfigurationError(
             f"core.hooksPath is {named!r}, which is no folder: hooks are switched off",
             hint="have it name a folder, or unset it",
         )
+    real = found.resolve()
+    if not any(real.is_relative_to(folder.resolve()) for folder in inside):
+        raise ConfigurationError(
+            f"the repository would have its hooks written to {str(real)!r}, out of its .git",
+            hint="`git config --unset core.hooksPath` there, or set it in your own ~/.gitconfig",
+        )
     return found
 
 
-def _configured(folders: RepositoryFolders) -> str | None:
-    """core.hooksPath of the repository, or else of the user, or of the machine."""
+def _of_repository(folders: RepositoryFolders) -> str | None:
+    """core.hooksPath of the worktree or the repository."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
         own |= _settings(folders.own / "config.worktree")
-    of_others = (_settings(path) for path in _files_of_others())
-    return next(filter(None, (found.get(_HOOKS_PATH) for found in (own, *of_others))), None)
+    return own.get(_HOOKS_PATH) or None
+
+
+def _of_others() -> str | None:
+    """core.hooksPath of the user, or else of the machine."""
+    found = (_settings(path).get(_HOOKS_PATH) for path in _files_of_others())
+    return next(filter(None, found), None)
 
 
 def _files_of_others() -> list[Path]:
@@ -200,6 +215,11 @@ def _keep(hook: Path) -> None:
 
 def _write(hook: Path, content: bytes) -> None:
     """Replace a hook at once: git may run it at any moment. One that exists keeps its mode."""
+    if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
+        raise ConfigurationError(
+            f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, which is not changed",
+            hint="replace the link by a file, or remove it",
+        )
     try:
         rewrite_file(hook, content, new_mode=_MODE)
     except OSError as error:

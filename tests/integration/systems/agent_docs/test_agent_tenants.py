@@ -87,7 +87,7 @@ def test_agents_with_the_strategy_rag_are_tenants(place: Place) -> None:
         "rag: {chunk_size: 3000, chunk_overlap: 5000}\n"
         "agents:\n"
         "  - id: guide\n"
-        "    docs: {strategy: rag, top_k: 9, mode: hybrid, sources: ['docs/*.md', '~/x/*']}\n"
+        "    docs: {strategy: rag, top_k: 9, mode: hybrid, sources: ['docs/*.md', 'x/*']}\n"
         "  - {id: preloaded, docs: {sources: ['docs/*.md']}}\n"
         "  - {id: without sources, docs: {strategy: rag}}\n"
         "  - {id: 'Ärger!', docs: {strategy: rag, sources: [x.md]}, systemPrompt: Be brief.}\n"
@@ -104,7 +104,8 @@ def test_agents_with_the_strategy_rag_are_tenants(place: Place) -> None:
     assert config["chunker"] == limits
     [source] = config["sources"]
     assert source["base"] == str(place.root / "one"), "above its .swebash"
-    assert source["patterns"] == ["docs/*.md", "~/x/*"]
+    assert source["patterns"] == ["docs/*.md", "x/*"]
+    assert source["within"] == [source["base"]]
     assert found[slug].config["sources"][0]["agent"] == "Ärger!"
 
 
@@ -159,6 +160,33 @@ def test_commands_that_write_tenants_yaml_keep_the_agents(place: Place) -> None:
     assert place.states() == {"guide": ("agents", "ACTIVE"), "mine": ("file", "ACTIVE")}
     assert place.installation.command("tenants", "disable", "mine").code == 0
     assert str(place.second) in place.file.read_text()
+
+
+@pytest.mark.parametrize("pattern", ["/etc/passwd", "~/*", "../two/*", "linked/*.md"])
+def test_an_agent_that_leads_out_of_its_project_is_no_tenant(place: Place, pattern: str) -> None:
+    (place.root / "one/linked").symlink_to(place.root / "two")
+    place.agents(place.second, other=["*.md"])
+    assert place.states()["guide"] == ("agents", "ACTIVE")
+    place.agents(place.first, guide=["docs/*.md", pattern])
+    assert place.states() == {"guide": ("agents", "DISABLED"), "other": ("agents", "ACTIVE")}
+    assert f"{place.first}:4: the source '{pattern}' of agent 'guide' leads out" in place.problem()
+    place.agents(place.first, guide=["docs/*.md"])
+    assert place.states()["guide"] == ("agents", "ACTIVE")
+
+
+def test_a_folder_that_becomes_a_link_is_read_no_more(place: Place) -> None:
+    """What the file says has not changed, so that only opening the source can refuse it."""
+    run = place.installation.command
+    place.installation.synced("guide")
+    outside = place.root / "outside"
+    outside.mkdir()
+    (outside / "treasure.md").write_text("The treasure lies under the oak.\n")
+    (place.root / "one/docs").rename(place.root / "one/former")
+    (place.root / "one/docs").symlink_to(outside)
+    done = run("sync", "guide", "--allow-deletes")
+    assert done.code != 0
+    assert "lies beyond" in done.err
+    assert "treasure" not in run("search", "guide", "Where is the treasure?").out
 
 
 def test_an_agent_that_two_files_declare_stays_as_it_is(place: Place) -> None:

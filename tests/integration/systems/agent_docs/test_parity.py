@@ -32,6 +32,7 @@ from rag_assets.agents.results import as_text
 from rag_assets.agents.server import Refreshed
 from rag_assets.agents.server import build_server as build_light_server
 from rag_assets.agents.settings import Agent
+from rag_assets.agents.trust import Trust
 from rag_assets.indexing.files import FileStore
 from rag_assets.indexing.memory import MemoryStore
 from rag_assets.indexing.passages import PassageStore, SearchResult, passage_source
@@ -178,6 +179,16 @@ def questions_of(texts: Sequence[str]) -> list[str]:
     return found
 
 
+def key_of(root: Path) -> bytes:
+    """The key of the user whose home the commands have: another's index would be built again."""
+    path = root / "home/.config/rag-assets/agent-index.key"
+    if not path.exists():
+        path.parent.mkdir(parents=True)
+        path.write_bytes(os.urandom(32))
+        path.chmod(0o600)
+    return path.read_bytes()
+
+
 @pytest.fixture(scope="module")
 def place(shared_installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Place:
     root = tmp_path_factory.mktemp("agents")
@@ -197,7 +208,8 @@ def place(shared_installation: Installation, tmp_path_factory: pytest.TempPathFa
         "sqlite": SqliteStore(root / "rag.db"),
     }
     managers = {
-        name: RagIndexManager(embedder, store, Chunking(900, 120)) for name, store in stores.items()
+        name: RagIndexManager(embedder, store, Chunking(900, 120), trust=Trust(key_of(root)))
+        for name, store in stores.items()
     }
     agent = configuration.agents[ID]
     for manager in managers.values():

@@ -20,8 +20,9 @@ from rag_assets.common.errors import (
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PLAIN
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import DocumentSource
+from rag_assets.ingest.sources.roots import Roots
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig
+from rag_assets.systems.agent_docs.source import GLOBS, GlobsConfig, GlobsSource
 from rag_assets.tenants.model import Tenant
 from rag_assets.watch.folders import TenantSources, sources_of
 
@@ -87,6 +88,19 @@ def test_a_file_that_is_replaced_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(DocumentRejected):
         found.read("a.md", max_bytes=100)
     assert paths(found) == ["b.md"]
+
+
+def test_a_source_of_a_project_stays_within_its_folders(tmp_path: Path) -> None:
+    base, outside = tmp_path / "base", tmp_path / "outside"
+    write(base, "docs/a.md")
+    write(outside, "secret.md")
+    (base / "linked").symlink_to(outside)
+    for pattern in (f"{outside}/*", "../outside/*", "linked/*", "~/*"):
+        config = GlobsConfig(name="docs", base=base, patterns=("docs/*", pattern), within=(base,))
+        with pytest.raises(ConfigurationError, match="lies beyond"):
+            GlobsSource(config, Roots())
+        allowed = config.model_copy(update={"within": (base, outside, Path.home())})
+        assert "docs/a.md" in paths(GlobsSource(allowed, Roots()))
 
 
 def test_what_the_project_keeps_is_no_documentation(tmp_path: Path) -> None:

@@ -93,12 +93,10 @@ def test_hooks_of_two_tenants_stand_beside_each_other(local: Path, repository: P
     assert not hook.exists()
 
 
-def test_a_hook_that_became_a_link_is_changed_where_it_leads(
-    local: Path, repository: Path, tmp_path: Path
-) -> None:
+def test_a_hook_that_became_a_link_is_changed_where_it_leads(local: Path, repository: Path) -> None:
     hook = repository / ".git" / "hooks" / "post-commit"
     install_hooks(local, "shop", repository)
-    managed = tmp_path / "managed-hook"
+    managed = repository / ".git" / "managed-hook"
     hook.rename(managed)
     managed.chmod(0o750)
     hook.symlink_to(managed)
@@ -250,7 +248,7 @@ def test_a_hook_takes_a_few_milliseconds(local: Path, repository: Path) -> None:
 
 
 PLACES = {
-    "of the repository": (".git/config", "[core]\n\thooksPath = .githooks\n", ".githooks"),
+    "of the repository": (".git/config", "[core]\n\thooksPath = .git/own\n", ".git/own"),
     "of the user": ("../user/.gitconfig", '[core]\n\thookspath = "~/hooks"\n', "../user/hooks"),
 }
 
@@ -264,6 +262,52 @@ def test_hooks_go_where_git_looks_for_them(
     assert installed.folder.resolve() == (repository / place).resolve()
     assert (installed.folder / "post-commit").exists()
     assert not (repository / ".git" / "hooks").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (".git/config", "[core]\n\thooksPath = {outside}\n"),
+        (".git/config", "[core]\n\thooksPath = ../outside\n"),
+        (".git/config", "[core]\n\thooksPath = .githooks\n"),
+        (".git/config", "[core]\n\thooksPath = .git/linked\n"),
+        ("../user/.gitconfig", "[core]\n\thooksPath = linked\n"),
+        (".git/linked/unused", ""),
+    ],
+)
+def test_a_repository_has_no_hook_written_out_of_its_git_folder(
+    local: Path, repository: Path, file: str, text: str
+) -> None:
+    outside = repository.parent / "outside"
+    outside.mkdir()
+    (repository / ".githooks").mkdir()
+    for link in (".git/linked", "linked"):
+        (repository / link).symlink_to(outside)
+    if text:
+        put(repository / file, text.format(outside=outside), 0o644)
+    else:
+        (repository / ".git/hooks").symlink_to(outside)
+    for change in (install_hooks, lambda _, *rest: remove_hooks(*rest)):
+        with pytest.raises(ConfigurationError, match=r"out of its \.git"):
+            change(local, "shop", repository)
+    assert not [*outside.iterdir(), *(repository / ".githooks").iterdir()]
+
+
+def test_a_hook_that_is_a_link_to_a_file_elsewhere_is_not_written_through(
+    local: Path, repository: Path
+) -> None:
+    install_hooks(local, "shop", repository)
+    hook = repository / ".git/hooks/post-commit"
+    elsewhere = repository.parent / "elsewhere"
+    hook.rename(elsewhere)
+    before = elsewhere.read_bytes()
+    hook.symlink_to(elsewhere)
+    with pytest.raises(ConfigurationError, match="is a link to"):
+        install_hooks(local, "other", repository)
+    assert elsewhere.read_bytes() == before
+    remove_hooks("shop", repository)
+    assert not hook.is_symlink()
+    assert elsewhere.read_bytes() == before
 
 
 def test_where_hooks_are_switched_off_none_is_installed(local: Path, repository: Path) -> None:
