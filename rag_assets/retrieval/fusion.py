@@ -48,7 +48,7 @@ def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
 
 
 def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
-    """Normalised scores by words, such as BM25, where 0 is the score of what has none of them.
+    """Normalised scores by words, where 0 is the score of what has none of them.
 
     Args:
         found: scores by id, best first.

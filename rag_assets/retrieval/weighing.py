@@ -40,8 +40,9 @@ def _matched(ranking: Ranking) -> float:
     """The share of the terms that the best candidate of a ranking by words has.
 
     A question in other words than the texts' still has some that a passage happens to hold, and
-    the best match of those is none. Where nothing has a term, as in scripts without spaces, the
-    words as written were found, of which no share is known.
+    the best match of those is none. The share is unknown, and words count wholly, in scripts
+    without spaces and in languages other than English, whose terms are neither stemmed nor without
+    common words.
     """
     best = next((one.matched for one in ranking.candidates), 0)
     return best / ranking.terms if best and ranking.terms else 1.0

@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
+from rag_assets.retrieval.access import moved_pages
 from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.patience import limited
 from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
-from rag_assets.storage.index.query_limits import searched_terms
+from rag_assets.storage.index.query_words import words_of
 
 _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30
@@ -69,6 +71,7 @@ class Recall:
     """
 
     def __init__(self, services: SearchServices) -> None:
+        self._services = services
         self._vectors = services.vectors
         self._searcher = services.searcher
 
@@ -96,6 +99,9 @@ class Recall:
         return replace(recalled, walked=walked.walked, rankings=[*walked.rankings, *own])
 
     async def _recalled(self, progress: SearchProgress) -> SearchProgress:
+        if progress.scopes is None and progress.search.mode != "knn":
+            # Words are weighed by their rarity among what the filter lets through.
+            progress = await with_scopes(progress, self._services)
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
             limit, first = recall_limit(progress), first_count(progress)
@@ -112,7 +118,7 @@ class Recall:
                 kind,
                 candidates,
                 first is not None and len(candidates) >= first,
-                terms=len({*searched_terms(request.by)}) if isinstance(request.by, str) else 0,
+                terms=_known_terms(progress, request),
                 preferred=request.entry_filter is not filters[0],
             )
             for (kind, request), candidates in zip(searches, found, strict=True)
@@ -140,6 +146,21 @@ class Recall:
                 progress.ref, search.tenant, progress.serving, search.question
             )
         return replace(progress, vector=vector)
+
+
+async def with_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
+    """Return a search that is filtered by all scopes that the caller reads."""
+    with progress.timings.part("catalog"):
+        state = await services.reader.search_state(progress.ref.id, progress.principals)
+    scopes = services.policy.scopes(progress.caller, state.scopes)
+    return replace(progress, scopes=scopes, moved=moved_pages(state.moved, scopes))
+
+
+def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
+    """Return how many terms a request searches for, if it is by words, in English; else 0."""
+    if not isinstance(request.by, str) or not is_english(progress.search.request.query):
+        return 0
+    return len(words_of(request.by).terms)
 
 
 def _late(seconds: float) -> ProviderUnavailable:

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
-from rag_assets.retrieval.access import moved_pages
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Verified
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.retrieval.steps.recall import recall_limit
+from rag_assets.retrieval.steps.recall import candidate_count, recall_limit, with_scopes
 from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.index.model import Candidate
 
@@ -26,6 +25,7 @@ class Verify:
     """
 
     def __init__(self, services: SearchServices) -> None:
+        self._services = services
         self._reader = services.reader
         self._policy = services.policy
         self._known = services.known
@@ -38,8 +38,11 @@ class Verify:
         """
         with progress.timings.part("search"):
             verified = await self.confirmed(progress, progress.rankings)
-        if progress.scopes is None and _is_short(progress, verified):
-            return await self._filtered(progress)
+        if progress.scopes is None:
+            if _lacks_candidates(progress, verified):
+                filtered = await with_scopes(progress, self._services)
+                return replace(filtered, whole=True, repeat=True)
+            verified = _first_of_each(verified, candidate_count(progress.search.depth))
         replaced = frozenset(_replaced(progress.rankings, verified))
         replaced |= self._outdated(progress, verified)
         recalls = progress.recalls + 1
@@ -72,14 +75,6 @@ class Verify:
             for one in ranking.candidates
             if one.document_id in former
         )
-
-    async def _filtered(self, progress: SearchProgress) -> SearchProgress:
-        """The search begun again, filtered by all scopes that the caller reads."""
-        with progress.timings.part("catalog"):
-            state = await self._reader.search_state(progress.ref.id, progress.principals)
-        scopes = self._policy.scopes(progress.caller, state.scopes)
-        moved = moved_pages(state.moved, scopes)
-        return replace(progress, scopes=scopes, moved=moved, repeat=True)
 
     async def again(self, progress: SearchProgress) -> SearchProgress:
         """The progress without what the catalog no longer confirms."""
@@ -120,16 +115,27 @@ class Verify:
         return {id_: v for id_, v in readable.items() if permits(progress.caller, v)}
 
 
-def _is_short(progress: SearchProgress, verified: Verified) -> bool:
-    """Whether hits may be missing since the index was not filtered by scopes.
+def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
+    """Return whether a search filtered by scopes would find more than is left of an unfiltered one.
 
-    Of rankings that ended before their limit, nothing is missing.
+    A ranking that ended before its limit is complete.
     """
-    limit = recall_limit(progress)
-    if all(len(ranking.candidates) < limit for ranking in progress.rankings):
-        return False
-    texts = {candidate.text_key for candidate in verified.by_id.values()}
-    return len(texts) < progress.search.depth
+    limit, wanted = recall_limit(progress), candidate_count(progress.search.depth)
+    return any(
+        recalled.kind == "vector"
+        and len(recalled.candidates) >= limit
+        and len(left.candidates) < wanted
+        for recalled, left in zip(progress.rankings, verified.rankings, strict=True)
+    )
+
+
+def _first_of_each(verified: Verified, count: int) -> Verified:
+    """Return the candidates that a search filtered by scopes would have fetched."""
+    rankings = [
+        replace(one, candidates=one.candidates[:count]) if one.kind == "vector" else one
+        for one in verified.rankings
+    ]
+    return replace(verified, rankings=rankings)
 
 
 def _current(

@@ -191,10 +191,11 @@ class EntrySearcher(Protocol):
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        """The ranking of each request, in one round trip; best first, ties broken by id.
+        """Return the ranking of each request, best first, ties broken by id.
 
-        The score of a candidate is its cosine in a ranking by vector, and its BM25 score in one by
-        words.
+        The score of a candidate is its cosine in a ranking by vector. In one by words, each word
+        counts by its rarity among the entries that pass the filter: no other entry has any part in
+        it.
 
         Raises:
             IndexInconsistent: the index does not exist, or lacks fields that are searched.

@@ -101,7 +101,8 @@ def cosine(hit: Mapping[str, Any]) -> float:
 
 
 def _words_score(hit: Mapping[str, Any]) -> float:
-    return float(hit["_score"])
+    # Sums of floats depend in their last digits on the order in which the index adds them up.
+    return float(f"{hit['_score']:.6g}")
 
 
 def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:

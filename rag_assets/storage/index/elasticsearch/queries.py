@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.times import stamp
-from rag_assets.storage.index.common_words import significant_words
 from rag_assets.storage.index.elasticsearch import mapping
 from rag_assets.storage.index.model import (
     SYMBOL,
@@ -23,7 +21,12 @@ from rag_assets.storage.index.model import (
     Places,
     RankingRequest,
 )
-from rag_assets.storage.index.query_limits import leading_words, searched_terms
+from rag_assets.storage.index.query_words import (
+    HALVING_TOKENS,
+    TITLE_WEIGHT,
+    QueryWords,
+    rarity,
+)
 
 ENTRY_OPTIONS: Mapping[str, Any] = {
     "_source": {"excludes": ["terms"]},
@@ -46,8 +49,11 @@ SYMBOL_FIELD = f"metadata.{SYMBOL}"
 
 _MOST_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
-_OTHER_FIELDS = 0.3
-"""The weight of the fields of prose other than the best matching one."""
+_TITLES = ("title", "heading_path")
+_WRITTEN = ("text", *_TITLES)
+"""Fields that hold words as they are written."""
+_TERMS = "terms"
+_PHRASES = "phrases"
 
 
 def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
@@ -108,7 +114,7 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     """The search for one ranking."""
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
-        return _by_words(owner, request.by, request.returned, clauses)
+        raise TypeError("a ranking by words needs weights: see words_ranking")
     if isinstance(request.by, Places):
         return _by_place(owner, request.by, request.returned, clauses)
     if isinstance(request.by, EqualTexts):
@@ -252,27 +258,80 @@ def _at(place: Place) -> dict[str, Any]:
     return {"bool": {"filter": [document, {"term": {SYMBOL_FIELD: place.symbol}}]}}
 
 
-def _by_words(
-    owner: Owner, query: str, limit: int, clauses: Sequence[Mapping[str, Any]]
+def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dict[str, Any]:
+    """Return the search that counts the entries that pass a filter and hold each of these words."""
+    counts = {
+        _TERMS: {term: {"term": {"terms": term}} for term in words.terms},
+        _PHRASES: {
+            phrase: _any_of([{"match_phrase": {field: phrase}} for field in _WRITTEN])
+            for phrase in words.phrases
+        },
+    }
+    return {
+        "size": 0,
+        "track_total_hits": True,
+        "query": entries(owner, filter_clauses(request.entry_filter)),
+        "aggs": {
+            name: {"filters": {"filters": filters}} for name, filters in counts.items() if filters
+        },
+    }
+
+
+def word_weights(answer: Mapping[str, Any]) -> dict[str, float]:
+    """Return the weight of each word that some entry holds, from the answer to `word_counts`."""
+    total = answer["hits"]["total"]["value"]
+    counted = [one["buckets"] for one in answer.get("aggregations", {}).values()]
+    holders = {word: found["doc_count"] for buckets in counted for word, found in buckets.items()}
+    return {word: rarity(total, count) for word, count in holders.items() if count}
+
+
+def words_ranking(
+    owner: Owner, request: RankingRequest, words: QueryWords, weights: Mapping[str, float]
 ) -> dict[str, Any]:
-    """A search for the words as written, and for their terms as this client splits them."""
-    prose = {
-        "multi_match": {
-            "query": leading_words(significant_words(query)),
-            # All passages of a document share its title: it must not outweigh a passage's text.
-            "fields": ["text", "title", "heading_path"],
-            "type": "best_fields",
-            "tie_breaker": _OTHER_FIELDS,
-        }
-    }
-    # Named, so that each hit tells which it has.
+    """Return the search for a ranking by words.
+
+    Unlike `match`, `intervals` scores a word by its frequency in the entry alone (f / (f + 1)), and
+    by no statistics of the index, which holds entries that the caller may not read.
+
+    Args:
+        words: of the request's query.
+        weights: by word, see `word_weights`; words without a weight are not searched.
+    """
     terms = [
-        {"term": {"terms": {"value": term, "boost": count, "_name": term}}}
-        for term, count in Counter(searched_terms(query)).items()
+        # Named, so that each hit shows which terms it has.
+        _interval("terms", term, count * weights[term], name=term)
+        for term, count in words.terms.items()
+        if term in weights
     ]
-    found = entries(owner, clauses)
-    found["bool"] |= {
-        "should": [prose, {"bool": {"should": terms}}] if terms else [prose],
-        "minimum_should_match": 1,
+    phrases = [
+        _best_of(_WRITTEN, phrase, weights[phrase]) for phrase in words.phrases if phrase in weights
+    ]
+    titles = [
+        _best_of(_TITLES, word, TITLE_WEIGHT * max(held))
+        for word, parts in words.title_words.items()
+        if (held := [weights[part] for part in parts if part in weights])
+    ]
+    found = entries(owner, filter_clauses(request.entry_filter))
+    found["bool"] |= {"should": [*terms, *phrases, *titles], "minimum_should_match": 1}
+    decay = {"token_count": {"origin": 0, "scale": HALVING_TOKENS, "decay": 0.5}}
+    return {
+        "query": {"function_score": {"query": found, "functions": [{"exp": decay}]}},
+        # Which of equal ones are returned must not depend on where the index keeps them.
+        "sort": [{"_score": "desc"}, {"document_id": "asc"}, {"ordinal": "asc"}],
+        "size": request.returned,
     }
-    return {"query": found, "size": limit}
+
+
+def _any_of(clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"bool": {"should": [*clauses], "minimum_should_match": 1}}
+
+
+def _interval(field: str, phrase: str, weight: float, *, name: str | None = None) -> dict[str, Any]:
+    """A clause for entries whose field holds a phrase, its words adjacent and in order."""
+    match = {"query": phrase, "ordered": True, "max_gaps": 0}
+    named = {} if name is None else {"_name": name}
+    return {"intervals": {field: {"match": match, "boost": weight, **named}}}
+
+
+def _best_of(fields: Sequence[str], phrase: str, weight: float) -> dict[str, Any]:
+    return {"dis_max": {"queries": [_interval(field, phrase, weight) for field in fields]}}

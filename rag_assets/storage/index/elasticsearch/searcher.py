@@ -24,6 +24,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     StoredEntry,
 )
+from rag_assets.storage.index.query_words import words_of
 
 _CONNECTIONS = 16
 _SECONDS = 30
@@ -55,15 +56,33 @@ class ElasticsearchSearcher:
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        bodies = [
-            {
-                **queries.candidate_options(owner, symbols=one.symbols),
-                **queries.ranking(owner, one),
-            }
-            for one in requests
+        words = {n: words_of(r.by) for n, r in enumerate(requests) if isinstance(r.by, str)}
+        first = [
+            queries.word_counts(owner, request, words[number])
+            if number in words
+            else _candidates(owner, request, queries.ranking(owner, request))
+            for number, request in enumerate(requests)
         ]
-        found = await self._search(index_name, owner, bodies)
-        return [hits.ranking(owner, one, page) for one, page in zip(requests, found, strict=True)]
+        answers = [*await self._answers(index_name, owner, first)]
+        # A word counts by its rarity among what may be read, which has to be counted before.
+        weighed = {number: queries.word_weights(answers[number]) for number in words}
+        second = {
+            number: _candidates(
+                owner,
+                requests[number],
+                queries.words_ranking(owner, requests[number], words[number], weights),
+            )
+            for number, weights in weighed.items()
+            if weights
+        }
+        if second:
+            ranked = await self._answers(index_name, owner, [*second.values()])
+            for number, answer in zip(second, ranked, strict=True):
+                answers[number] = answer
+        return [
+            hits.ranking(owner, one, answer["hits"]["hits"])
+            for one, answer in zip(requests, answers, strict=True)
+        ]
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
@@ -152,3 +171,8 @@ class ElasticsearchSearcher:
             if "error" in answer:
                 raise error_of(int(answer["status"]), answer, index_name, tenant_id=owner.tenant)
         return answers
+
+
+def _candidates(owner: Owner, request: RankingRequest, search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a search with the options that make it return candidates."""
+    return {**queries.candidate_options(owner, symbols=request.symbols), **search}

@@ -1,8 +1,7 @@
-"""Exact cosine and BM25 scores of all rows."""
+"""Exact scores of all rows, by cosine and by words."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.times import stamp
-from rag_assets.storage.index.common_words import significant_words
 from rag_assets.storage.index.memory.state import Row
 from rag_assets.storage.index.model import (
     SYMBOL,
@@ -27,11 +25,11 @@ from rag_assets.storage.index.model import (
     entry_id,
     is_within,
 )
-from rag_assets.storage.index.query_limits import searched_terms
+from rag_assets.storage.index.query_words import HALVING_TOKENS, TITLE_WEIGHT, rarity, words_of
 
 _WORD = re.compile(r"\w+")
-_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
-_OTHER_FIELDS = 0.3
+_TITLES = ("title", "heading_path")
+_WRITTEN = ("text", *_TITLES)
 
 
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
@@ -45,7 +43,7 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
         scores = {row.id: 0.0 for row in rows if row.fields["text_key"] in request.by.keys}
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
-    terms = {*searched_terms(request.by)} if isinstance(request.by, str) else set[str]()
+    terms = words_of(request.by).terms.keys() if isinstance(request.by, str) else set[str]()
     found = [
         _candidate(row, owner, scores[row.id], request, terms) for row in rows if row.id in scores
     ]
@@ -123,21 +121,53 @@ def _holds(stored: Any, value: str | None) -> bool:
 
 
 def _word_scores(rows: Sequence[Row], query: str) -> dict[str, float]:
-    """By id: BM25 of the best field of prose, a share of the others, and BM25 of the terms."""
-    words = significant_words(query)
-    prose = [
-        _bm25([_words(_text_of(row, name)) for row in rows], _words(words))
-        for name in ("text", "title", "heading_path")
-    ]
-    terms = _bm25([row.fields["terms"].split() for row in rows], searched_terms(query))
+    """Return the score by words of each row that has one, by id, as Elasticsearch computes it."""
+    words = words_of(query)
+    terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
+    written = {row.id: [_written(row, name) for name in _WRITTEN] for row in rows}
+    phrases = {phrase: _adjacent(phrase) for phrase in (*words.phrases, *words.title_words)}
+    holders = {term: sum(term in counts for counts in terms.values()) for term in words.terms}
+    holders |= {
+        phrase: sum(any(map(phrases[phrase].search, texts)) for texts in written.values())
+        for phrase in words.phrases
+    }
+    weights = {word: rarity(len(rows), count) for word, count in holders.items() if count}
     found = {}
-    for number, row in enumerate(rows):
-        scores = [of_field[number] for of_field in prose]
-        best = max(scores)
-        score = best + _OTHER_FIELDS * (sum(scores) - best) + terms[number]
+    for row in rows:
+        score = sum(
+            count * weights[term] * _saturated(terms[row.id][term])
+            for term, count in words.terms.items()
+            if term in weights
+        )
+        parts = [(phrase, weights.get(phrase, 0.0), 0) for phrase in words.phrases]
+        parts += [
+            (word, TITLE_WEIGHT * max(weights.get(term, 0.0) for term in of_word), 1)
+            for word, of_word in words.title_words.items()
+        ]
+        score += sum(
+            weight * _saturated(max(len(phrases[word].findall(text)) for text in texts[first:]))
+            for word, weight, first in parts
+            if (texts := written[row.id])
+        )
         if score > 0:
-            found[row.id] = score
+            found[row.id] = score * 0.5 ** (row.fields["token_count"] / HALVING_TOKENS)
     return found
+
+
+def _saturated(count: int) -> float:
+    return count / (count + 1)
+
+
+def _written(row: Row, name: str) -> str:
+    """Return the text of a field in lower case."""
+    value = row.fields.get(name) or ""
+    return value.lower() if isinstance(value, str) else "\n".join(value).lower()
+
+
+def _adjacent(phrase: str) -> re.Pattern[str]:
+    """Return a pattern for a phrase's words, one after the other."""
+    words = r"\W+".join(map(re.escape, _WORD.findall(phrase.lower())))
+    return re.compile(rf"\b{words}\b" if phrase.isascii() else re.escape(phrase.lower()))
 
 
 def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
@@ -152,26 +182,3 @@ def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
         if score:
             found[row.id] = float(score)
     return found
-
-
-def _text_of(row: Row, name: str) -> str:
-    value = row.fields.get(name) or ""
-    return value if isinstance(value, str) else "\n".join(value)
-
-
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
-
-
-def _bm25(texts: Sequence[Sequence[str]], query: Sequence[str]) -> list[float]:
-    """The BM25 score of each text for a query's words."""
-    counts = [Counter(text) for text in texts]
-    mean = (sum(map(len, texts)) / max(1, sum(1 for text in texts if text))) or 1.0
-    scores = [0.0] * len(texts)
-    for word in query:
-        holders = sum(1 for count in counts if word in count)
-        rarity = math.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
-        for number, count in enumerate(counts):
-            length = 1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * len(texts[number]) / mean
-            scores[number] += rarity * count[word] / (count[word] + _SATURATION * length)
-    return scores

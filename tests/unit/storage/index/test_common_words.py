@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.storage.index.common_words import significant_words
-from rag_assets.storage.index.elasticsearch.queries import ranking
-from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
+from rag_assets.storage.index.common_words import is_english, significant_words
+from rag_assets.storage.index.query_words import words_of
 
 
 @pytest.mark.parametrize(
@@ -22,8 +21,22 @@ def test_common_words_are_dropped(query: str, left: str) -> None:
 
 
 def test_a_ranking_by_words_searches_significant_words_only() -> None:
-    wanted = RankingRequest("What does the handheld do?", 3, EntryFilter())
-    prose, terms = ranking(Owner("acme", "1", 1), wanted)["query"]["bool"]["should"]
-    assert prose["multi_match"]["query"] == "handheld"
-    [term] = terms["bool"]["should"]
-    assert term["term"]["terms"]["value"] == "handheld"
+    words = words_of("What does the handheld do?")
+    assert [*words.terms] == [*words.title_words] == ["handheld"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What does the vuln() function do?", True),
+        ("How long may I stay in bed before I need a certificate?", True),
+        ("Wie lange darf ich im Bett bleiben, bevor ich ein Attest brauche?", False),
+        ("Сколько дней можно болеть без справки?", False),
+        ("¿Cuánto tiempo puedo quedarme en la cama?", False),
+        ("valve pressure E-4711", False),
+        ("阀门泄漏", False),
+        ("", False),
+    ],
+)
+def test_a_sentence_in_english_has_common_words(query: str, expected: bool) -> None:
+    assert is_english(query) is expected

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
-from rag_assets.storage.index.elasticsearch.queries import filter_clauses, ranking
+from rag_assets.storage.index.elasticsearch.queries import (
+    filter_clauses,
+    word_counts,
+    word_weights,
+    words_ranking,
+)
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
-from rag_assets.storage.index.query_limits import MOST_TERMS, MOST_WORDS
+from rag_assets.storage.index.query_words import MOST_PHRASES, MOST_TERMS, rarity, words_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 0, 0, 5_000, UTC)
@@ -67,26 +72,29 @@ LEAST_LIMIT = 1_024
 """The least limit of clauses that Elasticsearch sets, with little memory."""
 
 
-def texts(body: Any, name: str) -> Iterator[str]:
-    """The texts under a key, at any depth."""
+OWNER = Owner("t", 1, 1)
+
+
+def clauses(body: Any, kind: str) -> Iterator[Any]:
+    """The clauses of a kind, at any depth."""
     for key, value in body.items() if isinstance(body, dict) else enumerate(body):
-        if key == name and isinstance(value, str):
+        if key == kind:
             yield value
         elif isinstance(value, dict | list):
-            yield from texts(value, name)
+            yield from clauses(value, kind)
 
 
-def searched(question: str) -> tuple[str, list[str]]:
-    """What a question is searched by: its words as written, and its terms."""
-    body = ranking(Owner("t", 1, 1), RankingRequest(question, 10))
-    [prose] = texts(body, "query")
-    return prose, [*texts(body, "_name")]
+def searched(question: str) -> list[Any]:
+    """The clauses that a question is searched by, if each of its words is somewhere."""
+    request, words = RankingRequest(question, 10), words_of(question)
+    weights = dict.fromkeys([*words.terms, *words.phrases], 1.0)
+    return [*clauses(words_ranking(OWNER, request, words, weights), "intervals")]
 
 
 def test_the_most_words_and_filters_fit_the_limit_of_clauses() -> None:
     filters = sum(map(leaves, filter_clauses(FILTERED)))
     owned = 3
-    assert owned + filters + 3 * MOST_WORDS + MOST_TERMS <= LEAST_LIMIT
+    assert owned + filters + 3 * MOST_PHRASES + MOST_TERMS <= LEAST_LIMIT
 
 
 def leaves(clause: Any) -> int:
@@ -99,17 +107,48 @@ def leaves(clause: Any) -> int:
 
 @pytest.mark.parametrize("question", LONG.values(), ids=LONG)
 def test_only_the_beginning_of_a_very_long_query_is_searched(question: str) -> None:
-    prose, terms = searched(question)
-    # Split as by the standard analyzer: ideographs one by one, words at punctuation and spaces.
-    signs = [c for c in prose if ord(c) > 0x2E80]
-    words = "".join(c if c.isalnum() and c not in signs else " " for c in prose).split()
-    assert 0 < len(words) + len(signs) <= MOST_WORDS
-    assert len(terms) <= MOST_TERMS
+    assert 0 < len(searched(question)) <= 3 * MOST_PHRASES + MOST_TERMS
+    assert all(one[field]["match"]["query"] for one in searched(question) for field in one)
 
 
 def test_a_query_of_usual_length_is_searched_whole() -> None:
     question = " ".join(f"valve-{number} opens" for number in range(46))
-    prose, terms = searched(question)
-    assert prose == question
-    assert terms[-1] == "45"
-    assert "open" in terms
+    words = words_of(question)
+    assert [*words.terms][-1] == "45"
+    assert words.terms["open"] == 46
+    assert [*words.title_words] == [*dict.fromkeys(question.split())]
+
+
+@pytest.mark.parametrize(
+    ("query", "phrases", "terms"),
+    [
+        ("東京の水道管 v2", ["東京", "京の", "の水", "水道", "道管"], ["v2", "v", "2"]),
+        ("バルブの点検", ["バルブの", "の点", "点検"], []),
+        ("阀", ["阀"], []),
+        ("वाल्व दबाव valve", ["वाल्व", "दबाव"], ["valv"]),
+        ("🚒 valve", ["🚒"], ["valv"]),
+        ("Überdruck клапан", [], ["überdruck", "клапан"]),
+    ],
+)
+def test_scripts_that_terms_cannot_split_are_searched_as_they_are_written(
+    query: str, phrases: list[str], terms: list[str]
+) -> None:
+    words = words_of(query)
+    assert ([*words.phrases], [*words.terms]) == (phrases, terms)
+
+
+def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
+    request = RankingRequest("valve pump 阀门", 10, EntryFilter(scopes=frozenset({"a"})))
+    body = word_counts(OWNER, request, words_of(request.by))
+    assert {"terms": {"access_scope": ["a"]}} in body["query"]["bool"]["filter"]
+    assert {*body["aggs"]["terms"]["filters"]["filters"]} == {"valv", "pump"}
+    answer = {
+        "hits": {"total": {"value": 9}},
+        "aggregations": {
+            "terms": {"buckets": {"valv": {"doc_count": 2}, "pump": {"doc_count": 0}}},
+            "phrases": {"buckets": {"阀门": {"doc_count": 9}}},
+        },
+    }
+    # A word that nothing readable holds is not searched.
+    assert word_weights(answer) == {"valv": rarity(9, 2), "阀门": rarity(9, 9)}
+    assert rarity(9, 2) > rarity(9, 9) > 0
