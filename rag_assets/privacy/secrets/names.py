@@ -18,7 +18,7 @@ ANCHORS = (
     "كلمة المرور", "كلمة السر", "رمز عبور", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
     "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
     "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
-    "psk", "identifiants", "schlüssel", "jeton",
+    "psk", "identifiants", "schlüssel", "jeton", "pat ", "pat:", "pat=", "pat\"", "totp", "2fa",
 )  # fmt: skip
 """Literals, one of which is in every name of a credential, in small letters."""
 
@@ -70,7 +70,7 @@ _ADJECTIVES = frozenset(
     secreta secreto secrète segreta segreto secreta wifi wlan api actual actuelle attuale nueva nuevo
     nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
 )
-_KEY_NOUNS = frozenset({"clé", "chiave", "chave", "sleutel", "klucz", "ключ", "clave", "schlüssel"})
+_KEY_NOUNS = frozenset({"clé", "chiave", "chave", "sleutel", "klucz", "ключ", "clave", "schlüssel", "wlanschlüssel", "netzwerkschlüssel"})
 _SECRET_WORDS = frozenset(
     """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
     privée acesso accesso accès""".split()  # noqa: SIM905
@@ -176,13 +176,20 @@ def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
         words.pop()
     if not words or _is_other_term(text[start:end], words):
         return None, start
+    if words[-1] == "pat":
+        return (ValueKind.KEY if text[start:end].rstrip("0123456789_").endswith("PAT") else None), start
     if words[-1] in {"key", "keys"}:
+        if _of_wifi(text, start, end):
+            return ValueKind.PASSWORD, start
         return _kind_of_key(text, start, words)
     if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
         return _of_noun(text, start, end), start
     if words[-1] == "passe" and not _OF_PASSE.search(text, 0, start):
         return None, start
-    return _kind_of_words(text[start:end], words), start
+    kind = _kind_of_words(text[start:end], words)
+    if kind is ValueKind.PIN and _CONNECTOR.search(text, max(0, start - _LEFT_REACH), start):
+        return None, start
+    return kind, start
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
@@ -191,6 +198,9 @@ def _is_other_term(name: str, words: list[str]) -> bool:
         return True
     verdict = name.isupper() and len(words) == 1
     return words[-1] == "pass" and (verdict or words[0] in _PASS_QUALIFIERS)
+
+
+_CONNECTOR = re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z")
 
 
 def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
@@ -208,9 +218,18 @@ def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
-    if beside & {"wifi", "wlan"}:
+    if beside & {"wifi", "wlan"} or _of_wifi(text, start, end):
         return ValueKind.PASSWORD
     return ValueKind.KEY if beside & _SECRET_WORDS else None
+
+
+_WIFI = re.compile(r"(?i:\bwi-?fi\b|\bwlan\b|\bwpa[23]?\b|\bssid\b|netzwerkschlüssel)")
+
+
+def _of_wifi(text: str, start: int, end: int) -> bool:
+    """Return whether a key is that of a wireless network: `WLAN key`, `WiFi: Depot, key`."""
+    begin = max(text.rfind("\n", 0, start) + 1, start - _LEFT_REACH)
+    return _WIFI.search(text, begin, end) is not None
 
 
 _KEY_AFTER = re.compile(r"[ \t](?:de[ \t])?(?i:api|secreta|privada)\b")

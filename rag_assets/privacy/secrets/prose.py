@@ -64,6 +64,17 @@ _PRECEDING = re.compile(
     r"(?<![^\s\"'`*_(“])(?P<bare>[^\s\"'`<>|*_(“”]{6,200})[\"'`*_”)]{0,3}[ \t](?:is|as|was|ist|als|war|es|como|est|comme)"
     r"[ \t](?:(?:the|your|our|my|a|das|dein|la|el|le|su|sein)[ \t])?(?:[\w-]{2,16}[ \t]){0,2}\Z"
 )
+_CHANGED = re.compile(
+    rf"{_OWNER}[ \t](?:from|von|de)[ \t](?P<former>[^\s\"'`<>|]{{6,128}})[ \t](?:to|auf|zu|a|à)[ \t]"
+    r"[\"'`]?(?P<latter>[^\s\"'`<>|]{6,128})"
+)
+_SET_TO = re.compile(
+    r"(?:[ \t][\w'’]{1,16}){0,5}?[ \t](?:auf|zu)[ \t][\"'`„]?(?P<latter>[^\s\"'`<>|“]{6,128})[\"'`“]?"
+    r"[ \t](?:ge|zurückge|um)[a-zäöü]{3,12}"
+)
+_BARE_OF = re.compile(
+    rf"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){{1,4}})(?P<latter>[^\s\"'`<>|]{{4,128}})"
+)
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
     r"(?:は|が|是|为|為|는|은|이|가|を)?[ \t\u3000]{0,4}[:：=＝]?[ \t\u3000「『“\"'`]{0,4}(?P<bare>[!-~]{4,128}?)"
@@ -94,6 +105,30 @@ def stated(text: str, name: Name) -> Iterator[SecretSpan]:
         span = _before(text, name)
     if span is not None:
         yield span
+    else:
+        yield from _changed(text, name)
+
+
+def _changed(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find the values of `changed the password from X to Y`, `passphrase of the stick X`."""
+    for pattern in (_CHANGED, _SET_TO, _BARE_OF):
+        found = pattern.match(text, name.end, name.end + _REACH)
+        if found is None:
+            continue
+        for group in found.groupdict():
+            start = found.start(group)
+            end = _trimmed(text, *found.span(group))
+            if _is_lone(name, text[start:end]):
+                yield SecretSpan(start, end, _RULE)
+        return
+
+
+def _is_lone(name: Name, value: str) -> bool:
+    if is_placeholder(value) or "://" in value or value[0] in "/-.(}":
+        return False
+    if name.kind is ValueKind.PIN:
+        return is_pin(value)
+    return name.kind in {ValueKind.PASSWORD, ValueKind.KEY} and _stands_alone(value)
 
 
 def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
@@ -145,6 +180,8 @@ def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
         good = len(value) >= _TOKEN and is_key(value)
     elif name.kind is ValueKind.PASSWORD:
         good = _stands_alone(value)
+    elif name.kind is ValueKind.RANDOM:
+        good = len(value) >= _TOKEN and is_generated(value)
     else:
         good = name.kind is ValueKind.PIN and is_pin(value)
     return SecretSpan(start, end, _RULE) if good else None
@@ -171,7 +208,7 @@ def _is_unlike_words(value: str) -> bool:
     """Whether it is no hyphenated word, number with a unit, date or version."""
     return (
         re.fullmatch(
-            r"[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
+            r"[A-Za-z]+\d{0,2}(?:[-'’/][A-Za-z]+)+[.,;:!?]*|[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
             value,
         )
         is None

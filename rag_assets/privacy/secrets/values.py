@@ -119,7 +119,7 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return is_strong(value) and not _ALGORITHM.fullmatch(value)
     if len(value) >= _KEY_LENGTH and is_no_name(value) and (is_random(value) or _is_dense(value)):
         return True
-    if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
+    if _BASE32.fullmatch(value) or (len(value) >= _LONG and _is_scrambled(value)):
         return True
     mixed = value.isalnum() and is_mixed(value) and not _NAME_WORDS.search(value)
     return (
