@@ -238,7 +238,8 @@ def _program_flags(
     """Find the value of a flag that means a credential to some programs alone."""
     for anchor in anchors:
         at = anchor.start + 1
-        begin = max(text.rfind("\n", 0, at) + 1, at - _COMMAND_LINE)
+        low = max(0, at - _COMMAND_LINE)
+        begin = max(text.rfind("\n", low, at) + 1, low)
         found = value.match(text, at) if programs.search(text, begin, at) else None
         span = _accepted(found, password=True, strict=True) if found is not None else None
         if span is not None and is_written_value(text[span.start : span.end]):

@@ -25,6 +25,9 @@ _TYPE = r"(?:[0-9][ \t]+)?"
 _LINE_LEFT = 200
 _BLOCK_LINES = 6
 _SERVER = re.compile(r"(?i:radius|tacacs\+?|aaa-server|server-private)\b")
+_SETTING = re.compile(
+    r"(?i:[#>$][ \t]*|\b(?:set|ip|ntp|crypto|ikev[12]|security|system|no|local|remote|interface)\b[^\n]*)\Z"
+)
 _WHOLE = re.compile(r"[\"']?;?[ \t]*(?:#.*)?(?:[\r\n]|$)")
 
 _LINES: Sequence[tuple[str, str]] = (
@@ -60,13 +63,21 @@ def _lines(
 ) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = pattern.match(text, anchor.start, anchor.end + _LINE_LEFT)
-        if found is not None and is_device_secret(found):
+        if found is not None and is_device_secret(found) and _begins_line(text, anchor.start):
             yield SecretSpan(*found.span("value"), "device-secret")
+
+
+def _begins_line(text: str, at: int) -> bool:
+    """Return whether nothing but a prompt, a mark or other words of a setting precede on the line."""
+    low = max(0, at - _LINE_LEFT)
+    begin = max(text.rfind("\n", low, at) + 1, low)
+    before = text[begin:at]
+    return not before.strip(" \t>*-`\"'#") or _SETTING.search(before) is not None
 
 
 def is_device_secret(found: re.Match[str]) -> bool:
     """Return whether the value of a line is a credential; letters alone only at the line's end."""
-    value = found["value"]
+    value = found["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False
     if not value.isalpha():

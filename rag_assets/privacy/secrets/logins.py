@@ -52,7 +52,8 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 def _before(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find `als gast mit X einloggen`, where the verb stands last."""
     for anchor in anchors:
-        begin = max(text.rfind("\n", 0, anchor.start) + 1, anchor.start - _REACH)
+        low = max(0, anchor.start - _REACH)
+        begin = max(text.rfind("\n", low, anchor.start) + 1, low)
         for found in _AS_USER.finditer(text, begin, anchor.start):
             if stands_alone(text[slice(*_bounds(found))]):
                 yield _span(found)

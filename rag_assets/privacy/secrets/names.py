@@ -187,6 +187,8 @@ def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     if words[-1] == "passe" and not _OF_PASSE.search(text, 0, start):
         return None, start
     kind = _kind_of_words(text[start:end], words)
+    if len(words) == 1 and words[0] in {"token", "tokens"} and _OF_LIST.search(text, max(0, start - _LEFT_REACH), start):
+        return None, start
     if kind is ValueKind.PIN and _CONNECTOR.search(text, max(0, start - _LEFT_REACH), start):
         return None, start
     return kind, start
@@ -200,6 +202,7 @@ def _is_other_term(name: str, words: list[str]) -> bool:
     return words[-1] == "pass" and (verdict or words[0] in _PASS_QUALIFIERS)
 
 
+_OF_LIST = re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z")
 _CONNECTOR = re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z")
 
 
@@ -210,7 +213,12 @@ def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
         return ValueKind.KEY
     if words[-1] in _SESSIONS or words[-1] == "auth" or words[-2:] == ["session", "id"]:
         return ValueKind.RANDOM
+    if len(words) > 1 and words[-1] in {"token", "tokens"} and words[-2] in _PLACES_OF_LISTS:
+        return None
     return _kind_of_word(words[-1])
+
+
+_PLACES_OF_LISTS = frozenset("page next continuation pagination cursor sync start eos bos pad stop lock change idempotency".split())  # noqa: SIM905
 
 
 def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
@@ -228,7 +236,8 @@ _WIFI = re.compile(r"(?i:\bwi-?fi\b|\bwlan\b|\bwpa[23]?\b|\bssid\b|netzwerkschlÃ
 
 def _of_wifi(text: str, start: int, end: int) -> bool:
     """Return whether a key is that of a wireless network: `WLAN key`, `WiFi: Depot, key`."""
-    begin = max(text.rfind("\n", 0, start) + 1, start - _LEFT_REACH)
+    low = max(0, start - _LEFT_REACH)
+    begin = max(text.rfind("\n", low, start) + 1, low)
     return _WIFI.search(text, begin, end) is not None
 
 

@@ -39,11 +39,11 @@ _BRACKETED = re.compile(
     r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?"
 )
 _VARIABLE = re.compile(
-    r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$(?:[A-Z_][A-Z0-9_]*|[a-z_][A-Za-z_]*\d{0,2})(?:$|[-/@,;)>\[.:])|\$\d$|&lt;|#\{"
+    r"%%[A-Z]|[$#%!]\{|\{\{|\{%|<%|\$\(|\$(?:[A-Z_][A-Z0-9_]*|[a-z_][A-Za-z_]*\d{0,2})(?:$|[-/@,;)>\[.:])|\$\d$|&lt;|#\{"
 )
 _MENTIONED = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
 _ESCAPED_LETTERS = re.compile(r"(?:\\u[0-9a-fA-F]{4}){2,}")
-_EXPRESSION = re.compile(r"\^.*\$")
+_EXPRESSION = re.compile(r"\^.*\$|.*\[(?:0-9|a-z|A-Z|\^).*\].*|[A-Za-z]+\[[\w., \[\]]+\]")
 
 
 def is_placeholder(value: str) -> bool:

@@ -73,13 +73,14 @@ _SET_TO = re.compile(
     r"[ \t](?:ge|zurückge|um)[a-zäöü]{3,12}"
 )
 _BARE_OF = re.compile(
-    rf"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){{1,4}})(?P<latter>[^\s\"'`<>|]{{4,128}})"
+    rf"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){{1,4}}(?<!this[ \t])(?<!each[ \t]))(?P<latter>[^\s\"'`<>|]{{4,128}})"
 )
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
     r"(?:は|が|是|为|為|는|은|이|가|を)?[ \t\u3000]{0,4}[:：=＝]?[ \t\u3000「『“\"'`]{0,4}(?P<bare>[!-~]{4,128}?)"
     r"(?=[」』”\"'`\s]|[^\x00-\x7f]|$)"
 )
+_WORD_AFTER = re.compile(r"[*_]{1,3}[ \t][a-z]{2,}")
 _GROUPS = ("marked", "starred", "bare")
 _STRONG = 8
 _TOKEN = 20
@@ -99,6 +100,8 @@ def stated(text: str, name: Name) -> Iterator[SecretSpan]:
         return
     found = _STATED.match(text, name.end, limit)
     span = _accepted(text, name, found) if found is not None else None
+    if span is not None and found is not None and _goes_on(text, span, found):
+        span = None
     if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
         span = _beside(text, name, beside)
     if span is None:
@@ -107,6 +110,13 @@ def stated(text: str, name: Name) -> Iterator[SecretSpan]:
         yield span
     else:
         yield from _changed(text, name)
+
+
+def _goes_on(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
+    """Return whether an emphasized word is one of a sentence: `It is **highly** recommended`."""
+    value = text[span.start : span.end]
+    starred = found["starred"] is not None and value.isalpha() and value.islower()
+    return starred and is_predicate(value) and _WORD_AFTER.match(text, span.end) is not None
 
 
 def _changed(text: str, name: Name) -> Iterator[SecretSpan]:
@@ -153,7 +163,7 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
         return SecretSpan(start, end, _RULE) if is_generated(value) else None
     if name.kind is ValueKind.PIN:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
-    if found["to"] and not marked and not _stands_alone(value) and not is_key(value):
+    if found["to"] and not _stands_alone(value) and not is_key(value) and (not marked or "-" in value):
         return None
     if name.kind is ValueKind.KEY:
         good = is_key(value, quoted=marked)

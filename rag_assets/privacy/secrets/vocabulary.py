@@ -80,9 +80,9 @@ _SHORT = 6
 
 def is_made_of_words(value: str) -> bool:
     """Whether a value is made of such words: `my-secret-token`, `changeme`."""
-    parts = re.split(r"[-_ ]+", value.lower())
-    if len(parts) == 1:
-        return parts[0] in WORDS
+    parts = [part for part in re.split(r"[-_ /:]+", value.lower()) if part]
+    if len(parts) < 2:  # noqa: PLR2004 - a single word
+        return value.lower() in WORDS
     return all(part in WORDS or part in _FILLERS for part in parts)
 
 
