@@ -64,7 +64,8 @@ class FileState:
         size: in bytes.
         mtime_ns: when it was modified, in nanoseconds of Unix time.
         sha256: of its bytes.
-        dropped: its passages that touched a credential.
+        dropped: its passages that were left out, since nothing but a masked credential was in them.
+        rules: that found the credentials masked in it.
     """
 
     path: str
@@ -72,6 +73,7 @@ class FileState:
     mtime_ns: int
     sha256: str = ""
     dropped: int = 0
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,9 @@ class IndexState:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of record()."""
-        files = tuple(FileState(**one) for one in record["files"])
+        files = tuple(
+            FileState(**{**one, "rules": tuple(one.get("rules", ()))}) for one in record["files"]
+        )
         return cls(**{**record, "files": files})
 
 

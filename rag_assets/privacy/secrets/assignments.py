@@ -176,7 +176,9 @@ def _directive(text: str, name: Name) -> SecretSpan | None:
     found = _SET.match(text, name.end, name.end + _REACH)
     if found is None or is_placeholder(found["bare"]):
         return None
-    if name.kind is ValueKind.RANDOM and not is_secret_value(name.kind, found["bare"], quoted=False):
+    if name.kind is ValueKind.RANDOM and not is_secret_value(
+        name.kind, found["bare"], quoted=False
+    ):
         return None
     return SecretSpan(*found.span("bare"), _RULE)
 

@@ -216,16 +216,41 @@ _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
 _LINE_PATTERNS: Sequence[tuple[str, str]] = (
     # anchors, separated by commas; from there to the value
     ("net use", r"net[ \t]+use[ \t]+[^\r\n]{1,120}?/user:\S{1,64}[ \t]+" + _WORD),
-    ("net use", r"net[ \t]+use[ \t]+(?:[A-Za-z*]:?[ \t]+)?\\\\[^\s]{1,120}[ \t]+(?!/)" + _WORD + r"(?=[ \t]+/)"),
-    ("net user ", r"net[ \t]+user[ \t]+[\w.$-]{1,64}[ \t]+(?![/*])" + _WORD + r"(?=[ \t]*(?:/|[\r\n]|$))"),
-    ("echo ", r"echo[ \t]+(?:-n[ \t]+)?" + _WORD + r"[ \t]*\|[ \t]*(?:sudo[ \t]+-S\b|su\b|kinit\b|cryptsetup\b|passwd\b|openssl\b|gpg\b|smbpasswd\b)"),
-    ("wpa_passphrase ", r"wpa_passphrase[ \t]+(?:\"[^\"\r\n]{1,64}\"|'[^'\r\n]{1,64}'|\S{1,64})[ \t]+" + _WORD),
+    (
+        "net use",
+        r"net[ \t]+use[ \t]+(?:[A-Za-z*]:?[ \t]+)?\\\\[^\s]{1,120}[ \t]+(?!/)"
+        + _WORD
+        + r"(?=[ \t]+/)",
+    ),
+    (
+        "net user ",
+        r"net[ \t]+user[ \t]+[\w.$-]{1,64}[ \t]+(?![/*])" + _WORD + r"(?=[ \t]*(?:/|[\r\n]|$))",
+    ),
+    (
+        "echo ",
+        r"echo[ \t]+(?:-n[ \t]+)?"
+        + _WORD
+        + r"[ \t]*\|[ \t]*(?:sudo[ \t]+-S\b|su\b|kinit\b|cryptsetup\b|passwd\b|openssl\b|gpg\b|smbpasswd\b)",
+    ),
+    (
+        "wpa_passphrase ",
+        r"wpa_passphrase[ \t]+(?:\"[^\"\r\n]{1,64}\"|'[^'\r\n]{1,64}'|\S{1,64})[ \t]+" + _WORD,
+    ),
     ("rabbitmqctl ", r"rabbitmqctl[ \t]+(?:add_user|change_password)[ \t]+\S{1,64}[ \t]+" + _WORD),
     ("operator unseal", r"operator[ \t]+unseal[ \t]+" + _WORD),
-    ("lftp ", r"lftp[ \t]+(?:-e[ \t]+\S{1,64}[ \t]+)?-u[ \t]+[\w.@-]{1,64},(?P<bare>[^\s\"']{4,128})"),
+    (
+        "lftp ",
+        r"lftp[ \t]+(?:-e[ \t]+\S{1,64}[ \t]+)?-u[ \t]+[\w.@-]{1,64},(?P<bare>[^\s\"']{4,128})",
+    ),
     ("send ", r"send(?:[ \t]+--)?[ \t]+\"(?P<double>[^\"\s\\]{4,128})\\r\""),
-    ("restic ,borg ,rclone ", r"(?:restic|borg|rclone)[ \t][^\r\n]{0,160}?--password-command[ =][\"']?echo[ \t]+" + _WORD),
-    ("smbclient", r"smbclient[ \t][^\r\n]{0,160}?-U[ \t]*[\"']?[\w.\\/-]{1,64}%(?P<bare>[^\s\"']{4,128})"),
+    (
+        "restic ,borg ,rclone ",
+        r"(?:restic|borg|rclone)[ \t][^\r\n]{0,160}?--password-command[ =][\"']?echo[ \t]+" + _WORD,
+    ),
+    (
+        "smbclient",
+        r"smbclient[ \t][^\r\n]{0,160}?-U[ \t]*[\"']?[\w.\\/-]{1,64}%(?P<bare>[^\s\"']{4,128})",
+    ),
     ("configure set", r"configure[ \t]+set[ \t]+aws_secret_access_key[ \t]+" + _WORD),
     ("config set //", r"config[ \t]+set[ \t]+//\S{1,120}:_authToken[ \t]+" + _WORD),
     ("auth.", r"auth\.\w{0,24}[Pp]assword=" + _WORD),
@@ -251,7 +276,9 @@ def is_written_value(value: str) -> bool:
     if value.isdigit() or value.isupper():
         return False
     lowered = value.lower()
-    return not (value.isalpha() and any(word in lowered for word in ("pass", "secret", "word", "key")))
+    return not (
+        value.isalpha() and any(word in lowered for word in ("pass", "secret", "word", "key"))
+    )
 
 
 def _by_line(

@@ -17,8 +17,30 @@ from rag_assets.privacy.secrets.vocabulary import WORDS
 
 _SHORTEST, _SHORTEST_WORD = 4, 6
 _DEFAULTS = frozenset(
-    "public private cisco word string community encrypted text line hex ascii md5 key-chain none local"
-    " level host view read write snmptrap mystring".split()  # noqa: SIM905 - a list of words
+    [
+        "public",
+        "private",
+        "cisco",
+        "word",
+        "string",
+        "community",
+        "encrypted",
+        "text",
+        "line",
+        "hex",
+        "ascii",
+        "md5",
+        "key-chain",
+        "none",
+        "local",
+        "level",
+        "host",
+        "view",
+        "read",
+        "write",
+        "snmptrap",
+        "mystring",
+    ]
 )
 _QUOTED = r"[\"']?(?P<value>[^\s\"';<>{}|\[\]]{4,256})"
 _TYPE = r"(?:[0-9][ \t]+)?"
@@ -58,9 +80,7 @@ _LINES: Sequence[tuple[str, str]] = (
 """Lines of Cisco IOS, Junos, FortiOS, RouterOS, Comware and the like."""
 
 
-def _lines(
-    pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
-) -> Iterator[SecretSpan]:
+def _lines(pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = pattern.match(text, anchor.start, anchor.end + _LINE_LEFT)
         if found is not None and is_device_secret(found) and _begins_line(text, anchor.start):

@@ -20,7 +20,9 @@ _AS_USER = re.compile(
     re.IGNORECASE,
 )
 _SLASHED = re.compile(r"[ \t]/[ \t]" + _VALUE)
-_USER_BEFORE = re.compile(r"(?:^|[\s:(*`\"'])[*_`]{0,2}(?P<user>[A-Za-z][\w.+-]{1,63}(?:@[\w.-]{3,64})?)[*_`]{0,2}\Z")
+_USER_BEFORE = re.compile(
+    r"(?:^|[\s:(*`\"'])[*_`]{0,2}(?P<user>[A-Za-z][\w.+-]{1,63}(?:@[\w.-]{3,64})?)[*_`]{0,2}\Z"
+)
 _MAIL = re.compile(r"@(?:[a-z0-9-]{1,63}\.){1,5}[a-z]{2,12}:" + _VALUE)
 _NUMBERED = re.compile(r"[A-Za-z]{3,24}[-_.!]\d{2,4}[a-z!#?]")
 _WIFI = re.compile(r"WIFI:(?:[STHRK]:[^;\n]{0,80};){0,5}?P:(?P<value>(?:[^;\n\\]|\\.){6,80});")
@@ -31,7 +33,11 @@ def stands_alone(value: str) -> bool:
     if is_placeholder(value) or value[0] in "/-.(<{$@" or "://" in value or "/" in value:
         return False
     return is_bare_password(value) and (
-        is_strong(value) or (len(value) >= _LEAST_MIXED and (is_mixed(value) or _NUMBERED.fullmatch(value) is not None))
+        is_strong(value)
+        or (
+            len(value) >= _LEAST_MIXED
+            and (is_mixed(value) or _NUMBERED.fullmatch(value) is not None)
+        )
     )
 
 
@@ -78,7 +84,11 @@ def _mails(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 def _wifi(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     for anchor in anchors:
         found = _WIFI.match(text, anchor.start)
-        if found is not None and not is_placeholder(found["value"]) and not found["value"].isalpha():
+        if (
+            found is not None
+            and not is_placeholder(found["value"])
+            and not found["value"].isalpha()
+        ):
             yield SecretSpan(*found.span("value"), "wifi-password")
 
 

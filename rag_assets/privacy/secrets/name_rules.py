@@ -12,7 +12,6 @@ from rag_assets.privacy.secrets.prose import stated
 from rag_assets.privacy.secrets.rules import Anchor, Rule
 from rag_assets.privacy.secrets.spans import SecretSpan
 
-
 _ARN_REACH = 120
 _ARN = re.compile(r"\barn:aws[\w-]*:[\w:/-]*\Z")
 """Before a name that is a part of the name of a resource: `arn:aws:secretsmanager:…:secret:X`."""

@@ -70,7 +70,20 @@ _ADJECTIVES = frozenset(
     secreta secreto secrète segreta segreto secreta wifi wlan api actual actuelle attuale nueva nuevo
     nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
 )
-_KEY_NOUNS = frozenset({"clé", "chiave", "chave", "sleutel", "klucz", "ключ", "clave", "schlüssel", "wlanschlüssel", "netzwerkschlüssel"})
+_KEY_NOUNS = frozenset(
+    {
+        "clé",
+        "chiave",
+        "chave",
+        "sleutel",
+        "klucz",
+        "ключ",
+        "clave",
+        "schlüssel",
+        "wlanschlüssel",
+        "netzwerkschlüssel",
+    }
+)
 _SECRET_WORDS = frozenset(
     """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
     privée acesso accesso accès""".split()  # noqa: SIM905
@@ -174,24 +187,15 @@ def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
-    if not words or _is_other_term(text[start:end], words):
+    if not words or _is_other_term(text[start:end], words) or _is_other_thing(text, start, words):
         return None, start
-    if words[-1] == "pat":
-        return (ValueKind.KEY if text[start:end].rstrip("0123456789_").endswith("PAT") else None), start
     if words[-1] in {"key", "keys"}:
         if _of_wifi(text, start, end):
             return ValueKind.PASSWORD, start
         return _kind_of_key(text, start, words)
     if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
         return _of_noun(text, start, end), start
-    if words[-1] == "passe" and not _OF_PASSE.search(text, 0, start):
-        return None, start
-    kind = _kind_of_words(text[start:end], words)
-    if len(words) == 1 and words[0] in {"token", "tokens"} and _OF_LIST.search(text, max(0, start - _LEFT_REACH), start):
-        return None, start
-    if kind is ValueKind.PIN and _CONNECTOR.search(text, max(0, start - _LEFT_REACH), start):
-        return None, start
-    return kind, start
+    return _kind_of_words(text[start:end], words), start
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
@@ -202,8 +206,23 @@ def _is_other_term(name: str, words: list[str]) -> bool:
     return words[-1] == "pass" and (verdict or words[0] in _PASS_QUALIFIERS)
 
 
-_OF_LIST = re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z")
-_CONNECTOR = re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z")
+_OTHER_BEFORE = {
+    "token": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
+    "tokens": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
+    "pin": re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z"),
+}
+"""Words before a name that make it another thing: a page token, a pin of a board."""
+
+
+def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
+    """Return whether the word before a name makes it another thing, or a word that it needs lacks."""
+    low = max(0, start - _LEFT_REACH)
+    if words[-1] == "passe":
+        return _OF_PASSE.search(text, low, start) is None
+    if len(words) > 1:
+        return words[-1] in {"token", "tokens"} and words[-2] in _OTHER_TOKENS
+    before = _OTHER_BEFORE.get(words[-1])
+    return before is not None and before.search(text, low, start) is not None
 
 
 def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
@@ -213,12 +232,16 @@ def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
         return ValueKind.KEY
     if words[-1] in _SESSIONS or words[-1] == "auth" or words[-2:] == ["session", "id"]:
         return ValueKind.RANDOM
-    if len(words) > 1 and words[-1] in {"token", "tokens"} and words[-2] in _PLACES_OF_LISTS:
-        return None
+    if words[-1] == "pat":
+        return ValueKind.KEY if name.rstrip("0123456789_").endswith("PAT") else None
     return _kind_of_word(words[-1])
 
 
-_PLACES_OF_LISTS = frozenset("page next continuation pagination cursor sync start eos bos pad stop lock change idempotency".split())  # noqa: SIM905
+_OTHER_TOKENS = frozenset(
+    """page next continuation pagination cursor sync start eos bos pad stop lock change
+    idempotency""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+"""Before `token`: what no credential is called."""
 
 
 def _of_noun(text: str, start: int, end: int) -> ValueKind | None:

@@ -27,10 +27,15 @@ _TOKEN_PARTS = (
 )  # fmt: skip
 _RUN = 6
 """Equal characters in a row, as no generated value has them."""
-_SEQUENCES = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "zyxwvutsrqponmlkjihgfedcba", "9876543210")
-_FOLLOWING = frozenset(pair for text in _SEQUENCES for pair in zip(text, text[1:], strict=False))
+_SEQUENCES = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "01234567890",
+    "zyxwvutsrqponmlkjihgfedcba",
+    "9876543210",
+)
+_FOLLOWING = frozenset(pair for text in _SEQUENCES for pair in pairwise(text))
 _SEQUENCE = 4
-_SEQUENCE_SHARE = 0.5
+_SEQUENCE_SHARE = 0.7
 _PERIOD, _LEAST_PERIODIC = 10, 16
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{8,64}={0,2}")
@@ -71,7 +76,11 @@ def _is_description(lowered: str) -> bool:
     """Whether a value describes what belongs there, or repeats one or two characters."""
     if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
-    if "example" in lowered or is_documented(lowered) or (len(lowered) >= _LEAST_PERIODIC and has_placeholder_shape(lowered)):
+    if (
+        "example" in lowered
+        or is_documented(lowered)
+        or (len(lowered) >= _LEAST_PERIODIC and has_placeholder_shape(lowered))
+    ):
         return True
     if "." in lowered and all(len(set(part)) == 1 for part in lowered.split(".")):
         return True
@@ -127,11 +136,13 @@ def _repeats(plain: str) -> bool:
             return True
     if len(plain) < _LEAST_PERIODIC:
         return False
-    return any(plain[period:] == plain[:-period] for period in range(1, min(_PERIOD, len(plain) // 2) + 1))
+    return any(
+        plain[period:] == plain[:-period] for period in range(1, min(_PERIOD, len(plain) // 2) + 1)
+    )
 
 
 def _counts(plain: str) -> bool:
-    """Return whether half of a text or more runs through an alphabet: `1234567890abcdef`."""
+    """Return whether most of a text runs through an alphabet: `1234567890abcdef`."""
     covered, run = 0, 1
     for pair in [*pairwise(plain), ("", "")]:
         if pair in _FOLLOWING:

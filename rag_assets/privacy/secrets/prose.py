@@ -73,7 +73,7 @@ _SET_TO = re.compile(
     r"[ \t](?:ge|zurückge|um)[a-zäöü]{3,12}"
 )
 _BARE_OF = re.compile(
-    rf"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){{1,4}}(?<!this[ \t])(?<!each[ \t]))(?P<latter>[^\s\"'`<>|]{{4,128}})"
+    r"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){1,4}(?<!this[ \t])(?<!each[ \t]))(?P<latter>[^\s\"'`<>|]{4,128})"
 )
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
@@ -163,7 +163,12 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
         return SecretSpan(start, end, _RULE) if is_generated(value) else None
     if name.kind is ValueKind.PIN:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
-    if found["to"] and not _stands_alone(value) and not is_key(value) and (not marked or "-" in value):
+    if (
+        found["to"]
+        and not _stands_alone(value)
+        and not is_key(value)
+        and (not marked or "-" in value)
+    ):
         return None
     if name.kind is ValueKind.KEY:
         good = is_key(value, quoted=marked)

@@ -13,15 +13,39 @@ _MOST_COOKIES = 40
 _MOST_CODES = 30
 _DISTINCT = 4
 _COOKIE_LENGTH = 16
-_COOKIE = re.compile(r"[ \t\"';:]*(?P<name>[\w.!#$%&*+^`|~-]{1,80})=(?P<value>[^\s;,\"'<>`]{1,4096})")
+_COOKIE = re.compile(
+    r"[ \t\"';:]*(?P<name>[\w.!#$%&*+^`|~-]{1,80})=(?P<value>[^\s;,\"'<>`]{1,4096})"
+)
 _ATTRIBUTES = frozenset("path domain expires max-age samesite secure httponly priority".split())  # noqa: SIM905
-_TRACKERS = ("_ga", "_gid", "_fb", "_utm", "__utm", "ajs_", "optimizely", "consent", "theme", "lang", "locale", "tz")
-_BEFORE_COOKIES = re.compile(r"(?:cookie[\"']?[ \t]*[:=,]|(?:-b|--cookie)(?:[ \t]+|=)(?=[\"']?[\w.!-]{1,80}=))[ \t]*[\"']?", re.IGNORECASE)
+_TRACKERS = (
+    "_ga",
+    "_gid",
+    "_fb",
+    "_utm",
+    "__utm",
+    "ajs_",
+    "optimizely",
+    "consent",
+    "theme",
+    "lang",
+    "locale",
+    "tz",
+)
+_BEFORE_COOKIES = re.compile(
+    r"(?:cookie[\"']?[ \t]*[:=,]|(?:-b|--cookie)(?:[ \t]+|=)(?=[\"']?[\w.!-]{1,80}=))[ \t]*[\"']?",
+    re.IGNORECASE,
+)
 
 _CODE = r"(?:\d{4,5}[ -]\d{4,5}|\d{6,10}|(?=[a-z0-9-]{0,24}\d)[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,3}|(?=[a-z]{0,11}\d)[a-z0-9]{8,12}|(?=[A-Z]{0,11}\d)[A-Z0-9]{8,12})"
-_CODES = re.compile(rf"(?P<gap>[ \t]*(?:\r?\n)?[ \t]*(?:[-*•][ \t]+|\d{{1,2}}[.)][ \t]+|[,;|/][ \t]*|[`\"'])*)(?P<code>{_CODE})(?![\w-])")
-_INTRODUCED = re.compile(r"\w*(?:[ \t](?:for|of|für|von|vom|des|der)[ \t][^\n:]{1,48}|[ \t](?:are|sind|is|lauten)(?=[ \t:]))?(?P<colon>[ \t]*[:=]?)[ \t]*(?:\r?\n)?")
-_VAULT = re.compile(r"[^\n]{0,40}?\n?[^\n]{0,24}?(?<![A-Z0-9-])(?P<code>[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5})(?![\w-])")
+_CODES = re.compile(
+    rf"(?P<gap>[ \t]*(?:\r?\n)?[ \t]*(?:[-*•][ \t]+|\d{{1,2}}[.)][ \t]+|[,;|/][ \t]*|[`\"'])*)(?P<code>{_CODE})(?![\w-])"
+)
+_INTRODUCED = re.compile(
+    r"\w*(?:[ \t](?:for|of|für|von|vom|des|der)[ \t][^\n:]{1,48}|[ \t](?:are|sind|is|lauten)(?=[ \t:]))?(?P<colon>[ \t]*[:=]?)[ \t]*(?:\r?\n)?"
+)
+_VAULT = re.compile(
+    r"[^\n]{0,40}?\n?[^\n]{0,24}?(?<![A-Z0-9-])(?P<code>[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5})(?![\w-])"
+)
 
 
 def _cookies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:

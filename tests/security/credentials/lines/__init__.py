@@ -17,8 +17,17 @@ from types import MappingProxyType
 from typing import Literal
 
 from tests.security.credentials.model import Sample, Span
-from tests.security.credentials.values import ALNUM, DIGITS, LETTERS, LOWER, UPPER, URLSAFE
-from tests.security.credentials.values import chars, hexa, uuid
+from tests.security.credentials.values import (
+    ALNUM,
+    DIGITS,
+    LETTERS,
+    LOWER,
+    UPPER,
+    URLSAFE,
+    chars,
+    hexa,
+    uuid,
+)
 
 Part = Literal["development", "held_out"]
 
@@ -111,7 +120,9 @@ def _mixed(rng: Random, alphabet: str, count: int) -> str:
 def _password(rng: Random, count: int) -> str:
     """A password as people choose or generate it, with a digit in it."""
     if rng.random() < 1 / 3:
-        return f"{rng.choice(_WORDS)}{rng.choice('-_!.')}{rng.randint(10, 2030)}{rng.choice('!#?x')}"
+        return (
+            f"{rng.choice(_WORDS)}{rng.choice('-_!.')}{rng.randint(10, 2030)}{rng.choice('!#?x')}"
+        )
     symbols = rng.choice(["!", "#+", "?=", "", "%-"])
     return rng.choice(LETTERS) + _mixed(rng, ALNUM + symbols, count - 2) + rng.choice(ALNUM)
 
