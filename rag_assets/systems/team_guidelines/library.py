@@ -18,6 +18,7 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.models.embedding.prices import FREE
 from rag_assets.pipeline.chunking import lines_by_rule
