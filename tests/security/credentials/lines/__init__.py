@@ -1,8 +1,8 @@
 """Lines of documentation, configuration, shells, devices and chats, with and without credentials.
 
 `development.txt` may be looked at while rules are written; `held_out.txt` was written before them,
-and only numbers of it are shown. A section begins with `# ` and stands for one document. `⟦…⟧` marks
-a credential, `⟨…⟩` a value that may be masked or not (a weak password of a tutorial), `⏎` a line
+and only numbers of it are shown. A section begins with `# ` and stands for one document. `⟦…⟧`
+marks a credential, `⟨…⟩` a value that may be masked or not (a weak password of a tutorial), `⏎` a line
 break, and a slot such as `{an40}` random characters.
 """
 
