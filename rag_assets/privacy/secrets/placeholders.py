@@ -36,7 +36,7 @@ _SEQUENCES = (
 _FOLLOWING = frozenset(pair for text in _SEQUENCES for pair in pairwise(text))
 _SEQUENCE = 4
 _SEQUENCE_SHARE = 0.7
-_PERIOD, _LEAST_PERIODIC = 10, 16
+_PERIOD, _LEAST_PERIODIC = 8, 16
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{8,64}={0,2}")
 _BRACKETED = re.compile(
