@@ -2,8 +2,8 @@
 
 `development.txt` may be looked at while rules are written; `held_out.txt` was written before them,
 and only numbers of it are shown. A section begins with `# ` and stands for one document. `⟦…⟧`
-marks a credential, `⟨…⟩` a value that may be masked or not (a weak password of a tutorial), `⏎` a line
-break, and a slot such as `{an40}` random characters.
+marks a credential, `⟨…⟩` a value that may be masked or not (a weak password of a tutorial), `⏎` a
+line break, and a slot such as `{an40}` random characters.
 """
 
 from __future__ import annotations
