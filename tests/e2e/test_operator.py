@@ -61,7 +61,7 @@ def walk(
             execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
 
 
-@pytest.mark.timeout(max(600, 12 * STEPS))
+@pytest.mark.timeout(max(600, 30 * STEPS))
 def test_after_any_walk_each_installation_equals_its_sources(walk: Walk) -> None:
     for number in range(1, STEPS + 1):
         try:

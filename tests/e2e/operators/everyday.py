@@ -219,7 +219,9 @@ def run_jobs(operated: Operated, *, is_weekly: bool, must_succeed: bool = True) 
         for schedule in repository().schedule_defs:
             if schedule.cron_schedule.endswith("0") != is_weekly:
                 continue
-            tick = schedule.evaluate_tick(dg.build_schedule_context(session.instance))
+            # A context that is not closed leaves its instance to later tests of the process.
+            with dg.build_schedule_context(session.instance) as context:
+                tick = schedule.evaluate_tick(context)
             for request in tick.run_requests or ():
                 job = repository().get_job(schedule.job_name)
                 result = job.execute_in_process(
