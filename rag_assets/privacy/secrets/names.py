@@ -254,14 +254,16 @@ def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
     return ValueKind.KEY if beside & _SECRET_WORDS else None
 
 
-_WIFI = re.compile(r"(?i:\bwi-?fi\b|\bwlan\b|\bwpa[23]?\b|\bssid\b|netzwerkschlüssel)")
+_WIFI = re.compile(r"\bwi-?fi\b|\bwlan\b|\bwpa[23]?\b|\bssid\b|netzwerkschlüssel")
+_WIFI_PARTS = ("wi-fi", "wifi", "wlan", "wpa", "ssid", "netzwerk")
 
 
 def _of_wifi(text: str, start: int, end: int) -> bool:
     """Return whether a key is that of a wireless network: `WLAN key`, `WiFi: Depot, key`."""
     low = max(0, start - _LEFT_REACH)
     begin = max(text.rfind("\n", low, start) + 1, low)
-    return _WIFI.search(text, begin, end) is not None
+    beside = text[begin:end].lower()
+    return any(part in beside for part in _WIFI_PARTS) and _WIFI.search(beside) is not None
 
 
 _KEY_AFTER = re.compile(r"[ \t](?:de[ \t])?(?i:api|secreta|privada)\b")

@@ -121,6 +121,8 @@ def _goes_on(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
 
 def _changed(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the values of `changed the password from X to Y`, `passphrase of the stick X`."""
+    if text[name.end : name.end + 1] not in {" ", "\t"}:
+        return
     for pattern in (_CHANGED, _SET_TO, _BARE_OF):
         found = pattern.match(text, name.end, name.end + _REACH)
         if found is None:

@@ -33,6 +33,11 @@ def _plain(name: str, prefixes: str, body: str) -> Rule:
     return _token(name, prefixes.lower(), f"(?:{listed})", body)
 
 
+def _hex(prefix: str) -> str:
+    """Return anchors of a prefix that is common by itself: it with each hexadecimal digit."""
+    return " ".join(prefix + digit for digit in "0123456789abcdef")
+
+
 _PLAIN_OPENAI = re.compile(r"[A-Za-z0-9]{20,}")
 
 
@@ -205,8 +210,8 @@ RULES: Sequence[Rule] = (
     _plain("confluent-secret", "cflt", r"[A-Za-z0-9+/]{50,}={0,2}"),
     _token("ory-token", "ory_", "ory_(?:at|rt|ac|st|lo|pat|wak|apikey)_", r"[A-Za-z0-9_-]{20,}(?:\.[A-Za-z0-9_-]{20,})?"),
     _token("google-api-key", "aq.", r"AQ\.", r"[A-Za-z0-9_-]{36,}"),
-    _plain("cursor-key", "key_ crsr_", r"[a-f0-9]{64}"),
-    _token("infisical-token", "st.", r"st\.", r"[a-f0-9]{24}\.[a-f0-9]{32}\.[a-f0-9]{32}"),
+    _token("cursor-key", f"{_hex('key_')} crsr_", "(?:key|crsr)_", r"[a-f0-9]{64}"),
+    _token("infisical-token", _hex("st."), r"st\.", r"[a-f0-9]{24}\.[a-f0-9]{32}\.[a-f0-9]{32}"),
     _token("secret-key", "sk_", "sk_", r"(?:[a-z]{2,10}_){0,2}[A-Za-z0-9]{24,}(?![A-Za-z0-9_-])", _is_mixed_key),
     _plain("neon-key", "napi_", r"[a-z0-9]{40,}"),
     _plain("neon-password", "npg_", r"[A-Za-z0-9]{12,}"),
@@ -219,7 +224,6 @@ RULES: Sequence[Rule] = (
     _plain("unkey-key", "unkey_", r"[A-Za-z0-9]{18,}"),
     _token("stytch-secret", "secret-", "secret-(?:live|test)-", r"[A-Za-z0-9_=-]{30,}"),
     _plain("deno-token", "ddp_ ddo_ dnoj_", r"[A-Za-z0-9]{30,}"),
-    _token("airtable-token", "pat", "pat", r"[A-Za-z0-9]{14}\.[a-f0-9]{64}", is_token_body, _WORD),
     _plain("gitea-token", "gta_ gto_ gogs_", r"[a-f0-9]{40}"),
     _plain("apify-token", "apify_api_", r"[A-Za-z0-9]{30,}"),
     _token("snyk-token", "snyk_", r"snyk_(?:uat|sat)\.", r"[a-z0-9]{8}\.[A-Za-z0-9_.-]{20,}"),

@@ -157,18 +157,20 @@ def _azure_devops(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
                 yield SecretSpan(*found.span(), "azure-devops-token")
 
 
+_GROUP = 6
 _BITLOCKER = re.compile(r"(?<![\d-])\d{6}(?:-\d{6}){7}(?![\d-])")
 
 
-def _bitlocker(text: str, _anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _bitlocker(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     """Find the recovery keys of BitLocker: eight groups of six digits."""
-    for found in _BITLOCKER.finditer(text):
-        if _is_recovery_key(found[0]):
+    for anchor in anchors:
+        found = _BITLOCKER.match(text, max(0, anchor.start - _GROUP))
+        if found is not None and _is_recovery_key(found[0]):
             yield SecretSpan(*found.span(), "bitlocker-key")
 
 
 RULES: Sequence[Rule] = (
-    Rule((), _bitlocker),
+    Rule(tuple(f"-{digit}" for digit in "0123456789"), _bitlocker),
     _value("registry-auth", "auth", r"(?<![A-Za-z])_?auth[\"']?[ \t]*[:=][ \t]*[\"']?([A-Za-z0-9+/]{8,}={0,2})",
            _is_pair),
     Rule(("aws", "amazon", "secret access", "secret_access", "secretaccess", "akia", "asia"),
