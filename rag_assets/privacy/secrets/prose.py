@@ -75,6 +75,15 @@ _SET_TO = re.compile(
 _BARE_OF = re.compile(
     r"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){1,4}(?<!this[ \t])(?<!each[ \t]))(?P<latter>[^\s\"'`<>|]{4,128})"
 )
+_LOOSE = (
+    ((" from ", " von ", " de "), _CHANGED),
+    ((" auf ", " zu "), _SET_TO),
+    (
+        (" of ", " for ", " to ", " on ", " at ", " für ", " von ", " vom ", " zum ", " zur "),
+        _BARE_OF,
+    ),
+)
+"""Patterns for the words after a name, each with words of which it needs one."""
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
     r"(?:は|が|是|为|為|는|은|이|가|を)?[ \t\u3000]{0,4}[:：=＝]?[ \t\u3000「『“\"'`]{0,4}(?P<bare>[!-~]{4,128}?)"
@@ -123,8 +132,10 @@ def _changed(text: str, name: Name) -> Iterator[SecretSpan]:
     """Find the values of `changed the password from X to Y`, `passphrase of the stick X`."""
     if text[name.end : name.end + 1] not in {" ", "\t"}:
         return
-    for pattern in (_CHANGED, _SET_TO, _BARE_OF):
-        found = pattern.match(text, name.end, name.end + _REACH)
+    following = text[name.end : name.end + _REACH]
+    for words, pattern in _LOOSE:
+        likely = any(word in following for word in words)
+        found = pattern.match(text, name.end, name.end + _REACH) if likely else None
         if found is None:
             continue
         for group in found.groupdict():

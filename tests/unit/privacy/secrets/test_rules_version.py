@@ -55,7 +55,7 @@ class Pinned(NamedTuple):
 
 PINNED = Pinned(
     "4+kingfisher-1.5.0",
-    tables="88ce7c6e95837f70",
+    tables="5795e3658d2b6b94",
     corpus="3e4689274966a401",
     findings="fe7b4502bad65153",
 )
