@@ -22,6 +22,7 @@ from rag_assets.privacy.secrets.spans import SecretSpan
 from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.lake.model import ChunkSetRow
 
+_MOST_NAMED = 50
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
 """Whether the gate, too, finds a credential at this place of the document."""
@@ -57,12 +58,18 @@ class LeakingDocument:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """How much was scanned, and what the chain itself had dropped."""
+    """How much was scanned, and what the chain itself had masked or dropped.
+
+    Attributes:
+        rules: of dropped chunks, with their number.
+        masked: documents with masked credentials, by uri: rules with the number of each.
+    """
 
     documents: int = 0
     chunks: int = 0
     dropped: int = 0
     rules: tuple[tuple[str, int], ...] = ()
+    masked: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
 
 
 def leaks_in(
@@ -146,8 +153,20 @@ def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
             "chunks scanned": scanned.chunks,
             "chunks withheld upstream": scanned.dropped,
             "rules of those": by_rule or "none",
+            "documents with masked credentials": len(scanned.masked),
+            "credentials masked in": _masked_note(scanned.masked),
         },
     )
+
+
+def _masked_note(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
+    """Return the first documents with their rules: `files/a.md: github-token 2, aws-secret 1`."""
+    shown = [
+        f"{uri}: {', '.join(f'{rule} {count:,}' for rule, count in rules)}"
+        for uri, rules in masked[:_MOST_NAMED]
+    ]
+    more = len(masked) - len(shown)
+    return "; ".join([*shown, *([f"and {more:,} more"] if more else [])]) or "none"
 
 
 @tenant_check(
@@ -155,7 +174,7 @@ def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
     "secrets",
     (
         "An independent scan of titles, headings and chunk texts finds no credential. A document "
-        "in which it does is quarantined. Chunks that the chain dropped by itself are a note."
+        "in which it does is quarantined. What the chain masked or dropped by itself is a note."
     ),
     judges_builds=True,
 )
@@ -189,9 +208,14 @@ def _scan_tenant(
     documents = scanned = 0
     dropped: Counter[str] = Counter()
     dropped_count = 0
+    masked: list[tuple[str, tuple[tuple[str, int], ...]]] = []
     for batch in parsed_batches(ctx, run_id):
         rows = ctx.lake.chunk_sets({item.chunk_set_key for item in batch})
+        spans = ctx.lake.masked_spans({item.parse_key for item in batch})
         for item, row in _with_rows(batch, rows):
+            if found_spans := spans.get(item.parse_key):
+                of_rules = Counter(span.rule for span in found_spans)
+                masked.append((item.document.uri, tuple(sorted(of_rules.items()))))
             documents += 1
             scanned += len(row.chunks)
             dropped_count += len(row.dropped)
@@ -200,7 +224,8 @@ def _scan_tenant(
             found = tuple(leaks_in(item.title, row, scanner.scan, gate.confirms))
             if found:
                 leaking.append(_leaking(item, found))
-    return leaking, Scanned(documents, scanned, dropped_count, tuple(sorted(dropped.items())))
+    of_dropped = tuple(sorted(dropped.items()))
+    return leaking, Scanned(documents, scanned, dropped_count, of_dropped, tuple(masked))
 
 
 def _parsed(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:

@@ -120,7 +120,10 @@ def passages_of(
         except DocumentRejected as error:
             made.leave_out(file, sha256, error)
             continue
-        made.add(FileState(file.path, file.size, file.mtime_ns, sha256, cut.dropped), cut.passages)
+        state_of_file = FileState(
+            file.path, file.size, file.mtime_ns, sha256, cut.dropped, cut.rules
+        )
+        made.add(state_of_file, cut.passages)
     return made.passages()
 
 

@@ -1,4 +1,4 @@
-"""Cuts a file into passages, without those that touch a credential."""
+"""Cuts a file into passages, in which credentials are masked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from rag_assets.agents.contents import parsed_text
 from rag_assets.common.hashing import key_of
 from rag_assets.indexing.passages import DocChunk
-from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
+from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
 from rag_assets.ingest.chunking.kinds import ChunkRequest
 from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.own_places import with_own_places
@@ -18,7 +18,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.privacy.secrets.scanner import rules_version
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Increased whenever the same file would give other passages."""
 
 
@@ -70,10 +70,16 @@ class CutPassage:
 
 @dataclass(frozen=True, slots=True)
 class CutFile:
-    """The passages of a file, and how many touched a credential."""
+    """The passages of a file.
+
+    Attributes:
+        dropped: how many were left out because nothing but masked characters was left of them.
+        rules: that found the credentials of the file, sorted.
+    """
 
     passages: tuple[CutPassage, ...]
     dropped: int = 0
+    rules: tuple[str, ...] = ()
 
 
 def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Mask) -> CutFile:
@@ -95,7 +101,8 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
     cut = list(locate(masked, with_own_places(SENTENCE.split(request))))
     kept = []
     for chunk, masks in zip(cut, touching(masked.masked, cut), strict=True):
-        if not masks:
+        if not masks or not is_dropped(chunk, masks):
             at = DocChunk.at(agent_id, path, chunk.byte_start + before, chunk.text)
             kept.append(CutPassage(at, chunk.embedded(masked.title), chunk.text_sha256))
-    return CutFile(tuple(kept), len(cut) - len(kept))
+    rules = tuple(sorted({mask.rule for mask in masked.masked}))
+    return CutFile(tuple(kept), len(cut) - len(kept), rules)

@@ -44,7 +44,8 @@ class IndexReport:
         files: that are indexed.
         chunks: of the index.
         embedded: texts that were embedded now.
-        dropped: passages that touched a credential, of the whole index.
+        dropped: passages of the whole index that held nothing but a credential.
+        secrets: files with masked credentials, and the rules that found these.
         built: whether the index was replaced; False: it was current.
         left_out: files that are not indexed, and why.
         empty: patterns that match no file.
@@ -56,6 +57,7 @@ class IndexReport:
     chunks: int
     embedded: int
     dropped: int
+    secrets: Mapping[str, tuple[str, ...]]
     built: bool
     left_out: Mapping[str, str]
     empty: tuple[str, ...]
@@ -334,6 +336,7 @@ def _report(
         chunks=len(state.text_hashes),
         embedded=embedded,
         dropped=sum(one.dropped for one in state.files),
+        secrets={one.path: one.rules for one in state.files if one.rules},
         built=built,
         left_out=state.left_out,
         empty=matches.empty,

@@ -190,7 +190,7 @@ class GuidelineDocument:
         done, total: passages that have a vector, and all; None before it is cut.
         token_count: of these passages; None before they are counted.
         estimated_cost: of embedding them, in dollars; None where it is not known.
-        dropped: passages that were withheld because they touch a credential.
+        dropped: passages that were withheld because nothing but a credential is in them.
         retry_at: when it is tried again by itself.
         enabled: whether it may answer.
         answers: whether a version of it answers: the present one, or a former one.

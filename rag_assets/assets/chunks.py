@@ -36,12 +36,29 @@ def chunks(
         report = chunk_documents(work.context, work)
     if report.dropped_secrets:
         context.log.warning(f"chunks dropped for a credential: {report.dropped_secrets}")
+    for note in report.secrets:
+        lines = ", ".join(map(str, note.lines))
+        context.log.info(f"credential masked: {note.uri}, line {lines}: {note.rule}")
     return dg.MaterializeResult(
         metadata={
             "chunks": report.chunks,
             "documents": report.documents,
             "reused": report.reused,
+            "masked_secrets": report.masked_secrets,
             "dropped_secrets": report.dropped_secrets,
+            "credentials": table(
+                {
+                    "document": "string",
+                    "rule": "string",
+                    "masked": "int",
+                    "lines": "string",
+                    "chunks dropped": "int",
+                },
+                [
+                    (n.uri, n.rule, n.count, ", ".join(map(str, n.lines)), n.dropped)
+                    for n in report.secrets
+                ],
+            ),
             "seconds": seconds(report.seconds),
             "tokens per chunk": bar_chart(
                 "Chunks of at most so many tokens", _histogram(report.token_counts)

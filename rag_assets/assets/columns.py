@@ -23,7 +23,7 @@ DOCUMENT_COLUMNS = _schema(
         "content_sha256": ("string", "hash of its bytes; none while it cannot be read"),
         "document_key": ("string", "hash of all that is known before parsing"),
         "chunk_count": ("int", "entries of its searchable version"),
-        "dropped_count": ("int", "chunks dropped because they touch a credential"),
+        "dropped_count": ("int", "chunks dropped for a credential"),
         "access_scope": ("string", "who may read it"),
         "changed_at": ("timestamp", "when its content was last seen to change"),
         "modified_at": ("timestamp", "when the content was made, according to its source"),

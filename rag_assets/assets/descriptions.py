@@ -50,12 +50,15 @@ CHUNKS = _description(
     """Passages small enough to be embedded and returned on their own.
 
 Each has heading path, place, character offsets and token count, and is kept in the lake under a
-hash of the parsed text and the chunker's parameters. A chunk that touches a masked credential is
-dropped, with a warning event.""",
+hash of the parsed text and the chunker's parameters. Credentials in it are masked, with an event
+that names document and rule. A chunk is dropped if nothing else is left of it, or where a system
+demands it.""",
     {
         "chunks, documents": "made now, and of how many documents",
         "reused": "documents whose chunks were in the lake already",
-        "dropped_secrets": "chunks dropped because they touched a credential",
+        "masked_secrets": "credentials masked in the documents chunked now",
+        "dropped_secrets": "chunks with nothing but a credential, or that a system demands to drop",
+        "credentials": "documents, rules and lines of masked credentials; never their text",
         "tokens per chunk": "cl100k tokens of the chunks made now",
         "first chunks": "their places; texts stay in the lake",
     },

@@ -66,7 +66,8 @@ class FileState:
         size: in bytes.
         mtime_ns: when it was modified, in nanoseconds of Unix time.
         sha256: of its bytes.
-        dropped: its passages that touched a credential.
+        dropped: its passages that were left out, since nothing but a masked credential was in them.
+        rules: that found the credentials masked in it.
     """
 
     path: str
@@ -74,6 +75,7 @@ class FileState:
     mtime_ns: int
     sha256: str = ""
     dropped: int = 0
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ class IndexState:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of record()."""
-        files = tuple(FileState(**one) for one in record["files"])
+        files = tuple(
+            FileState(**{**one, "rules": tuple(one.get("rules", ()))}) for one in record["files"]
+        )
         both = record["text_hashes"]
         hashes = {id_: one[:_HASH_LENGTH] for id_, one in both.items()}
         digests = {id_: one[_HASH_LENGTH:] for id_, one in both.items() if one[_HASH_LENGTH:]}

@@ -12,6 +12,7 @@ from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.tasks import ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
@@ -27,6 +28,7 @@ _WRITTEN_DOCUMENTS = 500
 _TASK_TEXTS, _TASK_CHARACTERS = 32, 256_000
 _WORKERS_BYTES = 1024 * 1024
 """Chunking less than this takes less time than starting workers."""
+_SECRETS, _LINES = 200, 10
 _SAMPLE = 15
 _SAMPLE_OF_EACH = 3
 
@@ -51,7 +53,10 @@ class ChunkingReport:
     Attributes:
         chunks: chunks made by this run.
         reused: documents whose chunks were in the lake already.
-        dropped_secrets: chunks dropped because they touch a credential.
+        masked_secrets: credentials that are masked in the documents chunked by this run.
+        dropped_secrets: chunks dropped for a credential: by a described pattern, or because
+            nothing but masked characters is left of them.
+        secrets: the first documents with credentials, and which rules found these.
         token_counts: of each chunk made by this run.
         sample: the first chunks of the first documents.
     """
@@ -59,14 +64,32 @@ class ChunkingReport:
     documents: int = 0
     reused: int = 0
     chunks: int = 0
+    masked_secrets: int = 0
     dropped_secrets: int = 0
+    secrets: tuple[SecretNote, ...] = ()
     token_counts: tuple[int, ...] = field(default=(), repr=False)
     sample: tuple[ChunkSample, ...] = ()
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class SecretNote:
+    """The credentials that one rule found in a document; never their text.
+
+    Attributes:
+        lines: on which they begin, the first few, from 1.
+        dropped: chunks that were dropped for them.
+    """
+
+    uri: str
+    rule: str
+    count: int
+    lines: tuple[int, ...]
+    dropped: int = 0
+
+
 def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
-    """Chunk what is missing, and drop every chunk that touches a masked credential."""
+    """Chunk the documents that the lake has no chunks of."""
     started = time.monotonic()
     parsed = documents_of(ctx, work)
     by_key: dict[str, list[ParsedDocument]] = {}
@@ -76,9 +99,10 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     todo = [by_key[key][0] for key in by_key if key in missing]
     progress = Progress("chunks", len(todo), ctx.log)
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
+    masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []
     sample: list[ChunkSample] = []
-    for made in batched(_chunk_sets(ctx, todo), _WRITTEN_DOCUMENTS):
+    for made in batched(_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
         token_counts += [chunk.token_count for row in made for chunk in row.chunks]
@@ -86,10 +110,14 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
         progress.advance(len(made))
     progress.done()
     _warn_of_secrets(ctx, by_key, dropped)
+    notes = list(_secret_notes(by_key, masked, dropped))
+    _write_masked(ctx, by_key, masked)
     return ChunkingReport(
         documents=len(todo),
         reused=sum(len(items) for key, items in by_key.items() if key not in missing),
         chunks=len(token_counts),
+        masked_secrets=sum(note.count for note in notes),
+        secrets=tuple(notes[:_SECRETS]),
         dropped_secrets=sum(map(len, dropped.values())),
         token_counts=tuple(token_counts),
         sample=tuple(sample),
@@ -106,9 +134,15 @@ def _sample(
             yield ChunkSample(document.uri, describe(chunk.location), chunk.token_count)
 
 
-def _chunk_sets(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[ChunkSetRow]:
-    """The chunk sets of documents, made by worker processes where there is work for several."""
-    texts = _texts(ctx, todo)
+def _chunk_sets(
+    ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
+) -> Iterator[ChunkSetRow]:
+    """Yield the chunk sets of documents, made by worker processes where there is work for several.
+
+    Args:
+        masked: is filled with the lines of masked credentials, by chunk set and rule.
+    """
+    texts = _texts(ctx, todo, masked)
     small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
     if small and not any(map(partial(_needs_worker, ctx), todo)):
         yield from (_row(text.chunk()) for text in texts)
@@ -129,13 +163,17 @@ def _needs_worker(ctx: TenantContext, item: ParsedDocument) -> bool:
     return ctx.chunk_parameters(item.document, item.media_type).kind.read is not None
 
 
-def _texts(ctx: TenantContext, todo: list[ParsedDocument]) -> Iterator[UnchunkedText]:
+def _texts(
+    ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
+) -> Iterator[UnchunkedText]:
     # In the order of the lake's files: neighbours share row groups.
     todo = sorted(todo, key=lambda item: item.parse_key)
     for batch, texts in prefetched(_with_texts(ctx, todo)):
         for item in batch:
             row = texts[item.parse_key]
             chosen = ctx.chunk_parameters(item.document, item.media_type)
+            if row.parsed.masked:
+                masked[item.chunk_set_key] = lines_by_rule(row.parsed)
             yield UnchunkedText(row.parsed, row.digest, chosen)
 
 
@@ -149,6 +187,48 @@ def _with_texts(
 def _row(made: ChunkSet) -> ChunkSetRow:
     dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in made.dropped)
     return ChunkSetRow(made.key, made.digest, made.chunks, dropped, made.language, made.facts)
+
+
+def lines_by_rule(parsed: ParsedText) -> dict[str, list[int]]:
+    """Return the lines on which the masked credentials of a text begin, by rule."""
+    lines: dict[str, list[int]] = {}
+    line, at = 1, 0
+    for span in sorted(parsed.masked, key=lambda span: span.start):
+        line += parsed.text.count("\n", at, span.start)
+        at = span.start
+        lines.setdefault(span.rule, []).append(line)
+    return lines
+
+
+def _secret_notes(
+    by_key: Mapping[str, list[ParsedDocument]],
+    masked: Mapping[str, Mapping[str, list[int]]],
+    dropped: Mapping[str, tuple[DroppedRow, ...]],
+) -> Iterator[SecretNote]:
+    for key, rules in masked.items():
+        for item in by_key[key]:
+            for rule, lines in sorted(rules.items()):
+                lost = sum(rule in row.rules for row in dropped.get(key, ()))
+                yield SecretNote(item.document.uri, rule, len(lines), tuple(lines[:_LINES]), lost)
+
+
+def _write_masked(
+    ctx: TenantContext,
+    by_key: Mapping[str, list[ParsedDocument]],
+    masked: Mapping[str, Mapping[str, list[int]]],
+) -> None:
+    """Write one event for each document with masked credentials: its address, rules and lines."""
+    events: list[dict[str, object]] = [
+        {
+            "uri": item.document.uri,
+            "source": item.document.source,
+            "rules": {rule: len(lines) for rule, lines in sorted(rules.items())},
+            "lines": sorted({line for lines in rules.values() for line in lines})[:_LINES],
+        }
+        for key, rules in masked.items()
+        for item in by_key[key]
+    ]
+    ctx.catalog.events.write(ctx.ref, "secret_masked", events)
 
 
 def _warn_of_secrets(

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, RagAssetsError
 from rag_assets.common.hashing import key_of
-from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
+from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.registry import parsers_version
@@ -197,6 +197,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         generation_key(tenant, embedder_id, kind),
         parsers_version(),
         detector_version(),
+        DROPPING_VERSION,
         parser.model_dump(mode="json"),
         parser.options.identity(),
         # Only where source code is read: the keys of other tenants must not change.

@@ -34,7 +34,7 @@ class Version:
         key: hash of all that its entries hold.
         kinds: what its definitions are; see KindTable.
         passage_source: what the ids of its passages begin with; None: tenant and path.
-        dropped_count: chunks dropped because they touch a credential.
+        dropped_count: chunks dropped for a credential.
     """
 
     document: Document

@@ -1,4 +1,4 @@
-"""Six patterns of credentials, taken as they stand: whatever they match is taken for one.
+"""Six patterns of credentials, applied without exceptions: each match is a credential.
 
 The rules of the scanner know what credentials look like, and leave out what only resembles one.
 These patterns leave out nothing: a workspace asks for that.
@@ -7,7 +7,8 @@ These patterns leave out nothing: a workspace asks for that.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rag_assets.privacy.secrets.spans import Scans, SecretSpan, merged
@@ -20,13 +21,20 @@ PATTERNS: Final[dict[str, re.Pattern[str]]] = {
     "described-slack": re.compile(r"xox[bp]-[A-Za-z0-9-]*"),
 }
 """By the name of the rule."""
+DESCRIBED: Final = "described-"
+"""Beginning of the names of these rules."""
 _RSA, _RSA_RULE = "BEGIN RSA", "described-rsa"
 _LINE = re.compile(r"[^\r\n]*")
 _MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
 
 
+def is_described(rule: str) -> bool:
+    """Return whether a rule is one of the patterns, whose chunks are dropped."""
+    return rule.startswith(DESCRIBED)
+
+
 def described_spans(text: str) -> list[SecretSpan]:
-    """What the patterns match in a text."""
+    """Return the matches of the patterns in a text."""
     if not any(mark in text for mark in _MARKS):
         return []
     found = [
@@ -65,5 +73,15 @@ class StrictScanner:
             load()
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """The credentials in a text, sorted, overlapping ones joined."""
-        return merged([*described_spans(text), *self._scanner.scan(text)])
+        """Return the credentials in a text, sorted, overlapping ones joined.
+
+        A span that one of the patterns matches has the pattern as its rule.
+        """
+        described = described_spans(text)
+        spans = merged([*described, *self._scanner.scan(text)])
+        return [_under_pattern(span, described) for span in spans] if described else spans
+
+
+def _under_pattern(span: SecretSpan, described: Sequence[SecretSpan]) -> SecretSpan:
+    rules = (one.rule for one in described if one.start < span.end and span.start < one.end)
+    return replace(span, rule=next(rules, span.rule))

@@ -22,7 +22,7 @@ Run = Callable[..., CommandResult]
 STAGE_COUNTS = {
     "raw_documents": {"added", "changed", "removed", "failed", "seconds"},
     "parsed_text": {"parsed", "failed", "seconds"},
-    "chunks": {"chunks", "dropped_secrets", "seconds"},
+    "chunks": {"chunks", "masked_secrets", "dropped_secrets", "seconds"},
     "embeddings": {"embedded", "reused", "seconds"},
     "search_index": {"upserted", "deleted", "seconds"},
 }

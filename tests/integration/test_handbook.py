@@ -39,8 +39,9 @@ def test_every_document_but_the_locked_one_is_ready(
     assert len(documents) == stages["raw_documents"]["added"] == 33
 
 
-def test_the_planted_credential_costs_one_chunk(stages: dict[str, dict[str, int]]) -> None:
-    assert stages["chunks"]["dropped_secrets"] == 1
+def test_the_planted_credential_costs_no_chunk(stages: dict[str, dict[str, int]]) -> None:
+    assert stages["chunks"]["masked_secrets"] == 1
+    assert stages["chunks"]["dropped_secrets"] == 0
 
 
 def test_the_copy_is_embedded_once(

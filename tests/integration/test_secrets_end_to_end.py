@@ -114,13 +114,13 @@ def test_the_rest_of_each_document_is_there(
     shared_installation: Installation, outputs: dict[str, CommandResult]
 ) -> None:
     counts = outputs["sync"].json["stages"]
-    assert counts["chunks"]["dropped_secrets"] >= len(KINDS) + 2
+    assert counts["chunks"]["masked_secrets"] >= len(KINDS) + 2
     listed = outputs["documents --json"].json["documents"]
     ready = {d["uri"] for d in listed if d["status"] == "READY"}
     failed = {d["uri"] for d in listed if d["status"] == "FAILED"}
     formats = {uri for uri in ready if uri.startswith("files/formats/")}
     assert len(formats) == len(MAKERS)
-    ready -= formats  # a credential in each of its chunks leaves nothing of a document to find
+    ready -= formats
     assert (len(ready), len(failed)) == (3 * len(KINDS) + 3, len(KINDS))
     indexed = {uri for uri, _, _ in shared_installation.entries("leaky").values()}
     assert indexed - formats == ready
@@ -178,11 +178,22 @@ def test_postgres_holds_none_neither_ours_nor_dagsters(
     assert {"rag_catalog.events", "rag_catalog.documents", "public.event_logs"} <= filled
 
 
-def test_dropping_one_is_reported(
+def test_document_rule_and_line_of_each_are_reported(
     shared_installation: Installation, outputs: dict[str, CommandResult]
 ) -> None:
-    events = shared_installation.session().catalog.events.latest("leaky", kind="secret_dropped")
-    told = {event.payload["uri"] for event in events}
-    assert {f"files/{kind}.md" for kind in [*KINDS, "pem", "bare"]} <= told
+    events = shared_installation.session().catalog.events.latest("leaky", kind="secret_masked")
+    told = {event.payload["uri"]: event.payload for event in events}
+    assert {f"files/{kind}.md" for kind in [*KINDS, "pem", "bare"]} <= told.keys()
+    assert told["files/github.md"]["rules"] == {"github-token": 1}
+    assert told["files/github.md"]["lines"] == [7]
     assert "files/manual.pdf" in told
-    assert all(event.payload["rules"] for event in events)
+    assert all(payload["rules"] for payload in told.values())
+
+
+def test_the_rest_of_a_passage_is_answered(
+    shared_installation: Installation, outputs: dict[str, CommandResult]
+) -> None:
+    hits = shared_installation.search("leaky", "opens the api", mode="text", top_k=50)
+    texts = {hit.uri: hit.text for hit in hits}
+    assert "and opens the api." in texts["files/github.md"]
+    assert "*" * len(planted.GITHUB) in texts["files/github.md"]

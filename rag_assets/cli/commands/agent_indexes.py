@@ -62,9 +62,13 @@ def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
         what = f"{counted(one.embedded, 'text')} embedded" if one.built else "nothing changed"
         size = f"{counted(one.files, 'file')}, {counted(one.chunks, 'chunk')}"
         dropped = (
-            f", {counted(one.dropped, 'chunk')} with a credential dropped" if one.dropped else ""
+            f", {counted(one.dropped, 'chunk')} of a credential alone dropped"
+            if one.dropped
+            else ""
         )
         say(f"@{one.agent_id}: {size}{dropped}; {what} ({seconds(one.seconds)})")
+        for path, rules in sorted(one.secrets.items()):
+            say(f"  {path}: credentials masked ({', '.join(rules)})")
 
 
 def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> None:

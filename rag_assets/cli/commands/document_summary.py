@@ -152,13 +152,23 @@ def _parsed(held: Sequence[DocumentSummary]) -> list[str]:
         if item.parsed and item.parsed.ocr_pages
     ]
     lines += [
-        f"{item.name}: {counted(len(item.parsed.masked), 'credential')} masked"
+        f"{item.name}: {counted(len(item.parsed.masked), 'credential')} masked:"
+        f" {_rules_and_lines(item.parsed)}"
         for item in held
         if item.parsed and item.parsed.masked
     ]
     lines += [f"{i.name}: {note}" for i in held if i.parsed for note in i.parsed.notes]
     failed = [item for item in held if item.document.status == "FAILED"]
     return lines + [f"{item.name} failed: {item.document.error_message}" for item in failed]
+
+
+def _rules_and_lines(parsed: ParsedText) -> str:
+    from rag_assets.pipeline.chunking import lines_by_rule
+
+    return ", ".join(
+        f"{rule} (line {', '.join(map(str, lines))})"
+        for rule, lines in sorted(lines_by_rule(parsed).items())
+    )
 
 
 def _chunked(held: Sequence[DocumentSummary]) -> list[str]:
@@ -168,7 +178,8 @@ def _chunked(held: Sequence[DocumentSummary]) -> list[str]:
         lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, {median(tokens):.0f} in the middle"
         lines.append(f"{histogram(tokens)}  by length")
     return lines + [
-        f"{item.name}: {counted(len(item.chunks.dropped), 'chunk')} dropped for a credential"
+        f"{item.name}: {counted(len(item.chunks.dropped), 'chunk')} dropped for a credential:"
+        f" {', '.join(sorted({rule for row in item.chunks.dropped for rule in row.rules}))}"
         for item in held
         if item.chunks and item.chunks.dropped
     ]

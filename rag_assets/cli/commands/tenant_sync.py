@@ -13,7 +13,7 @@ from rag_assets.common.errors import RagAssetsError
 PRINTED_COUNTS = {
     "raw_documents": ("added", "changed", "removed", "failed"),
     "parsed_text": ("parsed", "reused", "failed"),
-    "chunks": ("chunks", "reused", "dropped_secrets"),
+    "chunks": ("chunks", "reused", "masked_secrets", "dropped_secrets"),
     "embeddings": ("embedded", "reused", "tokens", "requests", "retries"),
     "search_index": ("upserted", "deleted"),
 }

@@ -15,18 +15,27 @@ from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.model import Chunk, chunk_record
 from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.parsing.languages import language_identity, language_of
-from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
+from rag_assets.privacy.described import is_described
 
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
+_LEFT_SHARE = 2
 _SHOWN = 200
 """Characters of a fact's evidence that are kept."""
 
 CHUNKER_VERSION = 1
 """Increased whenever the same text and parameters would give other chunks."""
+DROPPING_VERSION = 2
+"""Increased whenever other chunks are dropped for the credentials that were masked in them.
+
+It makes no generation: documents are cut again, and those that change are written one by one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedChunk:
-    """A chunk that touched a credential and so is neither embedded nor indexed.
+    """A chunk that is neither embedded nor indexed, for a credential in it.
 
     Attributes:
         ordinal: its position among all chunks, kept and dropped.
@@ -75,6 +84,7 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
         parsed_digest,
         media_type,
         CHUNKER_VERSION,
+        DROPPING_VERSION,
         language_identity(media_type),
         parameters.identity(),
     )
@@ -83,7 +93,10 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
 def chunk_document(
     parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, confined: bool = True
 ) -> ChunkSet:
-    """Cut one document; drop every chunk that touches a masked credential.
+    """Cut one document, and drop the chunks that no caller may see even masked.
+
+    A chunk is dropped if one of the six described patterns matches in it, or if nothing but masked
+    characters is left of it. Every other chunk keeps its text with the credentials masked.
 
     Args:
         parsed: the document.
@@ -99,7 +112,7 @@ def chunk_document(
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
     for chunk, masks in zip(made, chain.from_iterable(masked), strict=True):
-        if masks:
+        if masks and is_dropped(chunk, masks):
             rules = tuple(sorted({mask.rule for mask in masks}))
             dropped.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
         else:
@@ -112,6 +125,16 @@ def chunk_document(
         dropped=tuple(dropped),
         facts=tuple(located(cut.facts, parsed.text)),
     )
+
+
+def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan]) -> bool:
+    """Return whether a described pattern matches in a chunk, or nothing is left of its text."""
+    if any(is_described(mask.rule) for mask in masks):
+        return True
+    masked = sum(min(mask.end, chunk.end) - max(mask.start, chunk.start) for mask in masks)
+    if masked * _LEFT_SHARE < chunk.end - chunk.start:
+        return False
+    return not _WORD.search(_LABEL.sub("", chunk.text))
 
 
 def located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:

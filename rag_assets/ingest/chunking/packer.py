@@ -49,8 +49,8 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
       the units. A table or a code block that would fit whole is not cut at all.
     - A passage that continues a group repeats the last words, or sentences, of the one before it.
       Nothing is repeated into another group, or across a masked span.
-    - Text around a masked span is a passage of its own, as small as a sentence or line, so
-      that dropping it takes little else along.
+    - Text around a span that a described pattern masked is a passage of its own, as small as a
+      sentence or line, so that dropping it takes little else along.
     - Front matter is left out: it is metadata. So is white space at both ends.
     - The heading path is what the paths of all text that is not overlap have in common.
 

@@ -18,6 +18,7 @@ from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.measure import Measure
 from rag_assets.ingest.chunking.regions import Region
 from rag_assets.ingest.parsing.model import MaskedSpan
+from rag_assets.privacy.described import is_described
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Units:
         region: index of the region the unit belongs to.
         totals: size of all units before the k-th; one longer than the rest.
         first: index of each region's first unit, and one more for the end.
-        masked: whether a masked span touches the unit.
+        masked: whether a span that a described pattern masked touches the unit.
     """
 
     starts: list[int]
@@ -148,5 +149,5 @@ def _assemble(
         region=region,
         totals=[0, *accumulate(sizes)],
         first=[bisect_left(region, index) for index in range(regions + 1)],
-        masked=[bool(found) for found in touching(masked, pieces)],
+        masked=[any(is_described(m.rule) for m in spans) for spans in touching(masked, pieces)],
     )

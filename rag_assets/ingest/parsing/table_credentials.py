@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
+from rag_assets.privacy.described import is_described
 from rag_assets.privacy.secrets.names import ANCHORS, value_kind
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 
@@ -149,12 +150,13 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def joined(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Sort spans, and merge overlapping ones under the rule of the first."""
+    """Sort spans, and merge overlapping ones under the rule of the first, or a described one."""
     done: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if done and span.start < done[-1].end:
             last = done[-1]
-            done[-1] = MaskedSpan(last.start, max(last.end, span.end), last.rule)
+            rule = span.rule if is_described(span.rule) else last.rule
+            done[-1] = MaskedSpan(last.start, max(last.end, span.end), rule)
         else:
             done.append(span)
     return tuple(done)

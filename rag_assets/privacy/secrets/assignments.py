@@ -101,7 +101,7 @@ _CLOCK = re.compile(r"\d\d(?::\d\d)?(?:[.:]\d+)?(?:Z|[+-]\d\d)")
 _LINE_END = re.compile(r"[.*_`\"')]*[ \t]*(?:[\r\n]|$)")
 _COMMAND = re.compile(r"(?:^|[\n;&|>$`])[ \t]*(?:ENV|setx|SET|set|RUN setx)[ \t]+[\w.]+\Z")
 _DIRECTIVES = frozenset({"requirepass", "masterauth"})
-_SET = re.compile(r"[ \t]{1,8}[\"']?(?P<bare>[^\s\"'=:]{4,256})[\"']?[ \t]*(?=[\r\n]|$)")
+_SET = re.compile(r"[ \t]{1,8}[\"']?(?P<bare>[^\s\"'`=:]{4,256})[\"']?[ \t]*(?=[\r\n]|$)")
 _ENVIRONMENT = re.compile(r"(?:(?:export|set|ENV|ARG|-e|--env|env)[ \t]+)?[A-Z][A-Z0-9_]+\Z")
 _FOLLOWED = re.compile(
     r"[&;|)\]}]|,[ \t]?[\w.-]+[ \t]?[=:]|,\w+=|;?[ \t]?[\w.-]+(?: [\w.-]+)?=\S|</?[A-Za-z]|;$"
@@ -176,6 +176,10 @@ def _directive(text: str, name: Name) -> SecretSpan | None:
     found = _SET.match(text, name.end, name.end + _REACH)
     if found is None or is_placeholder(found["bare"]):
         return None
+    if name.kind is ValueKind.RANDOM and not is_secret_value(
+        name.kind, found["bare"], quoted=False
+    ):
+        return None
     return SecretSpan(*found.span("bare"), _RULE)
 
 
@@ -194,6 +198,8 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
     if group in {"bare", "emphasis"}:
         end = _trimmed(text, start, end)
     value = text[start:end]
+    if text.startswith("...", end):
+        return None
     if not _is_credential(text, name, value, group, found):
         return None
     return SecretSpan(start, end, _RULE)

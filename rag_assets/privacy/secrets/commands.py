@@ -21,7 +21,8 @@ _USER = re.compile(
 )
 _USER_QUOTED = re.compile(
     r"(?:-u|-U|--user|--userpwd|--proxy-user|--auth|-a)(?:=|[ \t]{0,3})"
-    r"(?:\"[^\"\s:]{0,64}:(?P<double>[^\"\r\n]{3,256})\"|'[^'\s:]{0,64}:(?P<single>[^'\r\n]{3,256})')"
+    r"(?:[\w.@+\\-]{0,64}[:%](?:\"(?P<within>[^\"\r\n]{3,256})\"|'(?P<inside>[^'\r\n]{3,256})')"
+    r"|\"[^\"\s:]{0,64}:(?P<double>[^\"\r\n]{3,256})\"|'[^'\s:]{0,64}:(?P<single>[^'\r\n]{3,256})')"
 )
 _CLIENTS = re.compile(
     r"\b(?:curl|wget|http|https|httpie|xh|hurl|ab|siege|smbclient|rpcclient|crackmapexec|svn|lftp)\b"
@@ -66,8 +67,9 @@ _ENDS = re.compile(
 )
 _PORTS = re.compile(r"[\d.:-]*:?\d+(?:-\d+)?(?:/(?:tcp|udp))?")
 _BEFORE_FLAG = " \t\r\n\"'`([{=,|*_<>"
+_COMMAND_LINE = 400
 _NO_VALUE = ("ask-", "no-", "disable", "require-", "prompt-", "show-", "generate-")
-_GROUPS = ("double", "single", "bare")
+_GROUPS = ("within", "inside", "double", "single", "bare")
 
 
 def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
@@ -106,7 +108,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         known = _CLIENTS.search(line) is not None or _CLIENTS.search(
             text[max(0, anchor.start - 300) : anchor.start]
         )
-        if is_placeholder(value) or value.isdigit() or "://" in value:
+        if is_placeholder(value) or value.isdigit() or "://" in value or value.startswith("//"):
             continue
         if known or is_bare_password(value):
             yield SecretSpan(start, end, _RULE)
@@ -200,7 +202,104 @@ def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
     return Rule(anchors, partial(_by_pattern, pattern, strict))
 
 
+_FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
+    # anchor, programs that take a credential after it, what stands between the two
+    (" -k ", r"openssl(?:\.exe)?[ \t]+(?:enc|aes|des|camellia|aria|bf|rc)", r"-k[ \t]{1,4}"),
+    (" -p", r"7z[aarz]?(?:\.exe)?|rar|unrar|7zz", r"-p"),
+    (" -P ", r"unzip|zip|7z|zipcloak|ipmitool|sqlcmd|bcp", r"-P[ \t]{1,4}"),
+    (" -c ", r"snmp\w{3,9}|onesixtyone", r"-c[ \t]{1,4}"),
+    (" -A ", r"snmp\w{3,9}", r"-A[ \t]{1,4}"),
+    (" -X ", r"snmp\w{3,9}", r"-X[ \t]{1,4}"),
+    (" /rp ", r"schtasks(?:\.exe)?", r"/rp[ \t]{1,4}"),
+    (" /p ", r"schtasks(?:\.exe)?|wmic|psexec", r"/p[ \t]{1,4}"),
+)
+_LINE_PATTERNS: Sequence[tuple[str, str]] = (
+    # anchors, separated by commas; from there to the value
+    ("net use", r"net[ \t]+use[ \t]+[^\r\n]{1,120}?/user:\S{1,64}[ \t]+" + _WORD),
+    (
+        "net use",
+        r"net[ \t]+use[ \t]+(?:[A-Za-z*]:?[ \t]+)?\\\\[^\s]{1,120}[ \t]+(?!/)"
+        + _WORD
+        + r"(?=[ \t]+/)",
+    ),
+    (
+        "net user ",
+        r"net[ \t]+user[ \t]+[\w.$-]{1,64}[ \t]+(?![/*])" + _WORD + r"(?=[ \t]*(?:/|[\r\n]|$))",
+    ),
+    (
+        "echo ",
+        r"echo[ \t]+(?:-n[ \t]+)?"
+        + _WORD
+        + r"[ \t]*\|[ \t]*(?:sudo[ \t]+-S\b|su\b|kinit\b|cryptsetup\b|passwd\b|openssl\b|gpg\b|smbpasswd\b)",
+    ),
+    (
+        "wpa_passphrase ",
+        r"wpa_passphrase[ \t]+(?:\"[^\"\r\n]{1,64}\"|'[^'\r\n]{1,64}'|\S{1,64})[ \t]+" + _WORD,
+    ),
+    ("rabbitmqctl ", r"rabbitmqctl[ \t]+(?:add_user|change_password)[ \t]+\S{1,64}[ \t]+" + _WORD),
+    ("operator unseal", r"operator[ \t]+unseal[ \t]+" + _WORD),
+    (
+        "lftp ",
+        r"lftp[ \t]+(?:-e[ \t]+\S{1,64}[ \t]+)?-u[ \t]+[\w.@-]{1,64},(?P<bare>[^\s\"']{4,128})",
+    ),
+    ("send ", r"send(?:[ \t]+--)?[ \t]+\"(?P<double>[^\"\s\\]{4,128})\\r\""),
+    (
+        "restic ,borg ,rclone ",
+        r"(?:restic|borg|rclone)[ \t][^\r\n]{0,160}?--password-command[ =][\"']?echo[ \t]+" + _WORD,
+    ),
+    (
+        "smbclient",
+        r"smbclient[ \t][^\r\n]{0,160}?-U[ \t]*[\"']?[\w.\\/-]{1,64}%(?P<bare>[^\s\"']{4,128})",
+    ),
+    ("configure set", r"configure[ \t]+set[ \t]+aws_secret_access_key[ \t]+" + _WORD),
+    ("config set //", r"config[ \t]+set[ \t]+//\S{1,120}:_authToken[ \t]+" + _WORD),
+    ("auth.", r"auth\.\w{0,24}[Pp]assword=" + _WORD),
+)
+
+
+def _program_flags(
+    programs: re.Pattern[str], value: re.Pattern[str], text: str, anchors: Sequence[Anchor]
+) -> Iterator[SecretSpan]:
+    """Find the value of a flag that means a credential to some programs alone."""
+    for anchor in anchors:
+        at = anchor.start + 1
+        low = max(0, at - _COMMAND_LINE)
+        begin = max(text.rfind("\n", low, at) + 1, low)
+        found = value.match(text, at) if programs.search(text, begin, at) else None
+        span = _accepted(found, password=True, strict=True) if found is not None else None
+        if span is not None and is_written_value(text[span.start : span.end]):
+            yield span
+
+
+def is_written_value(value: str) -> bool:
+    """Return whether a value of a command is none of a manual: `mypassword`, `COMMUNITY`."""
+    if value.isdigit() or value.isupper():
+        return False
+    lowered = value.lower()
+    return not (
+        value.isalpha() and any(word in lowered for word in ("pass", "secret", "word", "key"))
+    )
+
+
+def _by_line(
+    pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]
+) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        if found := pattern.match(text, anchor.start):
+            span = _accepted(found, password=True, strict=True, known=True)
+            if span is not None and is_written_value(text[span.start : span.end]):
+                yield span
+
+
 RULES: Sequence[Rule] = (
+    *(
+        Rule((anchor.lower(),), partial(_program_flags, re.compile(rf"(?<![\w-])(?:{programs})"), re.compile(flag + _WORD)))
+        for anchor, programs, flag in _FLAG_PROGRAMS
+    ),
+    *(
+        Rule(tuple(anchors.split(",")), partial(_by_line, re.compile(pattern)))
+        for anchors, pattern in _LINE_PATTERNS
+    ),
     Rule(("--", "-pass", "-store", "-key", "-token"), _flags),
     Rule(("-u ", "-u\"", "-u'", "--user", "--proxy-user", "-a ", "--auth", "--cred", "--login", "--basic", "-u"), _users),
     Rule((" -p", "\t-p"), lambda text, places: _attached(text, [Anchor(a.start + 1, a.end) for a in places])),

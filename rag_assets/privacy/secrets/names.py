@@ -18,7 +18,7 @@ ANCHORS = (
     "كلمة المرور", "كلمة السر", "رمز عبور", "סיסמה", "पासवर्ड", "암호", "패스워드", "비번", "parolă",
     "palavra-passe", "contrasenya", "zugang", "losungswort", "passwörter", "токен", "пин", "密钥", "令牌",
     "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
-    "psk", "identifiants", "schlüssel", "jeton",
+    "psk", "identifiants", "schlüssel", "jeton", "pat ", "pat:", "pat=", "pat\"", "totp", "2fa",
 )  # fmt: skip
 """Literals, one of which is in every name of a credential, in small letters."""
 
@@ -70,7 +70,20 @@ _ADJECTIVES = frozenset(
     secreta secreto secrète segreta segreto secreta wifi wlan api actual actuelle attuale nueva nuevo
     nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
 )
-_KEY_NOUNS = frozenset({"clé", "chiave", "chave", "sleutel", "klucz", "ключ", "clave", "schlüssel"})
+_KEY_NOUNS = frozenset(
+    {
+        "clé",
+        "chiave",
+        "chave",
+        "sleutel",
+        "klucz",
+        "ключ",
+        "clave",
+        "schlüssel",
+        "wlanschlüssel",
+        "netzwerkschlüssel",
+    }
+)
 _SECRET_WORDS = frozenset(
     """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
     privée acesso accesso accès""".split()  # noqa: SIM905
@@ -174,14 +187,14 @@ def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
-    if not words or _is_other_term(text[start:end], words):
+    if not words or _is_other_term(text[start:end], words) or _is_other_thing(text, start, words):
         return None, start
     if words[-1] in {"key", "keys"}:
+        if _of_wifi(text, start, end):
+            return ValueKind.PASSWORD, start
         return _kind_of_key(text, start, words)
     if words[-1] in _KEY_NOUNS and (words[-1] != "clave" or _KEY_AFTER.match(text, end)):
         return _of_noun(text, start, end), start
-    if words[-1] == "passe" and not _OF_PASSE.search(text, 0, start):
-        return None, start
     return _kind_of_words(text[start:end], words), start
 
 
@@ -193,6 +206,25 @@ def _is_other_term(name: str, words: list[str]) -> bool:
     return words[-1] == "pass" and (verdict or words[0] in _PASS_QUALIFIERS)
 
 
+_OTHER_BEFORE = {
+    "token": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
+    "tokens": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
+    "pin": re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z"),
+}
+"""Words before a name that make it another thing: a page token, a pin of a board."""
+
+
+def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
+    """Return whether the word before a name makes it another thing, or a word that it needs lacks."""
+    low = max(0, start - _LEFT_REACH)
+    if words[-1] == "passe":
+        return _OF_PASSE.search(text, low, start) is None
+    if len(words) > 1:
+        return words[-1] in {"token", "tokens"} and words[-2] in _OTHER_TOKENS
+    before = _OTHER_BEFORE.get(words[-1])
+    return before is not None and before.search(text, low, start) is not None
+
+
 def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
     if _PIN.search(name):
         return ValueKind.PIN
@@ -200,7 +232,16 @@ def _kind_of_words(name: str, words: list[str]) -> ValueKind | None:
         return ValueKind.KEY
     if words[-1] in _SESSIONS or words[-1] == "auth" or words[-2:] == ["session", "id"]:
         return ValueKind.RANDOM
+    if words[-1] == "pat":
+        return ValueKind.KEY if name.rstrip("0123456789_").endswith("PAT") else None
     return _kind_of_word(words[-1])
+
+
+_OTHER_TOKENS = frozenset(
+    """page next continuation pagination cursor sync start eos bos pad stop lock change
+    idempotency""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+"""Before `token`: what no credential is called."""
 
 
 def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
@@ -208,9 +249,21 @@ def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
-    if beside & {"wifi", "wlan"}:
+    if beside & {"wifi", "wlan"} or _of_wifi(text, start, end):
         return ValueKind.PASSWORD
     return ValueKind.KEY if beside & _SECRET_WORDS else None
+
+
+_WIFI = re.compile(r"\bwi-?fi\b|\bwlan\b|\bwpa[23]?\b|\bssid\b|netzwerkschlüssel")
+_WIFI_PARTS = ("wi-fi", "wifi", "wlan", "wpa", "ssid", "netzwerk")
+
+
+def _of_wifi(text: str, start: int, end: int) -> bool:
+    """Return whether a key is that of a wireless network: `WLAN key`, `WiFi: Depot, key`."""
+    low = max(0, start - _LEFT_REACH)
+    begin = max(text.rfind("\n", low, start) + 1, low)
+    beside = text[begin:end].lower()
+    return any(part in beside for part in _WIFI_PARTS) and _WIFI.search(beside) is not None
 
 
 _KEY_AFTER = re.compile(r"[ \t](?:de[ \t])?(?i:api|secreta|privada)\b")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from itertools import pairwise
 
-from rag_assets.privacy.secrets.vocabulary import WORDS, is_made_of_words
+from rag_assets.privacy.secrets.vocabulary import DOCUMENTED, WORDS, is_made_of_words
 
 _FEW = 3
 _DISTINCT = 6
@@ -19,17 +21,34 @@ _NAMES = re.compile(
     r"(?:[a-z]+[-_.])+(?:\d{1,2}[-_])?(?:password|passwd|pass|pwd|secret|token|key|jwt)\d?|your[a-z]+"
 )
 _CAPITALS = frozenset("PASSWORD PASSWD PASS PWD SECRET TOKEN KEY APIKEY JWT".split())  # noqa: SIM905
-_TOKEN_PARTS = ("xxxxx", "your", "example_", "placeholder", "redacted", "_here", "-here", "...")
+_TOKEN_PARTS = (
+    "xxxx", "your", "example", "placeholder", "redacted", "_here", "-here", "tokenhere", "keyhere", "...",
+    "replace", "dummy", "goes-here", "insert-", "insert_", "***", "•••", "verylong", "abc123", "fake-", "fake_",
+)  # fmt: skip
+_RUN = 6
+"""Equal characters in a row, as no generated value has them."""
+_SEQUENCES = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "01234567890",
+    "zyxwvutsrqponmlkjihgfedcba",
+    "9876543210",
+)
+_FOLLOWING = frozenset(pair for text in _SEQUENCES for pair in pairwise(text))
+_SEQUENCE = 4
+_SEQUENCE_SHARE = 0.7
+_PERIOD, _LEAST_PERIODIC = 8, 16
+_SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,64}={0,2}")
 _BRACKETED = re.compile(
     r"<[^<>]*>|\[[\w .:-]*\]|\{\{?[^{}]*\}\}?|\(\(?[\w .:-]*\)\)?|%[A-Za-z_]\w*%|%\(\w+\)s|%[sdvq](?:\\[rn])*|%{1,2}[\w().:]+%{1,2}|\$\w+\$|\{\w+\}[a-z]+"
     r"|__?[A-Z][A-Z_]+__?|@@?\w+@@?"
 )
 _VARIABLE = re.compile(
-    r"[$#%!]\{|\{\{|\{%|<%|\$\(|\$(?:[A-Z_][A-Z0-9_]*|[a-z_][A-Za-z_]*\d{0,2})(?:$|[-/@,;)>\[.:])|\$\d$|&lt;|#\{"
+    r"%%[A-Z]|[$#%!]\{|\{\{|\{%|<%|\$\(|\$(?:[A-Z_][A-Z0-9_]*|[a-z_][A-Za-z_]*\d{0,2})(?:$|[-/@,;)>\[.:])|\$\d$|&lt;|#\{"
 )
 _MENTIONED = re.compile(r"<[A-Za-z][\w .:|-]*>|\$\{\w|\{\{|#\{\w")
 _ESCAPED_LETTERS = re.compile(r"(?:\\u[0-9a-fA-F]{4}){2,}")
-_EXPRESSION = re.compile(r"\^.*\$")
+_EXPRESSION = re.compile(r"\^.*\$|.*\[(?:0-9|a-z|A-Z|\^).*\].*|[A-Za-z]+\[[\w., \[\]]+\]")
 
 
 def is_placeholder(value: str) -> bool:
@@ -40,7 +59,7 @@ def is_placeholder(value: str) -> bool:
         return len(set(bare)) <= _FEW
     if bare.endswith(("...", "…")) or bare.lower().startswith(_STARTS):
         return True
-    return _is_reference(bare) or _is_description(lowered)
+    return _is_reference(bare) or _is_description(lowered) or is_encoded_placeholder(bare)
 
 
 def _is_reference(bare: str) -> bool:
@@ -57,12 +76,78 @@ def _is_description(lowered: str) -> bool:
     """Whether a value describes what belongs there, or repeats one or two characters."""
     if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
+    if (
+        "example" in lowered
+        or is_documented(lowered)
+        or (len(lowered) >= _LEAST_PERIODIC and has_placeholder_shape(lowered))
+    ):
+        return True
+    if "." in lowered and all(len(set(part)) == 1 for part in lowered.split(".")):
+        return True
     if "|" in lowered and lowered.partition("|")[0] in WORDS:
         return True
     return any(part in lowered for part in _PARTS)
 
 
 def is_token_placeholder(body: str) -> bool:
-    """Whether what follows a token's prefix is a placeholder: `ghp_xxxxxxxx`."""
+    """Return whether the rest of a token after its prefix is a placeholder: `ghp_xxxxxxxx`."""
     lowered = body.lower()
-    return len(set(lowered)) < _DISTINCT or any(part in lowered for part in _TOKEN_PARTS)
+    if len(set(lowered)) < _DISTINCT or any(part in lowered for part in _TOKEN_PARTS):
+        return True
+    return has_placeholder_shape(lowered)
+
+
+def has_placeholder_shape(lowered: str) -> bool:
+    """Return whether a long value repeats characters or counts through an alphabet.
+
+    Args:
+        lowered: the value in small letters.
+    """
+    if is_documented(lowered):
+        return True
+    plain = _SEPARATORS.sub("", lowered)
+    return _repeats(plain) or _counts(plain)
+
+
+def is_documented(lowered: str) -> bool:
+    """Return whether a value, or a part of it, is a published example; in small letters."""
+    parts = (lowered.rstrip("="), lowered.rpartition("_")[2], *lowered.split("."))
+    return any(part in DOCUMENTED for part in parts)
+
+
+def is_encoded_placeholder(value: str) -> bool:
+    """Return whether base64 encodes a placeholder, or a user with one: `dXNlcjpwYXNzd29yZA==`."""
+    if not _BASE64.fullmatch(value):
+        return False
+    try:
+        text = base64.b64decode(value + "=" * (-len(value) % 4)).decode("ascii")
+    except ValueError:
+        return False
+    password = text.strip().rpartition(":")[2].lower()
+    return password.isprintable() and bool(password) and _is_description(password)
+
+
+def _repeats(plain: str) -> bool:
+    """Return whether a character stands many times in a row, or the text repeats its beginning."""
+    run = 1
+    for before, after in pairwise(plain):
+        run = run + 1 if before == after else 1
+        if run >= _RUN:
+            return True
+    if len(plain) < _LEAST_PERIODIC:
+        return False
+    return any(
+        plain[period:] == plain[:-period] for period in range(1, min(_PERIOD, len(plain) // 2) + 1)
+    )
+
+
+def _counts(plain: str) -> bool:
+    """Return whether most of a text runs through an alphabet: `1234567890abcdef`."""
+    covered, run = 0, 1
+    for pair in [*pairwise(plain), ("", "")]:
+        if pair in _FOLLOWING:
+            run += 1
+            continue
+        covered += run if run >= _SEQUENCE else 0
+        run = 1
+    return covered >= max(_SEQUENCE + 1, _SEQUENCE_SHARE * len(plain))

@@ -14,7 +14,7 @@ _NAME = "private-key"
 _KEY_REACH = 16_384
 _LINE_REACH = 1_000
 _BEGIN = re.compile(r"BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY")
-_RSA_LINE = re.compile("BEGIN RSA")
+_RSA_LINE = re.compile("BEGIN RSA(?! PUBLIC)")
 _END = re.compile(r"END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?[ ]?[-‐-―]{0,8}")
 _KEY_CHARACTERS = re.compile(r"[A-Za-z0-9+/=]{12,}")
 _DASHES = "-‐‑‒–—―"

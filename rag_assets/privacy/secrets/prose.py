@@ -64,11 +64,32 @@ _PRECEDING = re.compile(
     r"(?<![^\s\"'`*_(“])(?P<bare>[^\s\"'`<>|*_(“”]{6,200})[\"'`*_”)]{0,3}[ \t](?:is|as|was|ist|als|war|es|como|est|comme)"
     r"[ \t](?:(?:the|your|our|my|a|das|dein|la|el|le|su|sein)[ \t])?(?:[\w-]{2,16}[ \t]){0,2}\Z"
 )
+_CHANGED = re.compile(
+    rf"{_OWNER}[ \t](?:from|von|de)[ \t](?P<former>[^\s\"'`<>|]{{6,128}})[ \t](?:to|auf|zu|a|à)[ \t]"
+    r"[\"'`]?(?P<latter>[^\s\"'`<>|]{6,128})"
+)
+_SET_TO = re.compile(
+    r"(?:[ \t][\w'’]{1,16}){0,5}?[ \t](?:auf|zu)[ \t][\"'`„]?(?P<latter>[^\s\"'`<>|“]{6,128})[\"'`“]?"
+    r"[ \t](?:ge|zurückge|um)[a-zäöü]{3,12}"
+)
+_BARE_OF = re.compile(
+    r"(?:[ \t](?:of|for|to|on|at|für|von|vom|zum|zur)[ \t](?:[\w'’.@-]+[ \t]){1,4}(?<!this[ \t])(?<!each[ \t]))(?P<latter>[^\s\"'`<>|]{4,128})"
+)
+_LOOSE = (
+    ((" from ", " von ", " de "), _CHANGED),
+    ((" auf ", " zu "), _SET_TO),
+    (
+        (" of ", " for ", " to ", " on ", " at ", " für ", " von ", " vom ", " zum ", " zur "),
+        _BARE_OF,
+    ),
+)
+"""Patterns for the words after a name, each with words of which it needs one."""
 _IDEOGRAPHIC = "\u3000"
 _GLUED = re.compile(
     r"(?:は|が|是|为|為|는|은|이|가|を)?[ \t\u3000]{0,4}[:：=＝]?[ \t\u3000「『“\"'`]{0,4}(?P<bare>[!-~]{4,128}?)"
     r"(?=[」』”\"'`\s]|[^\x00-\x7f]|$)"
 )
+_WORD_AFTER = re.compile(r"[*_]{1,3}[ \t][a-z]{2,}")
 _GROUPS = ("marked", "starred", "bare")
 _STRONG = 8
 _TOKEN = 20
@@ -88,12 +109,49 @@ def stated(text: str, name: Name) -> Iterator[SecretSpan]:
         return
     found = _STATED.match(text, name.end, limit)
     span = _accepted(text, name, found) if found is not None else None
+    if span is not None and found is not None and _goes_on(text, span, found):
+        span = None
     if span is None and (beside := _BESIDE.match(text, name.end, limit)) is not None:
         span = _beside(text, name, beside)
     if span is None:
         span = _before(text, name)
     if span is not None:
         yield span
+    else:
+        yield from _changed(text, name)
+
+
+def _goes_on(text: str, span: SecretSpan, found: re.Match[str]) -> bool:
+    """Return whether an emphasized word is one of a sentence: `It is **highly** recommended`."""
+    value = text[span.start : span.end]
+    starred = found["starred"] is not None and value.isalpha() and value.islower()
+    return starred and is_predicate(value) and _WORD_AFTER.match(text, span.end) is not None
+
+
+def _changed(text: str, name: Name) -> Iterator[SecretSpan]:
+    """Find the values of `changed the password from X to Y`, `passphrase of the stick X`."""
+    if text[name.end : name.end + 1] not in {" ", "\t"}:
+        return
+    following = text[name.end : name.end + _REACH]
+    for words, pattern in _LOOSE:
+        likely = any(word in following for word in words)
+        found = pattern.match(text, name.end, name.end + _REACH) if likely else None
+        if found is None:
+            continue
+        for group in found.groupdict():
+            start = found.start(group)
+            end = _trimmed(text, *found.span(group))
+            if _is_lone(name, text[start:end]):
+                yield SecretSpan(start, end, _RULE)
+        return
+
+
+def _is_lone(name: Name, value: str) -> bool:
+    if is_placeholder(value) or "://" in value or value[0] in "/-.(}":
+        return False
+    if name.kind is ValueKind.PIN:
+        return is_pin(value)
+    return name.kind in {ValueKind.PASSWORD, ValueKind.KEY} and _stands_alone(value)
 
 
 def _ideographic(text: str, name: Name) -> Iterator[SecretSpan]:
@@ -118,7 +176,12 @@ def _accepted(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
         return SecretSpan(start, end, _RULE) if is_generated(value) else None
     if name.kind is ValueKind.PIN:
         return SecretSpan(start, end, _RULE) if is_pin(value) else None
-    if found["to"] and not marked and not _stands_alone(value) and not is_key(value):
+    if (
+        found["to"]
+        and not _stands_alone(value)
+        and not is_key(value)
+        and (not marked or "-" in value)
+    ):
         return None
     if name.kind is ValueKind.KEY:
         good = is_key(value, quoted=marked)
@@ -145,6 +208,8 @@ def _beside(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
         good = len(value) >= _TOKEN and is_key(value)
     elif name.kind is ValueKind.PASSWORD:
         good = _stands_alone(value)
+    elif name.kind is ValueKind.RANDOM:
+        good = len(value) >= _TOKEN and is_generated(value)
     else:
         good = name.kind is ValueKind.PIN and is_pin(value)
     return SecretSpan(start, end, _RULE) if good else None
@@ -171,7 +236,7 @@ def _is_unlike_words(value: str) -> bool:
     """Whether it is no hyphenated word, number with a unit, date or version."""
     return (
         re.fullmatch(
-            r"[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
+            r"[A-Za-z]+\d{0,2}(?:[-'’/][A-Za-z]+)+[.,;:!?]*|[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",
             value,
         )
         is None

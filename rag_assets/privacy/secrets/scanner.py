@@ -16,7 +16,7 @@ from rag_assets.privacy.secrets.spans import SecretSpan, merged
 
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Raised by hand when a scan finds anything else than before in any text: more, less, elsewhere.
 
 Raising it has everything that is stored of all tenants scanned again; see pipeline/rescan.py. An

@@ -24,10 +24,16 @@ class Scans(Protocol):
         ...
 
 
+_GENERIC = frozenset(
+    {"assigned-secret", "told-secret", "command-line-secret", "argument-secret", "login-secret"}
+)
+"""Rules that know where a credential stands, and not what it is: another one names it better."""
+
+
 def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Sort spans, and join overlapping ones under the rule of the first."""
     result: list[SecretSpan] = []
-    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+    for span in sorted(spans, key=lambda s: (s.start, -s.end, s.rule in _GENERIC)):
         if span.end <= span.start:
             continue
         if result and span.start < result[-1].end:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from rag_assets.privacy.secrets.placeholders import is_documented, is_token_placeholder
 from rag_assets.privacy.secrets.rules import Rule
 from rag_assets.privacy.secrets.tokens import TokenKind, find_tokens
-from rag_assets.privacy.secrets.values import is_random, is_token_body
+from rag_assets.privacy.secrets.values import is_mixed, is_random, is_token_body
 
 _WORD = re.compile("[A-Za-z0-9]*")
 _DASHED = re.compile("[A-Za-z0-9_-]*")
@@ -32,6 +33,11 @@ def _plain(name: str, prefixes: str, body: str) -> Rule:
     return _token(name, prefixes.lower(), f"(?:{listed})", body)
 
 
+def _hex(prefix: str) -> str:
+    """Return anchors of a prefix that is common by itself: it with each hexadecimal digit."""
+    return " ".join(prefix + digit for digit in "0123456789abcdef")
+
+
 _PLAIN_OPENAI = re.compile(r"[A-Za-z0-9]{20,}")
 
 
@@ -40,8 +46,20 @@ def _openai_like(body: str) -> bool:
     return is_token_body(body) and (_PLAIN_OPENAI.search(body) is not None or is_random(body))
 
 
-def _accept_any(_body: str) -> bool:
-    return True
+def _is_no_placeholder(body: str) -> bool:
+    return not is_token_placeholder(body)
+
+
+def _has_digit(body: str) -> bool:
+    return any(map(str.isdigit, body)) and not is_token_placeholder(body)
+
+
+def _is_mixed_key(body: str) -> bool:
+    return is_mixed(body) and is_token_body(body)
+
+
+def _is_no_documented_jwt(body: str) -> bool:
+    return not is_documented(body.lower())
 
 
 RULES: Sequence[Rule] = (
@@ -50,16 +68,16 @@ RULES: Sequence[Rule] = (
     _plain("github-pat", "github_pat_", r"[A-Za-z0-9_-]{20,}"),
     _token(
         "aws-access-key-id", "akia asia abia acca a3t", "(?:A[KS]IA|ABIA|ACCA|A3T[A-Z0-9])",
-        r"[A-Z0-9]{16}(?![A-Za-z0-9])", _accept_any, _WORD,
+        r"[A-Z0-9]{16}(?![A-Za-z0-9])", _is_no_placeholder, _WORD,
     ),
     _plain("aws-session-token", "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _plain("aws-bedrock-key", "ABSK bedrock-api-key-", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _token(
         "slack-token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xoxd- xoxc- xoxe.xox xapp-",
-        r"(?:xox[abcdeoprs]-|xoxe\.xox[bp]-|xapp-)", r"[A-Za-z0-9-]{10,}", _accept_any,
+        r"(?:xox[abcdeoprs]-|xoxe\.xox[bp]-|xapp-)", r"[A-Za-z0-9-]{10,}", _has_digit,
     ),
-    _token("jwt", "eyj", "eyJ", r"[\w-]{5,}\.[\w-]{5,}\.[\w-]*".replace(r"\w", "A-Za-z0-9_"), _accept_any),
-    _token("jwe", "eyj", "eyJ", r"[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){4}", _accept_any),
+    _token("jwt", "eyj", "eyJ", r"[\w-]{5,}\.[\w-]{5,}\.[\w-]*".replace(r"\w", "A-Za-z0-9_"), _is_no_documented_jwt),
+    _token("jwe", "eyj", "eyJ", r"[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){4}", _is_no_documented_jwt),
     _plain("grafana-key", "eyJrIjoi", r"[A-Za-z0-9+/]{40,}={0,3}"),
     _plain("rag-assets-token", "rag_", r"[A-Za-z0-9_-]{32,}"),
     _token("stripe-key", "sk_ rk_", "(?:sk|rk)_(?:live|test|prod)_", r"[A-Za-z0-9]{10,}"),
@@ -72,8 +90,8 @@ RULES: Sequence[Rule] = (
     _token("vault-token", "hvs. hvb. hvr.", r"hv[sbr]\.", r"[A-Za-z0-9_-]{20,}"),
     _token(
         "gitlab-token",
-        "glpat- gldt- glrt- glptt- glcbt- glft- glsoat- glimt- glagent- gloas- glffct- glwt-",
-        "gl(?:pat|dt|rt|ptt|cbt|ft|soat|imt|agent|oas|ffct|wt)-",
+        "glpat- gldt- glrt- glrtr- glptt- glcbt- glft- glsoat- glimt- glagent- gloas- glffct- glwt-",
+        "gl(?:pat|dt|rtr|rt|ptt|cbt|ft|soat|imt|agent|oas|ffct|wt)-",
         r"[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{2}[0-9a-z]{7})?(?:\.[0-9a-z]{2,12})*",
     ),
     _plain("gitlab-runner-token", "GR1348941", r"[A-Za-z0-9_-]{20,}"),
@@ -181,4 +199,41 @@ RULES: Sequence[Rule] = (
     _plain("xata-key", "xau_", r"[A-Za-z0-9]{30,}"),
     _token("asana-token", "1/1", "1/", r"\d{15,17}:[a-f0-9]{32}"),
     _plain("twitch-token", "oauth:", r"[a-z0-9]{30}"),
+    _plain("langfuse-key", "sk-lf- lf_sk_", r"[a-f0-9-]{32,36}"),
+    _token("modal-token", "ak- as-", "a[ks]-", r"[A-Za-z0-9]{20,24}(?![A-Za-z0-9_-])", _is_mixed_key),
+    _plain("runpod-key", "rpa_ rps_", r"[A-Za-z0-9]{30,}"),
+    _plain("e2b-key", "e2b_ sk_e2b_", r"[a-f0-9]{40}"),
+    _plain("black-forest-key", "bfl_", r"[A-Za-z0-9]{20,}"),
+    _plain("vercel-token", "vercel_blob_rw_ vcp_ vci_ vca_ vck_ vcr_", r"[A-Za-z0-9]{8,}_?[A-Za-z0-9]{16,}"),
+    _plain("cloudflare-token", "cfut_ cfat_ cfk_", r"[A-Za-z0-9_-]{36,}"),
+    _plain("mongodb-secret", "mdb_sa_sk_", r"[A-Za-z0-9_-]{30,}"),
+    _plain("confluent-secret", "cflt", r"[A-Za-z0-9+/]{50,}={0,2}"),
+    _token("ory-token", "ory_", "ory_(?:at|rt|ac|st|lo|pat|wak|apikey)_", r"[A-Za-z0-9_-]{20,}(?:\.[A-Za-z0-9_-]{20,})?"),
+    _token("google-api-key", "aq.", r"AQ\.", r"[A-Za-z0-9_-]{36,}"),
+    _token("cursor-key", f"{_hex('key_')} crsr_", "(?:key|crsr)_", r"[a-f0-9]{64}"),
+    _token("infisical-token", _hex("st."), r"st\.", r"[a-f0-9]{24}\.[a-f0-9]{32}\.[a-f0-9]{32}"),
+    _token("secret-key", "sk_", "sk_", r"(?:[a-z]{2,10}_){0,2}[A-Za-z0-9]{24,}(?![A-Za-z0-9_-])", _is_mixed_key),
+    _plain("neon-key", "napi_", r"[a-z0-9]{40,}"),
+    _plain("neon-password", "npg_", r"[A-Za-z0-9]{12,}"),
+    _plain("aiven-password", "AVNS_", r"[A-Za-z0-9_-]{15,}"),
+    _plain("cerebras-key", "csk-", r"[a-z0-9]{40,}"),
+    _token("polar-token", "polar_", "polar_(?:oat|pat|whs|at_u|at_o|rt_u|rt_o|cst)_", r"[A-Za-z0-9_-]{30,}"),
+    _token("inngest-key", "signkey-", "signkey-(?:prod|test|branch)-", r"[a-f0-9]{32,}"),
+    _plain("together-key", "tgp_v1_", r"[A-Za-z0-9_-]{36,}"),
+    _token("trigger-key", "tr_", "tr_(?:dev|prod|stg|preview|pat)_", r"[A-Za-z0-9]{18,}"),
+    _plain("unkey-key", "unkey_", r"[A-Za-z0-9]{18,}"),
+    _token("stytch-secret", "secret-", "secret-(?:live|test)-", r"[A-Za-z0-9_=-]{30,}"),
+    _plain("deno-token", "ddp_ ddo_ dnoj_", r"[A-Za-z0-9]{30,}"),
+    _plain("gitea-token", "gta_ gto_ gogs_", r"[a-f0-9]{40}"),
+    _plain("apify-token", "apify_api_", r"[A-Za-z0-9]{30,}"),
+    _token("snyk-token", "snyk_", r"snyk_(?:uat|sat)\.", r"[a-z0-9]{8}\.[A-Za-z0-9_.-]{20,}"),
+    _plain("browserbase-key", "bb_live_ bb_test_", r"[A-Za-z0-9_-]{20,}"),
+    _plain("context7-key", "ctx7sk-", r"[a-f0-9-]{30,}"),
+    _plain("anyscale-key", "esecret_ aph0_", r"[A-Za-z0-9]{24,}"),
+    _plain("zuplo-key", "zpka_", r"[A-Za-z0-9_]{30,}"),
+    _plain("plane-key", "plane_api_", r"[a-f0-9]{32}"),
+    _plain("dependency-track-key", "odt_", r"[A-Za-z0-9_]{32,}"),
+    _plain("calcom-key", "cal_live_ cal_test_", r"[a-f0-9]{32}"),
+    _plain("mem0-key", "m0-", r"[A-Za-z0-9]{40}"),
+    _token("proxmox-token", "pveapitoken=", r"PVEAPIToken=[\w.@-]{1,64}![\w.-]{1,64}=", r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
 )  # fmt: skip

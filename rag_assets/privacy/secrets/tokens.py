@@ -53,6 +53,12 @@ class TokenKind:
         body = self.body.match(text, prefix.end())
         return body.end() if body is not None and self.accepts(body[0]) else None
 
+    def rejected_end(self, text: str, start: int) -> int:
+        """Return the end of a placeholder that has the form of this kind; start for anything else."""
+        prefix = self.prefix.match(text, start)
+        body = self.body.match(text, prefix.end()) if prefix is not None else None
+        return body.end() if body is not None else start
+
 
 def starts_token(text: str, start: int) -> bool:
     """Whether a token may begin here: no part of a longer word precedes it."""
@@ -72,7 +78,7 @@ def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterat
             done = end
             yield SecretSpan(start, _without_markup(text, start, end), kind.name)
         elif run := kind.run.match(text, start):
-            done = run.end()
+            done = max(run.end(), kind.rejected_end(text, start))
 
 
 def _without_markup(text: str, start: int, end: int) -> int:

@@ -39,7 +39,7 @@ _CODE = re.compile(
 _CODE_WITHIN = re.compile(r"\?\.|::|\}=|\}catch|\]\(|->|=>|\(\)|^[\w.]+\([^)]*$")
 _MEMBER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NAME_WORDS = re.compile(
-    r"(?i:passw|passphr|(?<![a-z])pass(?![a-z])|(?<![a-z])pwd|secret|token|(?<![a-z])key(?![a-z])|credential"
+    r"(?i:passw|passphr|(?<![a-z])pass(?![a-z])|pwd|secret|token|(?<![a-z])key(?![a-z])|credential"
     r"|kennwort|contrase|senha|wachtwoord|parola|clave|geheim)|[a-z](?:Pass|Key|Pwd)(?![a-z])"
 )
 _TITLE_WORD = re.compile(r"[A-Z][a-z]+(?:\[.*\])?")
@@ -48,6 +48,9 @@ _BASE32 = re.compile(r"(?=\D*\d)[A-Z2-7]{16,}={0,6}")
 _CAPITALS = re.compile(r"[A-Z]{2,}(?=[a-z])|(?<=[a-z])[A-Z]{2,}")
 _NUMBERED = re.compile(r"\d\d|\d[A-Za-z]+\d")
 _NAMED = re.compile(r"[A-Za-z]+\d{0,4}|\d{1,4}")
+
+
+_TYPE_NAME = re.compile(r"(?:[A-Z]\d(?:alpha|beta)?\d?)?(?:[A-Z][a-z]+){2,8}\d?(?:\[\])?")
 
 
 class ValueKind(StrEnum):
@@ -111,7 +114,7 @@ def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
 
 def is_key(value: str, *, quoted: bool = False) -> bool:
     """Whether a value is a key or token: long and random, or short, mixed and no name."""
-    if "://" in value or any(map(str.isspace, value)):
+    if "://" in value or any(map(str.isspace, value)) or _TYPE_NAME.fullmatch(value):
         return False
     if not quoted and _CODE.match(value) and not _is_scrambled(value):
         return False
@@ -119,7 +122,7 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return is_strong(value) and not _ALGORITHM.fullmatch(value)
     if len(value) >= _KEY_LENGTH and is_no_name(value) and (is_random(value) or _is_dense(value)):
         return True
-    if len(value) >= _LONG and (_BASE32.fullmatch(value) or _is_scrambled(value)):
+    if _BASE32.fullmatch(value) or (len(value) >= _LONG and _is_scrambled(value)):
         return True
     mixed = value.isalnum() and is_mixed(value) and not _NAME_WORDS.search(value)
     return (
@@ -159,6 +162,8 @@ def _is_dense(value: str) -> bool:
 
 def is_no_name(value: str) -> bool:
     """Whether a value is no identifier made of words: `access_token_v2`, `my-app-2024`."""
+    if _TYPE_NAME.fullmatch(value):
+        return False
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
     return _is_scrambled(value) or any(not _NAMED.fullmatch(part) for part in parts)
 

@@ -34,6 +34,46 @@ WORDS = frozenset(
 )
 """Placeholders in documentation, and words that follow the name of a credential."""
 
+DOCUMENTED = frozenset(
+    value.lower()
+    for value in (
+        # RFC 6749, 6750, 7617, 7636; OpenID Connect Core
+        "2YotnFZFEjr1zCsicMWpAA",
+        "tGzv3JOkF0XG5Qx2TlKWIA",
+        "7Fjfp0ZBr1KtDRbnfVdmIw",
+        "gX1fBat3bV",
+        "A3ddj3w",
+        "czZCaGRSa3F0MzpnWDFmQmF0M2JW",
+        "czZCaGRSa3F0MzpnWDFmQmF0M2JW",
+        "mF_9.B5f-4.1JqM",
+        "SlAV32hkKG",
+        "SplxlOBeZQQYbYS6WxSbIA",
+        "8xLOxBtZp8",
+        "QWxhZGRpbjpvcGVuIHNlc2FtZQ",
+        "QWxhZGRpbjpPcGVuU2VzYW1l",
+        "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+        # signatures and claims of jwt.io
+        "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+        "TJVA95OrM7E2cBab30RMHrHDcEfxjoYZgeFONFh7HgQ",
+        "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ",
+        "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiYWRtaW4iOnRydWV9",
+        "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiYWRtaW4iOnRydWUsImlhdCI6MTUxNjIzOTAyMn0",
+        # Stripe's shared test keys, Azurite's account, Telegram's example
+        "4eC39HqLyjWDarjtT1zdp7dc",
+        "BQokikJOvBiI2HlWgH4olfQ2",
+        "TYooMQauvdEDq54NiTphI7jx",
+        "sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+        "sk_test_BQokikJOvBiI2HlWgH4olfQ2",
+        "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw",
+        "123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11",
+        # hashes of tutorials on bcrypt
+        "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy",
+        "$2a$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
+        "$2a$10$vI8aWBnW3fID.ZQ4/zo1G.q1lRps.9cGLcZEiGDMVr5yUP1KUOYTa",
+    )
+)
+"""Examples that specifications and vendors publish: in small letters, without padding."""
+
 _FILLERS = frozenset("my some super very insecure the a an db app this is".split())  # noqa: SIM905
 _FUNCTION_WORDS = frozenset(
     """a an the to of for in on at is are be must your this that and or with from by as it not you we
@@ -54,9 +94,9 @@ _SHORT = 6
 
 def is_made_of_words(value: str) -> bool:
     """Whether a value is made of such words: `my-secret-token`, `changeme`."""
-    parts = re.split(r"[-_ ]+", value.lower())
-    if len(parts) == 1:
-        return parts[0] in WORDS
+    parts = [part for part in re.split(r"[-_ /:]+", value.lower()) if part]
+    if len(parts) < 2:  # noqa: PLR2004 - a single word
+        return value.lower() in WORDS
     return all(part in WORDS or part in _FILLERS for part in parts)
 
 

@@ -39,6 +39,7 @@ EventKind = Literal[
     "cap_reached",
     "rag_chunk_indexed",
     "secret_dropped",
+    "secret_masked",
     "secrets_masked",
     "deletions_held",
     "reindex_requested",

@@ -30,7 +30,7 @@ class UploadState(UploadedFile):
         error_kind, retry_at: why it failed or waits, and when it is tried again by itself.
         answers: whether a version of it can be found: the present one, or the former one.
         chunk_count, token_count: of that version; None for tokens that were not counted.
-        dropped_count: passages of it that were withheld because they touch a credential.
+        dropped_count: passages of it that were withheld for a credential.
         chunk_set_key: of it, in the lake.
     """
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rag_assets.code.model import Fact
 from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
+from rag_assets.ingest.parsing.model import MaskedSpan
 from rag_assets.storage.lake.lake_damage import LakeDamage
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.model import (
@@ -112,6 +113,16 @@ class TenantLake:
         columns = ("key", "digest", "title", "media_type")
         frame = self._tables.parsed().read(keys, columns)
         return {key: ParsedHead(*rest) for key, *rest in frame.iter_rows()}
+
+    def masked_spans(self, keys: Collection[str]) -> dict[str, tuple[MaskedSpan, ...]]:
+        """Return the masked credentials of parsed documents, by parse_key, without any text."""
+        if not keys:
+            return {}
+        frame = self._tables.parsed().read(keys, ("key", "masked"))
+        return {
+            key: tuple(MaskedSpan(**span) for span in spans or ())
+            for key, spans in frame.iter_rows()
+        }
 
     def append_parsed(self, documents: Collection[ParsedRow]) -> None:
         """Append parsed documents in one commit.

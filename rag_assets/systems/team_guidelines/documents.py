@@ -17,6 +17,7 @@ __all__ = [
     "DocumentPage",
     "DroppedChunk",
     "GuidelineDocument",
+    "MaskedSecrets",
     "shown_document",
 ]
 
@@ -55,12 +56,27 @@ class DroppedChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class MaskedSecrets:
+    """The credentials that one rule found in the present text of a document, which are masked.
+
+    Attributes:
+        lines: of the text on which they begin, from 1.
+    """
+
+    __pydantic_config__ = CAMEL
+
+    rule: str
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentChunks:
     """The passages of a document.
 
     Attributes:
         answers: whether they are those of the version that answers; else of one under way.
-        dropped: what was withheld of them.
+        dropped: the passages that were withheld.
+        masked: the credentials that are masked in them.
     """
 
     __pydantic_config__ = CAMEL
@@ -69,6 +85,7 @@ class DocumentChunks:
     answers: bool
     chunks: tuple[DocumentChunk, ...]
     dropped: tuple[DroppedChunk, ...]
+    masked: tuple[MaskedSecrets, ...] = ()
 
 
 def shown_document(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
@@ -18,8 +18,10 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.models.embedding.prices import FREE
+from rag_assets.pipeline.chunking import lines_by_rule
 from rag_assets.pipeline.uploads import Uploads, uploads_source
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -30,6 +32,7 @@ from rag_assets.systems.team_guidelines.documents import (
     DocumentChunk,
     DocumentChunks,
     DroppedChunk,
+    MaskedSecrets,
     shown_document,
 )
 from rag_assets.systems.team_guidelines.keys import GuidelineKeys
@@ -179,7 +182,22 @@ class GuidelineLibrary:
             row = self._lake_of(project).chunk_sets([state.chunk_set_key]).get(state.chunk_set_key)
         else:
             row = self._progress(project, [state]).get(document_id, NO_PROGRESS).chunks
-        return _shown_chunks(document_id, row, answers=state.answers)
+        shown = _shown_chunks(document_id, row, answers=state.answers)
+        return replace(shown, masked=self._masked(project, document_id))
+
+    def _masked(self, project: OpenProject, document_id: str) -> tuple[MaskedSecrets, ...]:
+        """Return the credentials that are masked in the present text of a document."""
+        lake, options = self._lake_of(project), project.tenant.parser.options
+        keys = [
+            parse_key(one.content_sha256, one.media_type, options, one.reindex_requests)
+            for one in self._catalog.documents.find(project.record.id, [document_id])
+            if one.content_sha256 is not None
+        ]
+        return tuple(
+            MaskedSecrets(rule, tuple(lines))
+            for row in lake.parsed(keys).values()
+            for rule, lines in sorted(lines_by_rule(row.parsed).items())
+        )
 
     def file(self, project: OpenProject, document_id: str) -> OriginalFile:
         """The file of a document as it was uploaded last.

@@ -523,7 +523,7 @@ def test_lists_come_in_pages_in_a_few_statements(guidelines: Guidelines) -> None
         assert kind(guidelines.ask("GET", path, params=wrong))[0] == 422
 
 
-def test_passages_with_credentials_are_told_as_withheld(guidelines: Guidelines) -> None:
+def test_masked_credentials_are_shown_with_rule_and_line(guidelines: Guidelines) -> None:
     project = guidelines.project("withheld")
     planted = "-".join(["AKIA"[:4] + "IOSFODNN7PLANTED"])
     text = f"# Rules\n\nAsk first.\n\n# Access\n\naws_access_key_id = {planted}\n"
@@ -532,8 +532,9 @@ def test_passages_with_credentials_are_told_as_withheld(guidelines: Guidelines) 
     shown = guidelines.document(project, id_)
     chunks = guidelines.ask("GET", f"/projects/{project}/guidelines/{id_}/chunks")
     assert planted not in chunks.text
-    assert shown["dropped"] == len(chunks.json()["dropped"]) >= 1
-    assert all(dropped["rules"] for dropped in chunks.json()["dropped"])
+    assert (shown["dropped"], chunks.json()["dropped"]) == (0, [])
+    assert chunks.json()["masked"] == [{"rule": "aws-access-key-id", "lines": [7]}]
+    assert any("aws_access_key_id = ****" in chunk["text"] for chunk in chunks.json()["chunks"])
 
 
 # -- what is told before the file is read

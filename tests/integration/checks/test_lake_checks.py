@@ -123,13 +123,16 @@ def test_the_secrets_check_deletes_entries_only_while_it_holds_the_lock(
     assert not tenant.entries("oncall.md"), "under the lock they are deleted"
 
 
-def test_a_chunk_that_the_chain_withheld_is_a_note_and_no_failure(make_tenant: MakeTenant) -> None:
+def test_what_the_chain_masked_or_withheld_is_a_note(make_tenant: MakeTenant) -> None:
     keys = f"# Keys\n\nIt is {CREDENTIAL}.\n"
-    outcome = make_tenant("masked", files={"keys.md": keys}).check(tables=False)
+    files = {"keys.md": keys, "alone.txt": CREDENTIAL}
+    outcome = make_tenant("masked", files=files).check(tables=False)
     assert outcome.failing == set()
     metadata = outcome.checks["chunks.secrets"].metadata
     assert metadata["chunks withheld upstream"] == 1
     assert "aws-access-key-id: 1" in metadata["rules of those"]
+    assert metadata["documents with masked credentials"] == 2
+    assert "files/keys.md: aws-access-key-id 1" in metadata["credentials masked in"]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_passages_larger_than_a_tenants_may_be() -> None:
     assert max(len(one.chunk.content) for one in cut.passages) > 15_000
 
 
-def test_a_passage_that_touches_a_credential_is_dropped() -> None:
+def test_a_credential_is_masked_in_its_passage_and_its_rule_named() -> None:
     text = "First part of it. " * 20 + "SECRET stands here. " + "Last part of it. " * 20
 
     def mask(parsed: ParsedText) -> ParsedText:
@@ -113,8 +113,9 @@ def test_a_passage_that_touches_a_credential_is_dropped() -> None:
         return ParsedText(masked, parsed.blocks, parsed.media_type, masked=(span,))
 
     cut = cut_file("a", "a.txt", text.encode(), Chunking(100, 20), mask)
-    assert cut.dropped in {1, 2}
-    assert not any("***" in one.chunk.content for one in cut.passages)
+    assert (cut.dropped, cut.rules) == (0, ("rule",))
+    assert any("****** stands here." in one.chunk.content for one in cut.passages)
+    assert not any("SECRET" in one.chunk.content for one in cut.passages)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.common.errors import BuildNotWritable
 from rag_assets.common.hashing import key_of
-from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
+from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
 from rag_assets.ingest.parsing.languages import detector_version
 from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.models.factory import embedder_id_of
@@ -92,6 +92,7 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
         key,
         parsers_version(),
         detector_version(),
+        DROPPING_VERSION,
         tenant.parser.model_dump(mode="json"),
         tenant.parser.options.identity(),
     )

@@ -105,7 +105,7 @@ async def _page(room: Room, *, done: str = "", problem: str = "", code: int = 20
     def read() -> dict[str, Any]:
         warnings = room.visit.backend.catalog.events.page(
             room.record.id,
-            kinds={"secret_dropped"},
+            kinds={"secret_dropped", "secret_masked"},
             limit=_LATEST,
             readers=room.caller.principals,
         )

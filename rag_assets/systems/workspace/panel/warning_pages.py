@@ -1,4 +1,4 @@
-"""Warnings: chunks that were dropped because they touch a credential."""
+"""Warnings: credentials that were masked, and chunks that were dropped for one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def warnings(visit: Visit) -> Response:
         partial(
             visit.backend.catalog.events.page,
             room.record.id,
-            kinds={"secret_dropped"},
+            kinds={"secret_dropped", "secret_masked"},
             before=before,
             limit=PAGE + 1,
             readers=room.caller.principals,

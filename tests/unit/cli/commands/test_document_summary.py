@@ -62,7 +62,8 @@ def document(name: str, content: str = "", error: str | None = None, chunks: int
 
 def chunk_set(*tokens: int, dropped: int = 0) -> ChunkSetRow:
     chunks = tuple(Chunk(i, "", 0, 0, 0, (), count, f"text {i}") for i, count in enumerate(tokens))
-    return ChunkSetRow("k", "d", chunks, tuple(DroppedRow(i, 0, 1, ()) for i in range(dropped)))
+    rows = tuple(DroppedRow(i, 0, 1, ("described-sk",)) for i in range(dropped))
+    return ChunkSetRow("k", "d", chunks, rows)
 
 
 def text(media_type: str, *kinds: str, pages: int | None = None, **facts: object) -> ParsedText:
@@ -104,13 +105,13 @@ def test_each_stage_is_described() -> None:
         "parsed_text": [
             "3 texts: 2 pages, 2 headings, 1 table",
             "c.PDF: 1 scanned page read by OCR",
-            "c.PDF: 1 credential masked",
+            "c.PDF: 1 credential masked: rule (line 1)",
             "d.pdf failed: it needs a password",
         ],
         "chunks": [
             "5 chunks of 20 to 256 tokens, 40 in the middle",
             f"{histogram([20, 40, 20, 40, 256])}  by length",
-            "c.PDF: 1 chunk dropped for a credential",
+            "c.PDF: 1 chunk dropped for a credential: described-sk",
         ],
         "embeddings": [
             "2 vectors of 384 dimensions",

@@ -115,7 +115,8 @@ def masked_documents(draw: st.DrawFn) -> ParsedText:
     parsed = draw(documents())
     at = st.integers(0, max(0, len(parsed.text) - 1))
     spans = draw(st.lists(st.tuples(at, st.integers(1, 200)), max_size=4))
-    masked = tuple(MaskedSpan(a, min(a + n, len(parsed.text)), "rule") for a, n in sorted(spans))
+    rule = "described-sk"
+    masked = tuple(MaskedSpan(a, min(a + n, len(parsed.text)), rule) for a, n in sorted(spans))
     return replace(parsed, masked=masked)
 
 

@@ -54,10 +54,10 @@ class Pinned(NamedTuple):
 
 
 PINNED = Pinned(
-    "3+kingfisher-1.5.0",
-    tables="bf3a212a0cc88e37",
+    "4+kingfisher-1.5.0",
+    tables="5795e3658d2b6b94",
     corpus="3e4689274966a401",
-    findings="db59c4408ff7a604",
+    findings="fe7b4502bad65153",
 )
 
 

@@ -161,7 +161,14 @@ UNITS = [
     "a1-us1 ", "Q~", "password ", "key ", "&#65;", "Bearer ", "--password ", "password\n",
     "\u0430a", "a:5432:", "token: ", "MTAa", "1\n", "passwort: \n", "[password](",
     "insert into a (password) values ", "password: " + "A" * 200 + "_A!\n", "| pw" + " " * 60 + "|",
-    "pass " + "a-" * 90, "password=" + "a." * 90, "token: " + "{" * 90, "curl -u a:b1c2d3 https://a\n",
+    "pass " + "a-" * 90, "password=" + "a." * 90, "token: " + "{" * 90,
+    "curl -u a:b1c2d3 https://a\n", "Cookie: a=b; ", "a=b; " * 30 + "-b ", "backup codes ",
+    "backup codes: 12345678 ", "log in as a with ", "log in ", " als a mit ", "a / ", "a@b.cd:",
+    "WIFI:S:a;", "snmp-server community ", "neighbor ", "\n key ", "radius-server host ", " enc ",
+    "net use ", "net use a /user:", "openssl enc -k ", "7z -p", "wlan key ", "recovery key ",
+    "123456-", "a1" * 38 + "AZDO", "azure devops ", "PAT ", "the password auf ",
+    "password from a1b2c3 to ", "password of a ", "arn:aws:secret:", "/snmp community ",
+    "echo a | ",
 ]  # fmt: skip
 
 
