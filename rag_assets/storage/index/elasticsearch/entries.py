@@ -43,12 +43,12 @@ class ElasticsearchEntries:
         self._ownership = ownership
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
-        self._ownership.require_writable(index_name)
+        self._ownership.require(index_name)
         written = self._bulk(hits.upsert_action(index_name, entry) for entry in entries)
         return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
-        self._ownership.require_writable(index_name)
+        self._ownership.require(index_name)
         deleted = self._bulk(_deletion(index_name, tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
@@ -61,7 +61,7 @@ class ElasticsearchEntries:
         guard: Callable[[], None],
         refreshed: bool = False,
     ) -> int:
-        self._ownership.require_writable(index_name)
+        self._ownership.require(index_name)
         if not refreshed:
             self._refresh(index_name)
         deleted = 0
@@ -79,7 +79,7 @@ class ElasticsearchEntries:
         *,
         guard: Callable[[], None],
     ) -> int:
-        self._ownership.require_writable(index_name)
+        self._ownership.require(index_name)
         self._refresh(index_name)
         by_scope: dict[str, list[str]] = {}
         for document_id, scope in scopes.items():
@@ -179,7 +179,7 @@ class ElasticsearchEntries:
             yield str(hit["_id"])
 
     def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
-        return requests.bulk(self._client, actions)
+        return requests.bulk(self._client, actions, self._ownership.make_writable)
 
     def _pages(
         self, index_name: str, owner: Owner, query: Mapping[str, Any], names: list[str]

@@ -35,7 +35,6 @@ class Ownership:
         self._client = client
         self._installation = installation
         self._verified: dict[str, float] = {}
-        self._writable: dict[str, float] = {}
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -88,7 +87,10 @@ class Ownership:
         Raises:
             ForeignInstallation: it belongs to another installation, or to nobody.
         """
-        if self._installation is None or _is_recent(self._verified, index_name):
+        if self._installation is None:
+            return
+        verified = self._verified.get(index_name, -_VERIFIED_SECONDS)
+        if time.monotonic() - verified < _VERIFIED_SECONDS:
             return
         with translated_errors():
             try:
@@ -99,30 +101,30 @@ class Ownership:
             raise self._foreign(f"index {index_name!r}", _owner_of(body))
         self._verified[index_name] = time.monotonic()
 
-    def require_writable(self, index_name: str) -> None:
-        """Require that an index is the installation's, and give it an alias to be written by.
+    def make_writable(self, index_name: str) -> bool:
+        """Give an index the alias that it is written by; return whether it lacked it.
 
-        Indexes that earlier versions made have none.
+        Indexes of earlier versions lack it.
 
         Raises:
             ForeignInstallation: it belongs to another installation, or to nobody.
         """
+        self.forget(index_name)
         self.require(index_name)
-        if _is_recent(self._writable, index_name):
-            return
+        added = False
         with translated_errors():
             for alias, body in self.write_aliases(index_name).items():
                 try:
                     if not self._client.indices.exists_alias(name=alias, index=index_name):
                         self._client.indices.put_alias(name=alias, index=index_name, **body)
+                        added = True
                 except NotFoundError:
-                    return
-        self._writable[index_name] = time.monotonic()
+                    return False
+        return added
 
     def forget(self, index_name: str) -> None:
         """Verify an index anew before it is changed next: it was deleted or replaced."""
         self._verified.pop(index_name, None)
-        self._writable.pop(index_name, None)
 
     def has_alias(self, alias: str) -> bool:
         """Return whether an alias exists and is the installation's."""
@@ -198,11 +200,6 @@ class Ownership:
             hint=f"{remedy}set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses"
             " there",
         )
-
-
-def _is_recent(verified: Mapping[str, float], index_name: str) -> bool:
-    at = verified.get(index_name)
-    return at is not None and time.monotonic() - at < _VERIFIED_SECONDS
 
 
 def _owner_of(body: Mapping[str, Any]) -> str | None:

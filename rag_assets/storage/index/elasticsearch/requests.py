@@ -12,7 +12,7 @@ from elasticsearch import Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
 from rag_assets.common.batches import batched
-from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.errors import IndexInconsistent, RagAssetsError
 from rag_assets.storage.index.elasticsearch import mapping, queries
 from rag_assets.storage.index.elasticsearch.errors import (
     CONDITION_SETTINGS,
@@ -36,11 +36,20 @@ _CONDITION_SECONDS = 2.0
 _OK, _NOT_FOUND = 200, 404
 
 
-def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
-    """Execute actions in bounded requests, two at a time; returns their number.
+def bulk(
+    client: Elasticsearch,
+    actions: Iterable[dict[str, Any]],
+    make_writable: Callable[[str], bool],
+) -> int:
+    """Execute actions in bounded requests, two at a time; return their number.
 
     Actions on one id must not depend on their order. Deleting a missing entry counts as done. No
     request is running when this returns or raises.
+
+    Args:
+        client: of the cluster.
+        actions: as the helpers of the client take them.
+        make_writable: gives an index the alias that it is written by; returns whether it lacked it.
 
     Raises:
         IndexInconsistent: an action was rejected permanently.
@@ -49,13 +58,13 @@ def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
     parts = batched(actions, _BULK_ACTIONS)
     first = next(parts, [])
     if len(first) < _BULK_ACTIONS:
-        return _send(client, first)
+        return _send(client, first, make_writable)
     sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
     try:
-        sent = deque([sender.submit(_send, client, first)])
+        sent = deque([sender.submit(_send, client, first, make_writable)])
         done = 0
         for part in parts:
-            sent.append(sender.submit(_send, client, part))
+            sent.append(sender.submit(_send, client, part, make_writable))
             # One part more than there are threads may wait, while the next is prepared.
             if len(sent) > _BULK_THREADS:
                 done += sent.popleft().result()
@@ -64,7 +73,20 @@ def bulk(client: Elasticsearch, actions: Iterable[dict[str, Any]]) -> int:
         sender.shutdown(wait=True, cancel_futures=True)
 
 
-def _send(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
+def _send(
+    client: Elasticsearch, actions: list[dict[str, Any]], make_writable: Callable[[str], bool]
+) -> int:
+    try:
+        return _send_once(client, actions)
+    except IndexInconsistent:
+        # Somebody may have put another index in the place of the one that was written before.
+        names = {action["_index"] for action in actions}
+        if not [name for name in names if make_writable(name)]:
+            raise
+        return _send_once(client, actions)
+
+
+def _send_once(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
     done = 0
     aliased = ({**action, "_index": mapping.write_alias(action["_index"])} for action in actions)
     with translated_errors(client):
