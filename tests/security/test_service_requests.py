@@ -215,6 +215,19 @@ def test_a_method_is_the_one_of_the_request_line(service: Served) -> None:
     assert is_problem(answered(service.sent(override)), 405, "method-not-allowed")
 
 
+def test_other_origins_share_no_answer_and_a_trace_is_refused(service: Served) -> None:
+    origin = "Origin: https://other.example"
+    for request in (get(HEALTH, origin), get(HEALTH, origin, "Access-Control-Request-Method: GET")):
+        for method in (b"GET", b"OPTIONS"):
+            sent = service.sent(request.replace(b"GET", method, 1))
+            assert b"access-control-allow-origin" not in sent.lower()
+    for path in (HEALTH, "/rag/query"):
+        trace = get(path, "Echo: never").replace(b"GET", b"TRACE", 1)
+        sent = service.sent(trace)
+        assert is_problem(answered(sent), 405, "method-not-allowed")
+        assert b"never" not in sent
+
+
 def test_what_is_described_is_made_once(service: Served) -> None:
     first, second = (answered(service.sent(get("/openapi.json"))) for _ in range(2))
     assert first.body == second.body
