@@ -22,6 +22,7 @@ from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.formatting import counted
 from rag_assets.common.private_files import draft_prefix, sync_folder
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.audit import AuditRecords, open_audit
@@ -65,7 +66,8 @@ _FILES: Final[Mapping[str, str]] = {
 _LEFT_OUT: Final = (
     "secrets: keys of providers, tokens and their hashes, keys of digests",
     "questions of searches, and the passages that were found",
-    "documents: texts, titles, names and addresses; vectors",
+    "documents: their list, texts, titles and vectors; only results of checks and reasons of holds"
+    " may name one",
     "searches that are older than retrieval.events_days, and those that were not written because"
     " too many were made at once",
     "security changes that the installation has forgotten, and those of other tenants",
@@ -156,7 +158,7 @@ def _write_all(
     writer.add("README.txt", [_readme(records, verification)])
     left_out = [*_LEFT_OUT]
     if former := records.former_receipt_count():
-        left_out.append(f"{former} receipts of former tenants that had the same id")
+        left_out.append(f"{counted(former, 'receipt')} of former tenants that had the same id")
     manifest = {
         "format": "rag-assets audit archive",
         "schema_version": SCHEMA_VERSION,
@@ -280,7 +282,7 @@ def _readme(records: AuditRecords, verification: Mapping[str, Any]) -> str:
     verdict = (
         "No receipt was altered, and none is missing before another."
         if not altered
-        else f"{len(altered)} receipts were altered, or one is missing before them. Their numbers"
+        else f"Altered, or without the one before: {counted(len(altered), 'receipt')}; their numbers"
         " are in verification.json."
     )
     files = "\n".join(f"{name}\n    {about}." for name, about in _FILES.items())

@@ -85,7 +85,11 @@ class AuditRecords:
         names = ("source", "succeeded_at", "held_deletions", "held_reason", "held_prunes")
         listings = {row["source"]: row for row in self._rows(syncs, *names, "last_error")}
         for source in sorted({*counts, *listings}):
-            yield {"source": source, "documents": counts.get(source, {}), **listings.get(source, {})}
+            yield {
+                "source": source,
+                "documents": counts.get(source, {}),
+                **listings.get(source, {}),
+            }
 
     def grants(self) -> Iterator[Record]:
         """Return who may read which access scope."""
@@ -177,9 +181,7 @@ class AuditRecords:
         """Return the receipts of this incarnation of the tenant, as they are stored."""
         query = (
             select(receipts)
-            .where(
-                receipts.c.tenant == self.ref.id, receipts.c.incarnation == self.ref.incarnation
-            )
+            .where(receipts.c.tenant == self.ref.id, receipts.c.incarnation == self.ref.incarnation)
             .order_by(receipts.c.number)
         )
         return self._stream(query)
