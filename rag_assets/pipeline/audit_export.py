@@ -58,7 +58,7 @@ _FILES: Final[Mapping[str, str]] = {
     "receipts.jsonl": "the receipt of every deletion for good, as it is stored; is_intact is false"
     " for one that was altered, or before which one is missing",
     "verification.json": "the result of verifying the chain of all receipts of the installation",
-    "accesses.jsonl": "the events of searches: who searched, when, and how many passages were found",
+    "accesses.jsonl": "the events of searches: who searched, when, how many passages were found",
     "access_totals.jsonl": "the number of searches of each caller on each day, UTC",
     "builds.jsonl": "every build of the index: state, embedder, dates, the checks that judged it",
     "checks.jsonl": "the last result of every check of the stored data",
@@ -66,10 +66,8 @@ _FILES: Final[Mapping[str, str]] = {
 _LEFT_OUT: Final = (
     "secrets: keys of providers, tokens and their hashes, keys of digests",
     "questions of searches, and the passages that were found",
-    "documents: their list, texts, titles and vectors; only results of checks and reasons of holds"
-    " may name one",
-    "searches that are older than retrieval.events_days, and those that were not written because"
-    " too many were made at once",
+    "documents: their list, texts, titles and vectors; only results of checks and holds name one",
+    "searches that are older than retrieval.events_days, or were too many at once to be written",
     "security changes that the installation has forgotten, and those of other tenants",
     "everything of other tenants",
 )
@@ -282,8 +280,8 @@ def _readme(records: AuditRecords, verification: Mapping[str, Any]) -> str:
     verdict = (
         "No receipt was altered, and none is missing before another."
         if not altered
-        else f"Altered, or without the one before: {counted(len(altered), 'receipt')}; their numbers"
-        " are in verification.json."
+        else f"Altered, or without the one before: {counted(len(altered), 'receipt')};"
+        " verification.json has the numbers."
     )
     files = "\n".join(f"{name}\n    {about}." for name, about in _FILES.items())
     left_out = "\n".join(f"- {item}" for item in _LEFT_OUT)

@@ -1,4 +1,4 @@
-"""The table for auditors: every requirement is in one row, and every row has a proof or a reason."""
+"""The tables for auditors: each requirement is in one row, and each row has tests or a reason."""
 
 from __future__ import annotations
 
@@ -9,29 +9,34 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "security-standards.md"
 LLM_ITEMS = {"LLM01", "LLM02", "LLM04", "LLM08"}
-REQUIREMENTS = {
-    **{"V1.1": 2, "V1.2": 9, "V1.3": 11, "V1.4": 3, "V1.5": 2},
-    **{"V2.1": 3, "V2.2": 3, "V2.3": 4, "V2.4": 1},
-    **{"V3.1": 0, "V3.2": 2, "V3.3": 4, "V3.4": 6, "V3.5": 5, "V3.6": 0, "V3.7": 2},
-    **{"V4.1": 3, "V4.2": 1, "V4.3": 2, "V4.4": 4},
-    **{"V5.1": 1, "V5.2": 3, "V5.3": 2, "V5.4": 3},
-    **{"V6.1": 3, "V6.2": 12, "V6.3": 4, "V6.4": 4, "V6.5": 5, "V6.6": 3, "V6.7": 0, "V6.8": 4},
-    **{"V7.1": 3, "V7.2": 4, "V7.3": 2, "V7.4": 5, "V7.5": 2, "V7.6": 2},
-    **{"V8.1": 2, "V8.2": 3, "V8.3": 1, "V8.4": 1},
-    **{"V9.1": 3, "V9.2": 4},
-    **{"V10.1": 2, "V10.2": 2, "V10.3": 4, "V10.4": 11, "V10.5": 5, "V10.6": 2, "V10.7": 3},
-    **{"V11.1": 2, "V11.2": 3, "V11.3": 3, "V11.4": 4, "V11.5": 1, "V11.6": 1, "V11.7": 0},
-    **{"V12.1": 3, "V12.2": 2, "V12.3": 4},
-    **{"V13.1": 1, "V13.2": 5, "V13.3": 2, "V13.4": 5},
-    **{"V14.1": 2, "V14.2": 4, "V14.3": 3},
-    **{"V15.1": 3, "V15.2": 3, "V15.3": 7, "V15.4": 0},
-    **{"V16.1": 1, "V16.2": 5, "V16.3": 4, "V16.4": 3, "V16.5": 3},
-    **{"V17.1": 1, "V17.2": 4, "V17.3": 2},
+SECTIONS = {
+    1: (2, 9, 11, 3, 2),
+    2: (3, 3, 4, 1),
+    3: (0, 2, 4, 6, 5, 0, 2),
+    4: (3, 1, 2, 4),
+    5: (1, 3, 2, 3),
+    6: (3, 12, 4, 4, 5, 3, 0, 4),
+    7: (3, 4, 2, 5, 2, 2),
+    8: (2, 3, 1, 1),
+    9: (3, 4),
+    10: (2, 2, 4, 11, 5, 2, 3),
+    11: (2, 3, 3, 4, 1, 1, 0),
+    12: (3, 2, 4),
+    13: (1, 5, 2, 5),
+    14: (2, 4, 3),
+    15: (3, 3, 7, 0),
+    16: (1, 5, 4, 3, 3),
+    17: (1, 4, 2),
 }
-"""The number of requirements of levels 1 and 2 in each section of ASVS 5.0.0.
+"""The number of requirements of levels 1 and 2 in each section, by chapter of ASVS 5.0.0.
 
-In every section they are numbered from 1 before those of level 3.
+In every section they are numbered from 1, before those of level 3.
 """
+REQUIREMENTS = {
+    f"V{chapter}.{section}": count
+    for chapter, counts in SECTIONS.items()
+    for section, count in enumerate(counts, 1)
+}
 WITHOUT_A_TEST = {"not met", "not applicable"}
 NOT_APPLICABLE_SECTIONS = {"V17.1", "V17.2", "V17.3"}
 
