@@ -12,6 +12,7 @@ import json
 import os
 import re
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -283,7 +284,10 @@ def _readme(records: AuditRecords, verification: Mapping[str, Any]) -> str:
         else f"Altered, or without the one before: {counted(len(altered), 'receipt')};"
         " verification.json has the numbers."
     )
-    files = "\n".join(f"{name}\n    {about}." for name, about in _FILES.items())
+    files = "\n".join(
+        f"{name}\n{textwrap.indent(textwrap.fill(about, 90), '    ')}."
+        for name, about in _FILES.items()
+    )
     left_out = "\n".join(f"- {item}" for item in _LEFT_OUT)
     return f"""\
 Audit archive of the tenant {records.ref.id}, read on {records.read_at:%Y-%m-%d at %H:%M:%S %Z}.

@@ -45,19 +45,19 @@ def tenant(shared_installation: Installation, driver: Driver) -> AgingTenant:
         one.write("new", f"Words of {one.id}.")
         one.push("record", f"Words that {one.id} keeps.")
         one.sync()
-        one.installation.search(one.id, f"{QUESTION} of {one.id}")
         run(one, "access", "grant", one.id, "board", f"{one.id}-reader")
         run(one, "tokens", "create", one.id)
         run(one, "hold", "set", one.id, "--source", "pushed", "--reason", f"claim of {one.id}")
-        one.installation.retriever.close()
-        one.installation.__dict__.pop("retriever", None)
         one.forward(days=366)
         one.prune(confirm=True)
+        one.installation.search(one.id, f"{QUESTION} of {one.id}")
         with one.within() as ctx:
             KeyRing(ctx.catalog, ctx.settings).set(ctx.ref, "openai", SecretStr(f"sk-{PASSWORD}"))
             failed = f"{one.id} has password={PASSWORD}"
             outcome = CheckOutcome("chunks", "secrets", False, "ERROR", failed)
             ctx.catalog.check_results.record(ctx.ref, [outcome])
+    # Its events are written when it is closed.
+    shared_installation.retriever.close()
     return made[0]
 
 
@@ -120,6 +120,9 @@ def test_accesses_say_who_when_and_how_many_and_never_what(
             row = {"tenant": tenant.id, "kind": kind, "at": at, "payload": payload}
             connection.execute(insert(events).values(row))
     files = exported(tenant, tmp_path / "audit.zip")
+    real = [event for event in lines(files["accesses.jsonl"]) if event.get("caller") != "ann"]
+    assert [event["kind"] for event in real] == ["rag_search_started", "rag_search_completed"]
+    assert real[1]["hits_count"] == 1
     of_ann = [event for event in lines(files["accesses.jsonl"]) if event.get("caller") == "ann"]
     assert [event["kind"] for event in of_ann] == ["rag_search_started", "rag_search_completed"]
     assert of_ann[1]["passages_count"] == 2
