@@ -16,6 +16,7 @@ from click.exceptions import NoArgsIsHelpError
 from rag_assets.cli import (
     access,
     agents,
+    audit,
     chain,
     generations,
     holds,
@@ -60,6 +61,7 @@ app.add_typer(tokens.app, name="tokens")
 app.add_typer(judgements.app, name="judgements")
 app.add_typer(uploads.app, name="uploads")
 app.add_typer(holds.app, name="hold")
+app.add_typer(audit.app, name="audit")
 app.add_typer(installation.app, name="installation")
 
 

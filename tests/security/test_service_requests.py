@@ -215,6 +215,17 @@ def test_a_method_is_the_one_of_the_request_line(service: Served) -> None:
     assert is_problem(answered(service.sent(override)), 405, "method-not-allowed")
 
 
+def test_other_origins_share_no_answer_and_a_trace_is_refused(service: Served) -> None:
+    fields = ("Origin: https://other.example", "Access-Control-Request-Method: GET")
+    request = get(HEALTH, *fields, "Connection: close")
+    for method in (b"GET", b"OPTIONS"):
+        sent = service.sent(request.replace(b"GET", method, 1))
+        assert b"access-control-allow" not in sent.lower()
+    trace = service.sent(request.replace(b"GET", b"TRACE", 1))
+    assert is_problem(answered(trace), 405, "method-not-allowed")
+    assert b"other.example" not in trace
+
+
 def test_what_is_described_is_made_once(service: Served) -> None:
     first, second = (answered(service.sent(get("/openapi.json"))) for _ in range(2))
     assert first.body == second.body

@@ -30,12 +30,17 @@ def test_every_other_unit_test_mirrors_a_module() -> None:
     assert {name for name in modules if not (ROOT / "rag_assets" / f"{name}.py").is_file()} == set()
 
 
-def test_every_test_that_the_security_page_names_exists() -> None:
-    page = (ROOT / "docs" / "security.md").read_text()
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("security.md", "test_credentials"), ("security-standards.md", "unit/billing/test_cipher")],
+)
+def test_every_test_that_the_security_pages_name_exists(name: str, known: str) -> None:
+    page = (ROOT / "docs" / name).read_text()
     named = {
-        name.removesuffix(".py") for name in re.findall(r"`((?:[a-z_]+/)*test_[a-z_.]+)`", page)
+        name.removesuffix(".py")
+        for name in re.findall(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_.]+)`", page)
     }
-    assert "test_credentials" in named
+    assert known in named
     folders = (ROOT / "tests", ROOT / "tests" / "security")
     missing = {name for name in named if not any((f / f"{name}.py").is_file() for f in folders)}
     assert missing == set()

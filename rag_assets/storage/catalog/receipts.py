@@ -7,7 +7,7 @@ its predecessor, so that none can be altered, inserted or left out unnoticed.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
@@ -105,22 +105,8 @@ class ReceiptTable:
 
     def verify(self) -> ChainReport:
         """Verify every receipt, and that none is missing before another."""
-        broken = []
-        count = number = 0
-        previous = FIRST
-        for stored, found in self._stream():
-            follows = (found.number, found.previous) == (number + 1, previous)
-            if not follows or found.hash != stored:
-                broken.append(found.number)
-            count, number, previous = count + 1, found.number, stored
-        return ChainReport(count, tuple(broken), previous)
-
-    def _stream(self) -> Iterator[tuple[str, Receipt]]:
-        query = select(receipts).order_by(receipts.c.number)
         with self._database.begin() as connection:
-            rows = connection.execution_options(yield_per=_BATCH).execute(query)
-            for row in rows:
-                yield row.hash, _receipt(row)
+            return verify_chain(connection)
 
     def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return ids of documents by their keyed hashes."""
@@ -131,6 +117,21 @@ class ReceiptTable:
         """The keyed hash by which receipts name a document."""
         with self._database.begin() as connection:
             return document_hashes(connection, [document_id])[0]
+
+
+def verify_chain(connection: Connection) -> ChainReport:
+    """Verify every receipt that a transaction sees, and that none is missing before another."""
+    query = select(receipts).order_by(receipts.c.number)
+    broken = []
+    count = number = 0
+    previous = FIRST
+    for row in connection.execute(query, execution_options={"yield_per": _BATCH}):
+        receipt = _receipt(row)
+        follows = (receipt.number, receipt.previous) == (number + 1, previous)
+        if not follows or receipt.hash != row.hash:
+            broken.append(receipt.number)
+        count, number, previous = count + 1, receipt.number, row.hash
+    return ChainReport(count, tuple(broken), previous)
 
 
 def append_receipt(

@@ -318,6 +318,17 @@ def test_log_lines_name_the_caller_and_hold_no_content(
     assert token not in said
 
 
+def test_a_refusal_is_logged_with_its_caller(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    headers = {"Authorization": f"Bearer {api.token('ada')}"}
+    with caplog.at_level(logging.INFO, logger="rag_assets.api"):
+        response = api.client.delete(f"/rag/documents/{'0' * 32}", headers=headers)
+    assert response.status_code == 403
+    [record] = caplog.records
+    said = vars(record)
+    assert (said["caller"], said["status"]) == ("jwt:ada", 403)
+    assert str(said["route"]).endswith("/documents/{document_id}")
+
+
 def test_health_and_figures_need_no_token(api: Api) -> None:
     assert api.client.get("/health/live").json() == {"status": "ok"}
     assert api.client.get("/health/ready").json() == {"status": "ok"}
