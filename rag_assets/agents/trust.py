@@ -22,6 +22,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.agents.globs import Matches
 from rag_assets.indexing.passages import DocChunk, IndexState
+from rag_assets.privacy.secrets.masking import FILLERS
 
 Verdict: TypeAlias = Literal["true", "altered", "stale"]
 
@@ -91,18 +92,31 @@ class Trust:
 
 
 def _holds(place: str, passage: DocChunk) -> bool:
-    """Return whether a file has the bytes of a passage at its place."""
+    """Return whether a file has a passage at its place, but for characters that were masked."""
     wanted = passage.content.encode("utf-8", "surrogatepass")
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return os.pread(descriptor, len(wanted), passage.byte_offset) == wanted
+        present = os.pread(descriptor, len(wanted), passage.byte_offset)
     except OSError:
         return False
     finally:
         os.close(descriptor)
+    return present == wanted or _equals_but_for_masks(present, passage.content)
+
+
+def _equals_but_for_masks(present: bytes, content: str) -> bool:
+    """Return whether bytes are a text in which each masked character has kept its width."""
+    at = 0
+    for character in content:
+        encoded = character.encode("utf-8", "surrogatepass")
+        found = present[at : at + len(encoded)]
+        if len(found) < len(encoded) or (found != encoded and character not in FILLERS):
+            return False
+        at += len(encoded)
+    return True
 
 
 def places_of(matches: Matches, paths: Sequence[str]) -> dict[str, str]:

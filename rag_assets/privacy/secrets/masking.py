@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rag_assets.privacy.secrets.spans import Scans
 
-_FILLERS = ("*", "·", "█", "🔒")  # by UTF-8 width, from one byte to four
+FILLERS = ("*", "·", "█", "🔒")  # by UTF-8 width, from one byte to four
 _WIDTH_STARTS = (0x80, 0x800, 0x10000)
 
 
@@ -55,4 +55,4 @@ def _covered(piece: str) -> str:
 def _filler(character: str) -> str:
     if character in "\r\n":
         return character
-    return _FILLERS[sum(ord(character) >= start for start in _WIDTH_STARTS)]
+    return FILLERS[sum(ord(character) >= start for start in _WIDTH_STARTS)]
