@@ -109,9 +109,11 @@ def delete_index(tenant: CheckedTenant) -> None:
 
 
 def replace_index(tenant: CheckedTenant) -> None:
+    name = tenant.generation.index_name
+    meta = tenant.elasticsearch.indices.get_mapping(index=name)[name]["mappings"]["_meta"]
     delete_index(tenant)
     spec = IndexSpec(tenant.generation.dimensions, "bbq_hnsw")
-    tenant.elasticsearch.indices.create(index=tenant.generation.index_name, **index_body(spec))
+    tenant.elasticsearch.indices.create(index=name, **index_body(spec, meta))
 
 
 def lake_files(tenant: CheckedTenant, table: str) -> list[Path]:
