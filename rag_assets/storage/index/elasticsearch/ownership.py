@@ -43,7 +43,7 @@ class Ownership:
 
     def write_aliases(self, index_name: str) -> dict[str, Any]:
         """Return the aliases of a new index: entries are written by the one, see requests.bulk."""
-        every = self.named({"bool": {"must": [{"match_all": {}}]}})
+        every = self.named({"bool": {"filter": [{"match_all": {}}]}})
         return {write_alias(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
