@@ -214,7 +214,7 @@ def test_a_lone_surrogate_is_counted_and_located() -> None:
 def test_masked_text_stands_alone_and_nothing_is_repeated_across_it() -> None:
     parsed = with_masks(
         parsed_from([("paragraph", prose(10) + " Use key-abcdef now. " + prose(10))]),
-        ("key-abcdef", "rule"),
+        ("key-abcdef", "described-sk"),
     )
     passages = split(parsed)
     (mask,) = parsed.masked

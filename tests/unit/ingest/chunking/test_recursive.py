@@ -66,6 +66,6 @@ def test_the_overlap_is_as_near_to_its_limit_as_words_allow() -> None:
 def test_only_the_sentence_around_a_credential_stands_alone() -> None:
     parsed = with_masks(
         parsed_from([("paragraph", prose(9) + " Use key-abcdef now. " + prose(9))]),
-        ("key-abcdef", "rule"),
+        ("key-abcdef", "described-sk"),
     )
     assert "Use ********** now." in texts(parsed, split(parsed))

@@ -92,6 +92,6 @@ def test_a_sentence_is_cut_at_words_only_if_it_leaves_no_room(length: int, whole
 def test_only_the_sentence_around_a_credential_stands_alone() -> None:
     parsed = with_masks(
         parsed_from([("paragraph", prose(9) + "\nUse key-abcdef\nnow. " + prose(9))]),
-        ("key-abcdef", "rule"),
+        ("key-abcdef", "described-sk"),
     )
     assert "Use **********\nnow." in texts(parsed, split(parsed))
