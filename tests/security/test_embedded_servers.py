@@ -293,7 +293,7 @@ def test_postgres_listens_on_the_loopback_only_and_requires_a_password(
     listening = [c for c in opened if c.status == psutil.CONN_LISTEN]
     assert [(c.laddr.ip, c.laddr.port) for c in listening] == [("127.0.0.1", record.port)]
     assert [c for c in opened if isinstance(c.laddr, str) and c.laddr] == [], "no Unix socket"
-    with psycopg.connect(postgres.url) as connection:
+    with psycopg.connect(postgres.superuser_url) as connection:
         rules = connection.execute("SELECT auth_method FROM pg_hba_file_rules").fetchall()
     assert {method for (method,) in rules} == {"scram-sha-256"}
 
