@@ -108,7 +108,8 @@ def benchmark_servers(work: Path, *, fresh: bool = True) -> Iterator[Servers]:
     if elasticsearch.running():
         sys.exit("another benchmark is under way in this folder (--work gives another)")
     try:
-        urls = postgres.start(), elasticsearch.start()
+        postgres.start()
+        urls = postgres.superuser_url, elasticsearch.start()
         found = {"postgres": postgres.process.find(), "elasticsearch": elasticsearch.process.find()}
         yield Servers(*urls, {name: record.pid for name, record in found.items() if record})
     finally:
