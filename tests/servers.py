@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.postgres import EmbeddedPostgres
+from rag_assets.local_stack.postgres import SETTINGS, EmbeddedPostgres
 
 _GUARD = """
 import shutil, sys
@@ -50,7 +51,10 @@ def postgres_server() -> Iterator[str]:
         return
     with _session_directory(SHARED_POSTGRES) as directory:
         postgres = EmbeddedPostgres(directory)
-        postgres.start()
+        with pytest.MonkeyPatch.context() as patched:
+            # The sessions that the tests of three workers open stay open until their module ends.
+            patched.setitem(SETTINGS, "max_connections", "600")
+            postgres.start()
         url = postgres.superuser_url
         _trust_the_machine(url)
         yield url

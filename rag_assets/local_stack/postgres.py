@@ -43,7 +43,7 @@ _INITDB_SECONDS = 300
 _ORPHAN_SECONDS = 10
 _SHARED_MEMORY_BYTES = 256 * 1024 * 1024
 
-_SETTINGS = {
+SETTINGS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",
     "max_connections": "200",
@@ -175,7 +175,7 @@ class EmbeddedPostgres:
             identity = replace(identity, port=free_port())
             self._remember(identity)
         command: list[str | Path] = [_program("postgres"), "-D", self._data]
-        for name, value in {**_SETTINGS, **_memory(), "port": str(identity.port)}.items():
+        for name, value in {**SETTINGS, **_memory(), "port": str(identity.port)}.items():
             command += ["-c", f"{name}={value}"]
         try:
             self.process.start(
