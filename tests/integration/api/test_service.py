@@ -377,16 +377,3 @@ def test_a_very_long_question_with_many_filters_is_answered(api: Api) -> None:
     filters = {"paths": paths, "tags": [f"t{number}" for number in range(100)]}
     for asked in (question, "".join(chr(0x4E00 + number) for number in range(9_990))):
         assert api.ask(api.token(), query=asked, mode="text", filters=filters).status_code == 200
-
-
-def test_what_is_more_than_the_index_takes_is_no_reason_to_repair_it(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rag_assets.storage.index.query_words.MOST_PHRASES", 3_000)
-    # Words that nothing holds would not be searched.
-    monkeypatch.setattr(
-        "rag_assets.storage.index.elasticsearch.queries.word_weights",
-        lambda answer: dict.fromkeys(answer["aggregations"]["phrases"]["buckets"], 1.0),
-    )
-    question = "".join(chr(0x4E00 + number) for number in range(2_990))
-    assert_problem(api.ask(api.token(), query=question, mode="text"), 422, "search-rejected")
