@@ -24,10 +24,11 @@ from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.pipeline.traces import (
     Traces,
     collect_traces,
-    forget_traces,
     has_traces,
     keep_traces,
     read_traces,
+    recorded_proof,
+    replace_traces,
     without_living,
 )
 from rag_assets.privacy.masker import scanner_of
@@ -35,6 +36,7 @@ from rag_assets.storage.catalog.erasure_rows import Erasure
 from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.rescans import found_hashes
 from rag_assets.storage.lake.model import DeadKeys
+from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.store import Lake
 
 
@@ -153,6 +155,13 @@ def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
         ctx.guard()
         return ctx.catalog.erasures.end(erasure)
     notes = Lake(ctx.settings.lake_url).notes
+    proof = recorded_proof(erasure) or _erase_and_prove(ctx, erasure, notes)
+    replace_traces(ctx.catalog, notes, erasure, proof)
+    ctx.guard()
+    return ctx.catalog.erasures.end(erasure, proof)
+
+
+def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> Mapping[str, Any]:
     if not has_traces(erasure):
         dead = _dead_keys(ctx, erasure, needed_keys(ctx))
         ctx.guard()
@@ -162,9 +171,7 @@ def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
         store.erase(ctx, erasure)
     proof = _expunge(ctx, erasure, traces)
     ctx.guard()
-    receipt = ctx.catalog.erasures.end(erasure, proof)
-    forget_traces(notes, erasure)
-    return receipt
+    return proof
 
 
 def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Receipt:

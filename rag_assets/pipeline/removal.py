@@ -15,10 +15,11 @@ from rag_assets.pipeline.proof import require_nothing_left
 from rag_assets.pipeline.removal_proof import Stores, prove_removal
 from rag_assets.pipeline.traces import (
     collect_traces_of_tenant,
-    forget_traces,
     has_traces,
     keep_traces,
     read_traces,
+    recorded_proof,
+    replace_traces,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -74,7 +75,8 @@ def purge_tenant(
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
     if "lake" not in erasure.counts:
         erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
-    if not has_traces(erasure):
+    proof = recorded_proof(erasure)
+    if proof is None and not has_traces(erasure):
         traces = collect_traces_of_tenant(catalog, lake, erasure)
         erasure = keep_traces(catalog, lake.notes, erasure, traces)
     store.indexes.withdraw(record.id)
@@ -90,14 +92,15 @@ def purge_tenant(
     if delete_history is not None:
         delete_history()
     catalog.erasures.forget_tenant(erasure)
-    stores = Stores(catalog, lake, store, blobs)
-    former = open_former_places(catalog, settings)
-    traces = read_traces(lake.notes, erasure)
-    proof = prove_removal(stores, record, erasure, traces, former)
-    command = f"rag-assets tenants remove {record.id} --yes"
-    require_nothing_left(proof["found"], f"tenant {record.id!r}", command)
+    if proof is None:
+        stores = Stores(catalog, lake, store, blobs)
+        former = open_former_places(catalog, settings)
+        traces = read_traces(lake.notes, erasure)
+        proof = prove_removal(stores, record, erasure, traces, former)
+        command = f"rag-assets tenants remove {record.id} --yes"
+        require_nothing_left(proof["found"], f"tenant {record.id!r}", command)
+    replace_traces(catalog, lake.notes, erasure, proof)
     receipt = catalog.erasures.end_removal(erasure, proof)
-    forget_traces(lake.notes, erasure)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt
 

@@ -11,7 +11,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -38,6 +38,7 @@ _NONCE_BYTES: Final = 12
 _TEXTS_AT_ONCE: Final = 50
 _KEPT: Final = "traces"
 """Key of the encrypted traces in the progress of an erasure."""
+_PROOF: Final = "proof"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +160,22 @@ def read_traces(notes: NoteStore, erasure: Erasure) -> Traces:
         return Traces(erasure.document_ids)
 
 
-def forget_traces(notes: NoteStore, erasure: Erasure) -> None:
-    """Make the kept traces of an erasure unreadable, once its receipt is written."""
+def replace_traces(
+    catalog: Catalog, notes: NoteStore, erasure: Erasure, proof: Mapping[str, Any]
+) -> None:
+    """Record the proof of an erasure in place of its traces, then make these unreadable.
+
+    Before the receipt: a kill after it would leave the key for good.
+    """
+    progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
+    catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
     notes.delete(_key_name(erasure))
+
+
+def recorded_proof(erasure: Erasure) -> Mapping[str, Any] | None:
+    """Return the proof of an erasure of which only the receipt is missing."""
+    proof: Mapping[str, Any] | None = erasure.progress.get(_PROOF)
+    return proof
 
 
 def phrases_in(text: str) -> list[str]:

@@ -206,7 +206,7 @@ def test_killed_on_the_way_the_next_run_ends_it(make: Make) -> None:
     tenant = make()
     filled(tenant)
     expected = None
-    for step in range(2, 40, 3):
+    for step in range(2, 40, 2):
         sentence = f'The doomed page number {step} says "this sentence" only once, for nobody else'
         tenant.write("doomed", f"{sentence}, and {LONG}.")
         tenant.sync()
@@ -240,6 +240,7 @@ def test_killed_on_the_way_the_next_run_ends_it(make: Make) -> None:
         assert id_ not in rows
         assert "this sentence" not in rows
         assert "doomed page" not in rows
+        assert list(Path(tenant.driver.session.settings.lake_url).glob("erasure_*")) == []
         if not is_killed:
             assert step > 8, "there are more places to be killed at"
             return
