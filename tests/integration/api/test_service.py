@@ -33,6 +33,7 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog import tables
+from rag_assets.storage.index.elasticsearch import queries
 from tests.integration.api.conftest import SECRET, Api
 
 
@@ -377,3 +378,19 @@ def test_a_very_long_question_with_many_filters_is_answered(api: Api) -> None:
     filters = {"paths": paths, "tags": [f"t{number}" for number in range(100)]}
     for asked in (question, "".join(chr(0x4E00 + number) for number in range(9_990))):
         assert api.ask(api.token(), query=asked, mode="text", filters=filters).status_code == 200
+
+
+def test_what_is_more_than_the_index_takes_is_no_reason_to_repair_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranking = queries.words_ranking
+
+    def with_many_words(*arguments: Any) -> dict[str, Any]:
+        search = ranking(*arguments)
+        words = " ".join(f"{number:x}" for number in range(70_000))
+        clause = {"query_string": {"query": words, "fields": ["text"]}}
+        search["query"]["function_score"]["query"]["bool"]["should"].append(clause)
+        return search
+
+    monkeypatch.setattr(queries, "words_ranking", with_many_words)
+    assert_problem(api.ask(api.token(), query="valve", mode="text"), 422, "search-rejected")
