@@ -176,7 +176,8 @@ def test_materializing_a_partition_in_the_ui_does_what_sync_does(daemon: Daemon)
 def test_drift_is_found_and_repaired(daemon: Daemon, trouble: dict[str, Path]) -> None:
     daemon.searchable("drifting", "words of drifting")
     repairs = daemon.runs("drifting", "repair_index")
-    assert [r.dagster_run.status for r in repairs] == [SUCCESS]
+    # Once for what counting finds; once more if the nightly comparison ends after that repair.
+    assert [r.dagster_run.status for r in repairs] in ([SUCCESS], [SUCCESS] * 2)
     assert not daemon.runs("expiring", "repair_index"), "only offenders are repaired"
 
 

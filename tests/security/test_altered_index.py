@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
@@ -12,7 +13,7 @@ from elasticsearch import Elasticsearch
 
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.hashing import key_of, keyed_digest
-from rag_assets.retrieval import Retriever
+from rag_assets.retrieval import Retriever, altered_entries
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Hit, SearchRequest
 from rag_assets.storage.index.model import Owner, entry_id
@@ -183,8 +184,10 @@ def test_other_places_of_a_text_are_named_by_the_catalog(attacker: Attacker) -> 
 
 
 def test_it_is_logged_once_counted_found_by_drift_and_repaired(
-    attacker: Attacker, caplog: pytest.LogCaptureFixture
+    attacker: Attacker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Whatever an earlier test of this process did to it.
+    monkeypatch.setattr(logging.getLogger(altered_entries.__name__), "disabled", False)
     target = attacker.entries()["files/sluice.md"]
     change = {"text": FALSE}
     attacker.update(target["_id"], {**change, "digest": unkeyed({**target, **change})})
@@ -192,12 +195,13 @@ def test_it_is_logged_once_counted_found_by_drift_and_repaired(
     session = installation.session()
     with (
         caplog.at_level("ERROR"),
+        caplog.at_level("ERROR", altered_entries.__name__),
         closing(Retriever(session.catalog, session.store, session.embedders)) as retriever,
     ):
         for _ in range(3):
             retriever.search("port", SearchRequest.of(query=FALSE, mode="text"))
     told = [r.message for r in caplog.records if target["_id"] in r.message]
-    assert len(told) == 1
+    assert len(told) == 1, caplog.messages
     assert "evil" not in told[0]
 
     checked = installation.command("check", "port", "--json")
