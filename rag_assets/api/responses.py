@@ -131,7 +131,7 @@ class RecordWhereabouts:
     sha256: str
     dropped_chunks: int
     chunks: tuple[RecordChunk, ...]
-    etag: str
+    etag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
