@@ -49,7 +49,6 @@ _HOST = re.compile(r"(?<![\w:/.-])[\w.*-]{1,255}\Z")
 _BATCH = re.compile(r"htpasswd[ \t]+-\w*b\w*[ \t]+\S+[ \t]+\S+[ \t]+" + _WORD)
 _SECURE_STRING = re.compile(r"(?i:convertto-securestring)[ \t]+(?:-String[ \t]+)?" + _WORD)
 _CREDENTIAL = re.compile(r"(?i:networkcredential)\([ \t]*[^,()\n]{1,80},[ \t]*" + _WORD)
-_REMOTE_DESKTOP = re.compile(r"/p:" + _WORD)
 _CISCO = re.compile(
     r"(?i:(?:enable|username[ \t]\S+(?:[ \t]privilege[ \t]\d+)?)[ \t](?:password|secret)[ \t](?:\d[ \t])?)(?P<bare>\S{4,128})"
 )
@@ -212,6 +211,7 @@ _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
     (" -X ", r"snmp\w{3,9}", r"-X[ \t]{1,4}"),
     (" /rp ", r"schtasks(?:\.exe)?", r"/rp[ \t]{1,4}"),
     (" /p ", r"schtasks(?:\.exe)?|wmic|psexec", r"/p[ \t]{1,4}"),
+    (" /p:", r"\w{0,4}freerdp\w?|mstsc|rdesktop", r"/p:"),
 )
 _LINE_PATTERNS: Sequence[tuple[str, str]] = (
     # anchors, separated by commas; from there to the value
@@ -310,7 +310,6 @@ RULES: Sequence[Rule] = (
     _rule(_BATCH, "htpasswd"),
     _rule(_SECURE_STRING, "convertto-securestring"),
     _rule(_CREDENTIAL, "networkcredential("),
-    _rule(_REMOTE_DESKTOP, "/p:"),
     _rule(_CISCO, "enable ", "username ", strict=False),
     _rule(_CHPASSWD, "echo "),
     _rule(_STDIN, "echo "),

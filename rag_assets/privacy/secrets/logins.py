@@ -25,12 +25,16 @@ _USER_BEFORE = re.compile(
 )
 _MAIL = re.compile(r"@(?:[a-z0-9-]{1,63}\.){1,5}[a-z]{2,12}:" + _VALUE)
 _NUMBERED = re.compile(r"[A-Za-z]{3,24}[-_.!]\d{2,4}[a-z!#?]")
+_QUALIFIED = re.compile(r"(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]\w*[a-zA-Z_]")
+"""A name of code such as `client.pool.AsyncPool`."""
 _WIFI = re.compile(r"WIFI:(?:[STHRK]:[^;\n]{0,80};){0,5}?P:(?P<value>(?:[^;\n\\]|\\.){6,80});")
 
 
 def stands_alone(value: str) -> bool:
     """Return whether a value looks generated where a user's name stands beside it."""
     if is_placeholder(value) or value[0] in "/-.(<{$@" or "://" in value or "/" in value:
+        return False
+    if _QUALIFIED.fullmatch(value):
         return False
     return is_bare_password(value) and (
         is_strong(value)
