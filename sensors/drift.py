@@ -102,8 +102,10 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
             found |= _compare_apart(compare, batch, context.log.error)
         for record in records:
             # What was put in the place of an index is repaired by the nightly run, or a person.
-            texts = [one.text for one in found.get(record.id, ()) if not one.is_replaced]
-            if texts and _may_be_recorded(catalog, record.id):
+            differences = [one for one in found.get(record.id, ()) if not one.is_replaced]
+            texts = [one.text for one in differences]
+            is_lost = any(one.is_lost for one in differences)
+            if texts and _may_be_recorded(catalog, record.id, at_once=is_lost):
                 context.log.warning("; ".join(texts))
                 catalog.events.write(record.ref, "drift_found", [{"counts": texts}])
     return dg.SkipReason(f"{len(found)} of {len(records)} tenants differ from the catalog")
@@ -134,10 +136,16 @@ def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
     return bool(found) and (not repaired or repaired[0].id < found[0].id)
 
 
-def _may_be_recorded(catalog: Catalog, tenant_id: str) -> bool:
-    """Return whether a difference is news: it waits for no repair, and none has just ended."""
+def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool:
+    """Return whether a difference is news: it waits for no repair, and none has just ended.
+
+    Args:
+        at_once: whether it is recorded however recent the latest repair is.
+    """
     if _is_unrepaired(catalog, tenant_id):
         return False
+    if at_once:
+        return True
     repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
     return not repaired or abs(datetime.now(UTC) - repaired[0].at) > _REPAIR_PAUSE
 

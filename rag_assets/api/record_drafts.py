@@ -9,10 +9,15 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rag_assets.api.invalid_fields import invalid
-from rag_assets.api.write_model import RecordBody, require_plain_identifiers
+from rag_assets.api.write_model import (
+    RecordBody,
+    UpdatedAt,
+    Version,
+    require_plain_identifiers,
+)
 from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
@@ -20,6 +25,7 @@ from rag_assets.ingest.sources.records import MAX_RECORD_BYTES, record_document_
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 from rag_assets.workspace.bodies import (
@@ -43,11 +49,15 @@ class Put:
     Attributes:
         scope: its access scope; None: that of the page that it hangs on.
         secret_blocks: ids of blocks of a page that are not kept.
+        clock: when the record was changed.
+        etags: of the versions that it may replace; None: it replaces any.
     """
 
     record: PushedRecord
     scope: str | None
     secret_blocks: frozenset[str] = frozenset()
+    clock: WriteClock = UNORDERED
+    etags: frozenset[str] | None = None
 
     @property
     def document_id(self) -> str:
@@ -61,11 +71,14 @@ class Removal:
 
     Attributes:
         page_uuid: the page that goes with it, if it is one of a workspace.
+        clock, etags: as of Put.
     """
 
     document_id: str
     is_secret: bool = False
     page_uuid: str | None = None
+    clock: WriteClock = UNORDERED
+    etags: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +89,15 @@ class BlockChange:
         document_id: of the page.
         block_id: of the block.
         body: what it is now.
+        clock: when the block was changed.
+        etags: of the page, as of Put.
     """
 
     document_id: str
     block_id: str
     body: BlockBody | None
+    clock: WriteClock = UNORDERED
+    etags: frozenset[str] | None = None
 
 
 Draft: TypeAlias = Put | Removal | BlockChange
@@ -117,23 +134,32 @@ class Drafting:
         if isinstance(body, PageBody):
             _require_place("source_id", source_id)
         self._require_plain(source_type, source_id, body)
+        clock = WriteClock(body.updated_at, body.version)
         if isinstance(body, BlockBody):
             if body.block.block_id != source_id:
                 raise invalid("block_id", "it must be the id of the record")
             page = record_document_id(self._source, PageBody.TYPE, body.page_uuid)
-            return BlockChange(page, source_id, body)
+            return BlockChange(page, source_id, body, clock)
         if body.is_secret:
-            return Removal(self._document_id(source_type, source_id), is_secret=True)
+            id_ = self._document_id(source_type, source_id)
+            return Removal(id_, is_secret=True, clock=clock)
         record = self._record(source_type, source_id, body)
         secret = body.secret_blocks if isinstance(body, PageBody) else frozenset[str]()
-        return Put(record, None if record.page_uuid else self._scope, secret)
+        return Put(record, None if record.page_uuid else self._scope, secret, clock)
 
-    def delete(self, source_type: str, source_id: str, page_uuid: Any = None) -> Draft:
+    def delete(
+        self,
+        source_type: str,
+        source_id: str,
+        page_uuid: Any = None,
+        clock: WriteClock = UNORDERED,
+    ) -> Draft:
         """What a deletion asks for.
 
         Args:
             source_type, source_id: of the record.
             page_uuid: of a block, as it was parsed.
+            clock: when it was deleted.
 
         Raises:
             RequestValidationError: a block without its page, or a type that there is none of.
@@ -143,11 +169,10 @@ class Drafting:
                 raise invalid("page_uuid", "it is needed to delete a block")
             _require_place("page_uuid", page_uuid)
             page = record_document_id(self._source, PageBody.TYPE, page_uuid)
-            return BlockChange(page, source_id, None)
+            return BlockChange(page, source_id, None, clock)
         is_page = self._typed and source_type == PageBody.TYPE
-        return Removal(
-            self._document_id(source_type, source_id), page_uuid=source_id if is_page else None
-        )
+        id_ = self._document_id(source_type, source_id)
+        return Removal(id_, page_uuid=source_id if is_page else None, clock=clock)
 
     def _document_id(self, source_type: str, source_id: str) -> str:
         return record_document_id(self._source, source_type, source_id)
@@ -156,9 +181,10 @@ class Drafting:
         body = _validated(RecordBody, values)
         record = body.of(self._source, source_type, source_id)
         require_plain_identifiers(record, self._masker)
+        clock = WriteClock(body.updated_at, body.version)
         if body.is_secret:
-            return Removal(record.document_id, is_secret=True)
-        return Put(record, body.scope or self._scope)
+            return Removal(record.document_id, is_secret=True, clock=clock)
+        return Put(record, body.scope or self._scope, clock=clock)
 
     def _record(self, source_type: str, source_id: str, body: Body) -> PushedRecord:
         kept = body.kept()
@@ -234,6 +260,24 @@ def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRec
         text=text,
         source_metadata=said if at is None else replace(said, modified_at=at),
     )
+
+
+class _Clock(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    updated_at: UpdatedAt | None = None
+    version: Version | None = None
+
+
+def parse_clock(values: dict[str, Any]) -> WriteClock:
+    """Take the time and the version out of the fields of a deletion.
+
+    Raises:
+        RequestValidationError: one of them is not valid.
+    """
+    names = ("updated_at", "version")
+    clock = _validated(_Clock, {name: values.pop(name) for name in names if name in values})
+    return WriteClock(clock.updated_at, clock.version)
 
 
 def _body_of(source_type: str) -> type[Body]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Query, Request
@@ -14,12 +15,12 @@ from rag_assets.api.guard import Guarded, require_few_values, whole_body
 from rag_assets.api.invalid_fields import invalid, invalid_fields
 from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import Refused, documented
-from rag_assets.api.record_drafts import Draft, Drafting
+from rag_assets.api.record_drafts import Draft, Drafting, parse_clock
 from rag_assets.api.record_routes import MOST_VALUES, REFUSED
 from rag_assets.api.record_writing import BULK, Outcome, drafting_of, write_drafts
 from rag_assets.api.responses import RecordLine, RecordLines
-from rag_assets.api.write_model import SOURCE_ID, SOURCE_TYPE, RecordQuery
-from rag_assets.common.errors import UnknownDocument
+from rag_assets.api.write_model import SOURCE_ID, SOURCE_TYPE, RecordQuery, named_versions
+from rag_assets.common.errors import UnknownDocument, VersionChanged
 from rag_assets.workspace.bodies import BODIES
 
 MOST_LINES = 1_000
@@ -53,7 +54,7 @@ record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, rou
                     "schema": {
                         "type": "string",
                         "description": "A JSON object a line: `op` (put or delete), `type`, `id`,"
-                        " and what the body of a single write has.",
+                        " `if_match`, and what a single write has.",
                     }
                 }
             },
@@ -114,12 +115,18 @@ def _draft(drafting: Drafting, line: bytes) -> Draft:
     for name, value in named.items():
         if not isinstance(value, str) or not _NAMED[name](value):
             raise invalid(name, _PROBLEMS[name])
+    if_match = values.pop("if_match", None)
+    if not isinstance(if_match, str | None):
+        raise invalid("if_match", "it must be the ETag of the record")
     if named["op"] == "delete":
         page_uuid = values.pop("page_uuid", None)
+        clock = parse_clock(values)
         if values:
             raise invalid(next(iter(values)), "there is no such field")
-        return drafting.delete(named["type"], named["id"], page_uuid)
-    return drafting.put(named["type"], named["id"], values)
+        draft = drafting.delete(named["type"], named["id"], page_uuid, clock)
+    else:
+        draft = drafting.put(named["type"], named["id"], values)
+    return draft if if_match is None else replace(draft, etags=named_versions(if_match))
 
 
 def _no_number(_: str) -> None:
@@ -144,4 +151,6 @@ def _line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
         return RecordLine(number, "invalid", errors=errors)
     if isinstance(outcome, UnknownDocument):
         return RecordLine(number, "unknown-page")
-    return RecordLine(number, outcome.outcome, outcome.document_id)
+    if isinstance(outcome, VersionChanged):
+        return RecordLine(number, "changed-meanwhile")
+    return RecordLine(number, outcome.outcome, outcome.document_id, etag=outcome.etag)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import WrapValidator
 
 from rag_assets.api.backend import Backend
@@ -22,9 +22,13 @@ from rag_assets.api.write_model import (
     RecordQuery,
     SourceId,
     SourceType,
+    UpdatedAt,
+    Version,
+    named_versions,
     records_source,
 )
 from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
@@ -43,6 +47,10 @@ MOST_VALUES = 6 * MOST_BLOCKS
 _RECORD = "/records/{source_type}/{source_id:path}"
 REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 """How requests about records are refused."""
+_OUTDATED: dict[int | str, dict[str, Any]] = {
+    200: {"model": Written, "description": "A later write of the record came first"}
+}
+WRITE_RESPONSES = _OUTDATED | documented(400, 409, 412)
 
 
 def _as_sent(values: Any, _: Any) -> Any:
@@ -76,6 +84,7 @@ class RecordTarget:
     source: str | None
     by: str
     page_uuid: str | None = None
+    clock: WriteClock = UNORDERED
 
 
 class TargetQuery(RecordQuery):
@@ -86,6 +95,21 @@ class TargetQuery(RecordQuery):
     """
 
     page_uuid: str | None = None
+
+
+class DeletedQuery(TargetQuery):
+    """A record that is deleted.
+
+    Attributes:
+        updated_at: when it was deleted; an older deletion is outdated.
+        version: of the deletion, a number that rises with each change of the record.
+    """
+
+    updated_at: UpdatedAt | None = None
+    version: Version | None = None
+
+
+IfMatch = Annotated[str | None, Header(max_length=1_000)]
 
 
 async def _pushed_record(
@@ -104,26 +128,31 @@ async def _deleted_record(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
-    parameters: Annotated[TargetQuery, Query()],
+    parameters: Annotated[DeletedQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
     """The record that an admin deletes."""
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
-    return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page)
+    clock = WriteClock(parameters.updated_at, parameters.version)
+    return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page, clock)
 
 
-@records.put(_RECORD, status_code=202, responses=documented(400, 408, 409, 413))
+@records.put(_RECORD, status_code=202, responses=WRITE_RESPONSES | documented(408, 413))
 async def put_record(
     record: AnyRecordBody,
     target: Annotated[RecordTarget, Depends(_pushed_record)],
     backend: BackendDependency,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> Written:
     """Push a record, or what it is now. For admins.
 
     The former version is found until the new one is indexed. What is as it was before costs
-    nothing; `updated_at` alone makes no difference. Credentials are masked before anything of it
-    is indexed; in identifiers and access scopes of records, they are refused.
+    nothing; `updated_at` alone makes no difference. Of an older write than the last, by `version`
+    or else by `updated_at`, nothing is stored: it is answered with 200 and `outdated`. Credentials
+    are masked before anything of it is indexed; in identifiers and access scopes of records, they
+    are refused.
 
     Records of a workspace have bodies of their types: page, block, comment, file, template and
     db_row. All others have a text.
@@ -132,30 +161,35 @@ async def put_record(
 
     def put() -> Written:
         drafting, known = drafting_of(backend, target.tenant_id, target.source)
-        return _write(
-            backend, known, drafting.put(target.source_type, target.source_id, record), target.by
-        )
+        draft = drafting.put(target.source_type, target.source_id, record)
+        return _write(backend, known, draft, target.by, if_match)
 
-    return await backend.write(target.tenant_id, put)
+    return _answer(await backend.write(target.tenant_id, put), response)
 
 
-@records.delete(_RECORD, status_code=202, responses=documented(409))
+@records.delete(_RECORD, status_code=202, responses=WRITE_RESPONSES)
 async def delete_record(
-    target: Annotated[RecordTarget, Depends(_deleted_record)], backend: BackendDependency
+    target: Annotated[RecordTarget, Depends(_deleted_record)],
+    backend: BackendDependency,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> Written:
     """Take a record back. For admins.
 
     It is found no more from now on; one that is not there stays so. A block of a page is taken out
-    of it. With a page goes all that hangs on it, or on a page below it.
+    of it. With a page goes all that hangs on it, or on a page below it. An older deletion than the
+    last write is `outdated`, as is an older write that comes after it.
     """
     backend.written.take(target.by)
 
     def delete() -> Written:
         drafting, known = drafting_of(backend, target.tenant_id, target.source)
-        draft = drafting.delete(target.source_type, target.source_id, target.page_uuid)
-        return _write(backend, known, draft, target.by)
+        draft = drafting.delete(
+            target.source_type, target.source_id, target.page_uuid, target.clock
+        )
+        return _write(backend, known, draft, target.by, if_match)
 
-    return await backend.write(target.tenant_id, delete)
+    return _answer(await backend.write(target.tenant_id, delete), response)
 
 
 async def _asked_record(
@@ -176,6 +210,7 @@ async def record_state(
     target: Annotated[RecordTarget, Depends(_asked_record)],
     identity: IdentityDependency,
     backend: BackendDependency,
+    response: Response,
 ) -> RecordWhereabouts:
     """What became of a record, why, and the chunks that are found of it.
 
@@ -197,7 +232,9 @@ async def record_state(
             block_id=None if kind == target.source_type else target.source_id,
         )
 
-    return await backend.run(target.tenant_id, identity.name, read)
+    state = await backend.run(target.tenant_id, identity.name, read)
+    response.headers["ETag"] = state.etag
+    return state
 
 
 def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
@@ -210,7 +247,20 @@ def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
     return PageBody.TYPE, target.page_uuid
 
 
-def _write(backend: Backend, known: TenantRecord, draft: Draft, by: str) -> Written:
+def _answer(written: Written, response: Response) -> Written:
+    """Set the status and the ETag of the response to a write."""
+    if written.outcome == "outdated":
+        response.status_code = 200
+    if written.etag is not None:
+        response.headers["ETag"] = written.etag
+    return written
+
+
+def _write(
+    backend: Backend, known: TenantRecord, draft: Draft, by: str, if_match: str | None
+) -> Written:
+    if if_match is not None:
+        draft = replace(draft, etags=named_versions(if_match))
     [outcome] = write_drafts(backend.catalog, backend.blobs, known.ref, [draft], by=by, lane=URGENT)
     if isinstance(outcome, Exception):
         raise outcome

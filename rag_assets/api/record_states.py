@@ -65,6 +65,7 @@ def whereabouts(
             for chunk in (_chunk(tenant_id, source_id, entry) for entry in entries)
             if block_id is None or block_id in chunk.block_ids
         ),
+        etag=f'"{state.etag}"',
     )
 
 

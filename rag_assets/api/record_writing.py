@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,14 +20,21 @@ from rag_assets.api.record_drafts import (
     with_text,
 )
 from rag_assets.api.responses import Written
-from rag_assets.api.write_model import records_source
-from rag_assets.common.errors import UnknownDocument
+from rag_assets.api.write_model import ANY_VERSION, records_source
+from rag_assets.common.errors import UnknownDocument, VersionChanged
+from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPut
+from rag_assets.storage.catalog.record_plans import (
+    UNORDERED,
+    Present,
+    RecordChanges,
+    RecordPut,
+    WriteClock,
+)
 from rag_assets.storage.catalog.record_writes import RecordsWritten
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
@@ -38,7 +46,8 @@ if TYPE_CHECKING:
 URGENT, BULK = 0, 1
 """Lanes: of what a person waits for, and of many at once."""
 
-Outcome: TypeAlias = Written | RequestValidationError | UnknownDocument
+Refusal: TypeAlias = RequestValidationError | UnknownDocument | VersionChanged
+Outcome: TypeAlias = Written | Refusal
 
 
 class _ChangedPage:
@@ -91,7 +100,10 @@ class _Plan:
         pages: of which blocks are changed, by document.
         removed: documents whose records go.
         gone: pages that are deleted, with what hangs on them and is not pushed after that.
+        pages_deleted_at: the times of their deletion, as far as they are given.
         emptied: these pages and those below, of which nothing counts that was stored before.
+        clocks: the latest of the writes of records, by document and part.
+        outdated: numbers of drafts that are older than what they would replace.
         refused: why drafts cannot be followed, by number.
     """
 
@@ -101,8 +113,11 @@ class _Plan:
     pages: dict[str, _ChangedPage] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
+    pages_deleted_at: list[datetime | None] = field(default_factory=list)
     emptied: set[str] = field(default_factory=set)
-    refused: dict[int, RequestValidationError | UnknownDocument] = field(default_factory=dict)
+    clocks: dict[str, dict[str, WriteClock]] = field(default_factory=dict)
+    outdated: set[int] = field(default_factory=set)
+    refused: dict[int, Refusal] = field(default_factory=dict)
 
     def __call__(self, present: Present) -> RecordChanges:
         """What is stored and removed, of records that are as they are."""
@@ -111,12 +126,72 @@ class _Plan:
                 self.refused[number] = draft
                 continue
             try:
-                self._follow(draft, present)
-            except (RequestValidationError, UnknownDocument) as error:
+                self._require_match(draft, present)
+                if self._is_outdated(draft, present):
+                    self.outdated.add(number)
+                else:
+                    self._follow(draft, present)
+                    self._advance_clock(draft, present)
+            except (RequestValidationError, UnknownDocument, VersionChanged) as error:
                 self.refused[number] = error
         for id_, page in self.pages.items():
             self.puts[id_] = page.put(self.lane)
-        return RecordChanges([*self.puts.values()], self.removed, self.gone)
+        self.pages.clear()
+        times = [at for at in self.pages_deleted_at if at is not None]
+        is_timed = len(times) == len(self.pages_deleted_at)
+        return RecordChanges(
+            [*self.puts.values()],
+            self.removed,
+            self.gone,
+            min(times) if times and is_timed else None,
+            self.clocks,
+        )
+
+    def etag(self, document_id: str, stored: Mapping[str, str]) -> str | None:
+        """Return the ETag of a record after the drafts so far; None if there is no record."""
+        if document_id in self.pages:
+            return self.pages[document_id].put(self.lane).record.key
+        if document_id in self.puts:
+            return self.puts[document_id].record.key
+        return None if document_id in self.removed else stored.get(document_id)
+
+    def _require_match(self, draft: Draft, present: Present) -> None:
+        """Refuse a draft that may only replace other versions than the present one.
+
+        Raises:
+            VersionChanged: another write came first.
+        """
+        if draft.etags is None:
+            return
+        etag = self.etag(draft.document_id, present.etags)
+        if etag is None or not {etag, ANY_VERSION} & draft.etags:
+            raise VersionChanged(
+                "the record is not the version that If-Match names",
+                hint="read it and its ETag again, and decide whether to write",
+            )
+
+    def _is_outdated(self, draft: Draft, present: Present) -> bool:
+        """Return whether a draft is older than a write of its record that was stored.
+
+        The time of a page counts for its blocks, and theirs for the page.
+        """
+        if draft.clock == UNORDERED:
+            return False
+        clocks, own = self._clocks_of(draft.document_id, present), _part_of(draft)
+        if draft.clock.is_before(clocks.get(own, UNORDERED)):
+            return True
+        others = clocks.values() if own == "" else [clocks.get("", UNORDERED)]
+        return any(draft.clock.is_before(WriteClock(clock.updated_at)) for clock in others)
+
+    def _advance_clock(self, draft: Draft, present: Present) -> None:
+        if draft.clock != UNORDERED:
+            part = _part_of(draft)
+            latest = self._clocks_of(draft.document_id, present).get(part, UNORDERED)
+            self.clocks.setdefault(draft.document_id, {})[part] = latest.merge(draft.clock)
+
+    def _clocks_of(self, document_id: str, present: Present) -> Mapping[str, WriteClock]:
+        advanced = self.clocks.get(document_id, {})
+        return ChainMap(advanced, present.clocks.get(document_id, {}))
 
     def _follow(self, draft: Draft, present: Present) -> None:
         id_ = draft.document_id
@@ -128,6 +203,7 @@ class _Plan:
             self.puts.pop(id_, None)
             self.removed.add(id_)
             if draft.page_uuid is not None and draft.page_uuid not in present.standing:
+                self.pages_deleted_at.append(draft.clock.updated_at)
                 self._delete_page(draft.page_uuid, present.below.get(draft.page_uuid, ()))
         else:
             secret = draft.secret_blocks
@@ -186,14 +262,22 @@ def write_drafts(
     plan = _Plan(drafts, lane)
     valid = [draft for draft in drafts if not isinstance(draft, RequestValidationError)]
     written = catalog.records.write(
-        ref, plan, by=by, read=frozenset(pages_of(valid)), above=_deleted_pages(valid)
+        ref,
+        plan,
+        by=by,
+        read=frozenset(pages_of(valid)),
+        above=_deleted_pages(valid),
+        ordered={draft.document_id for draft in valid if draft.clock != UNORDERED},
+        conditional={draft.document_id for draft in valid if draft.etags is not None},
     )
     if written.blobs:
         drop_blobs(catalog, blobs, ref, written.blobs)
     return [
         plan.refused[number]
         if number in plan.refused or isinstance(draft, RequestValidationError)
-        else _written(draft, written)
+        else Written(draft.document_id, "outdated")
+        if number in plan.outdated
+        else _written(draft, written, plan.etag(draft.document_id, {}))
         for number, draft in enumerate(drafts)
     ]
 
@@ -223,12 +307,18 @@ def drafting_of(
     return Drafting(tenant, records_source(tenant, source), masker), known
 
 
-def _written(draft: Draft, written: RecordsWritten) -> Written:
+def _part_of(draft: Draft) -> str:
+    """Return the part of a record that a draft changes: see `record_clocks`."""
+    return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
+
+
+def _written(draft: Draft, written: RecordsWritten, etag: str | None) -> Written:
     id_ = draft.document_id
+    etag = None if etag is None else f'"{etag}"'
     if isinstance(draft, Removal):
         if draft.is_secret:
             return Written(id_, "secret")
         return Written(id_, "removed" if id_ in written.removed else "unchanged")
     if id_ in written.expired:
-        return Written(id_, "excluded")
-    return Written(id_, "queued" if id_ in written.changed else "unchanged")
+        return Written(id_, "excluded", etag=etag)
+    return Written(id_, "queued" if id_ in written.changed else "unchanged", etag=etag)

@@ -67,13 +67,16 @@ class Written:
         document_id: of the document concerned.
         outcome: `queued`: the next sync indexes it; `removed`: found no more from now on;
             `unchanged`: it was so before; `secret`: nothing of it is kept; `excluded`: it is kept
-            and not found, as a comment that was resolved long ago.
+            and not found, as a comment that was resolved long ago; `outdated`: a later write of
+            the record came first, and nothing changes.
         receipt: of a purge: the id of the receipt that its end will be recorded with.
+        etag: of a record as it is stored now, for If-Match; null where there is none.
     """
 
     document_id: str
-    outcome: Literal["queued", "removed", "unchanged", "secret", "excluded"]
+    outcome: Literal["queued", "removed", "unchanged", "secret", "excluded", "outdated"]
     receipt: str | None = None
+    etag: str | None = None
 
 
 RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
@@ -118,6 +121,7 @@ class RecordWhereabouts:
         sha256: of what is stored of it, or of a file's content: what manifests are compared with.
         dropped_chunks: of it that hold a credential, and are not found.
         chunks: that are found of it now.
+        etag: of the record, or of the page of a block, for If-Match.
     """
 
     document_id: str
@@ -127,6 +131,7 @@ class RecordWhereabouts:
     sha256: str
     dropped_chunks: int
     chunks: tuple[RecordChunk, ...]
+    etag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +173,28 @@ class RecordLine:
     Attributes:
         line: its number in the body, from 1; empty ones are counted, and have no outcome.
         outcome: as of a single write; `invalid`: nothing was done, and `errors` say why;
-            `unknown-page`: the block's page was not pushed.
+            `unknown-page`: the block's page was not pushed; `changed-meanwhile`: the record is not
+            the version that `if_match` names.
         document_id: of the document concerned; None of an invalid line.
         errors: its fields that are not valid.
+        etag: as of a single write.
     """
 
     line: int
     outcome: Literal[
-        "queued", "removed", "unchanged", "secret", "excluded", "invalid", "unknown-page"
+        "queued",
+        "removed",
+        "unchanged",
+        "secret",
+        "excluded",
+        "outdated",
+        "invalid",
+        "unknown-page",
+        "changed-meanwhile",
     ]
     document_id: str | None = None
     errors: tuple[InvalidField, ...] = ()
+    etag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

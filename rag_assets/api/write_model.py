@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import unquote
 
 from fastapi import Path
@@ -38,6 +38,9 @@ _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _NO_DATE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
 _MAX_NUMBER = 2**53  # up to here all readers of JSON agree on a number
 
+
+_ETAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
+ANY_VERSION: Final = "*"
 
 # What a browser follows without running anything, and without a name before the host.
 _FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
@@ -80,6 +83,8 @@ _Value = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=2_00
 _Whole = Annotated[int, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 _Real = Annotated[float, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 _Truth = Annotated[bool, Field(strict=True)]
+UpdatedAt = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Version = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
 _Values = Annotated[list[_Value], Field(max_length=50)]
 
 
@@ -95,7 +100,8 @@ class RecordBody(BaseModel):
         scope: the access scope; by default its source's, else the tenant's.
         tags: to filter by.
         metadata: to filter by. Where `is_secret` is true, nothing of the record is kept.
-        updated_at: when the text was last changed.
+        updated_at: when the text was last changed; an older write is outdated.
+        version: a number that rises with each change, and orders writes in place of `updated_at`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -112,7 +118,8 @@ class RecordBody(BaseModel):
         dict[_Key, _Truth | _Whole | _Real | _Value | _Values],
         Field(max_length=50, json_schema_extra={"additionalProperties": False}),
     ] = {}
-    updated_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
+    updated_at: UpdatedAt | None = None
+    version: Version | None = None
 
     @property
     def is_secret(self) -> bool:
@@ -139,6 +146,14 @@ class RecordBody(BaseModel):
         return PushedRecord(
             source, source_type, source_id, self.text, self.media_type, source_metadata
         )
+
+
+def named_versions(if_match: str) -> frozenset[str]:
+    """Return the versions that the header If-Match names; a weak one names none."""
+    if if_match.strip() == ANY_VERSION:
+        return frozenset({ANY_VERSION})
+    tags = _ETAG.finditer(if_match)
+    return frozenset({tag["version"] for tag in tags if not tag["weak"]} - {ANY_VERSION})
 
 
 def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:

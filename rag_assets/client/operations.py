@@ -137,6 +137,8 @@ def put_record(
     tags: Sequence[str] = (),
     metadata: Mapping[str, MetadataValue] | None = None,
     updated_at: datetime | None = None,
+    version: int | None = None,
+    etag: str | None = None,
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Written]:
@@ -151,7 +153,9 @@ def put_record(
             name.
         scope: the access scope; by default its source's.
         tags, metadata: to filter by.
-        updated_at: when the text was last changed, with a time zone.
+        updated_at: when the text was last changed, with a time zone; an older write is outdated.
+        version: a number that rises with each change, and orders writes in place of `updated_at`.
+        etag: of the version that it replaces; None: it replaces any.
         source: the tenant's source of records; may be left out if there is only one.
     """
     fields = {
@@ -161,7 +165,8 @@ def put_record(
         "scope": scope,
         "tags": list(tags) or None,
         "metadata": None if metadata is None else dict(metadata),
-        "updated_at": None if updated_at is None else updated_at.isoformat(),
+        "updated_at": _stamp(updated_at),
+        "version": version,
     }
     return Call(
         "PUT",
@@ -170,6 +175,7 @@ def put_record(
         named={"source_type": source_type, "source_id": source_id},
         parameters={"source": source, "tenant": tenant},
         body={"text": text, **{name: value for name, value in fields.items() if value is not None}},
+        **_conditions(etag),
     )
 
 
@@ -178,6 +184,9 @@ def delete_record(
     source_id: str,
     *,
     page_uuid: str | None = None,
+    updated_at: datetime | None = None,
+    version: int | None = None,
+    etag: str | None = None,
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Written]:
@@ -186,13 +195,22 @@ def delete_record(
     Args:
         source_type, source_id, source: as it was pushed.
         page_uuid: of a block, its page.
+        updated_at, version: of the deletion, which is outdated where a later write came first.
+        etag: of the version that is deleted; None: any.
     """
     return Call(
         "DELETE",
         _RECORD,
         Written,
         named={"source_type": source_type, "source_id": source_id},
-        parameters={"page_uuid": page_uuid, "source": source, "tenant": tenant},
+        parameters={
+            "page_uuid": page_uuid,
+            "updated_at": _stamp(updated_at),
+            "version": version,
+            "source": source,
+            "tenant": tenant,
+        },
+        **_conditions(etag),
     )
 
 
@@ -201,6 +219,7 @@ def put_typed_record(
     source_id: str,
     body: Mapping[str, Any],
     *,
+    etag: str | None = None,
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Written]:
@@ -210,6 +229,7 @@ def put_typed_record(
         source_type: page, block, comment, file, template or db_row.
         source_id: of the record, in its application.
         body: what a record of this type has.
+        etag: of the version that it replaces, of a block that of its page; None: it replaces any.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -219,6 +239,7 @@ def put_typed_record(
         named={"source_type": source_type, "source_id": source_id},
         parameters={"source": source, "tenant": tenant},
         body=dict(body),
+        **_conditions(etag),
     )
 
 
@@ -228,8 +249,8 @@ def write_records(
     """Push and delete many records in one transaction; a bad line stops no other. For admins.
 
     Args:
-        lines: each with `op` (put or delete), `type`, `id`, and what the body of a single write
-            has; at most 1,000.
+        lines: each with `op` (put or delete), `type`, `id`, `if_match` if it is to replace one
+            version alone, and what a single write has; at most 1,000.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -240,6 +261,18 @@ def write_records(
         lines="\n".join(json.dumps(dict(line)) for line in lines),
         seconds=_UPLOAD_SECONDS,
     )
+
+
+def _stamp(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _conditions(etag: str | None) -> dict[str, Any]:
+    """Return the arguments of a call that replaces one version alone.
+
+    Sent again, it would be refused for the version that it has made itself.
+    """
+    return {} if etag is None else {"headers": {"If-Match": etag}, "repeatable": False}
 
 
 def reconcile(
@@ -267,7 +300,7 @@ def reconcile(
         parameters={
             "apply": apply,
             "allow_deletes": allow_deletes,
-            "as_of": None if as_of is None else as_of.isoformat(),
+            "as_of": _stamp(as_of),
             "source": source,
             "tenant": tenant,
         },

@@ -8,6 +8,7 @@ from datetime import timedelta
 import dagster as dg
 
 from rag_assets.common.clock import Clock
+from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.storage.catalog.catalog import Catalog
 
@@ -52,6 +53,14 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
         table = AssetCheckExecutionsTable
         with storage.index_connection() as connection:
             connection.execute(table.delete().where(table.c.run_id.in_(list(run_ids))))
+
+
+def delete_tenant(instance: dg.DagsterInstance, tenant_id: str) -> None:
+    """Delete a tenant's partition, and what Dagster recorded of it: events name documents."""
+    delete_partition(instance, tenant_id)
+    name = tenants_partitions.name or ""
+    if instance.has_dynamic_partition(name, tenant_id):
+        instance.delete_dynamic_partition(name, tenant_id)
 
 
 def delete_partition(instance: dg.DagsterInstance, partition: str) -> None:

@@ -1,23 +1,28 @@
-"""prune, compact: keep documents and the lake within bounds."""
+"""prune, compact, end_removals: keep documents, the lake and removed tenants within bounds."""
 
 from dataclasses import replace
+from functools import partial
 
 import dagster as dg
 
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.retention import retention_report
 from rag_assets.common.clock import Clock
+from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each_locked
+from rag_assets.jobs.run_history import delete_tenant
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
+from rag_assets.pipeline.removal import interrupted_removals, purge_tenant
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.retention_report import report_retention
 from rag_assets.pipeline.upkeep import compact_tenant, delete_leftovers, drop_old_generations
 from rag_assets.storage.blobs.store import open_blobs
-from resources.workbench import Workbench, clear_failures
+from rag_assets.storage.catalog.lock import Holder
+from resources.workbench import Workbench, as_failure, clear_failures
 
 
 @dg.op
@@ -84,6 +89,44 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
         )
     if swept:
         context.log.warning(f"deleted {swept} entries and folders of tenants that were removed")
+
+
+@dg.op
+def end_interrupted_removals(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+    """End the removals of tenants that were killed; the failure of one stops no other."""
+    catalog = workbench.postgres.catalog()
+    failed = []
+    for record in interrupted_removals(catalog):
+        try:
+            with catalog.lock.hold(record.id, Holder.here("removal", context.run.run_id)):
+                receipt = purge_tenant(
+                    catalog,
+                    workbench.lake.lake(),
+                    workbench.elasticsearch.store(),
+                    record,
+                    Settings.from_environment(),
+                    by="job end_removals",
+                    delete_history=partial(delete_tenant, context.instance, record.id),
+                )
+        except (TenantLocked, UnknownTenant) as error:
+            context.log.warning(f"{record.id}: skipped, {error.message}")
+        except RagAssetsError as error:
+            context.log.error(f"{record.id}: {as_failure(error).description}")  # noqa: TRY400
+            failed.append(record.id)
+        else:
+            context.log.info(f"{record.id}: removed, see receipt {receipt.number}")
+    if failed:
+        raise dg.Failure(f"not removed: {', '.join(failed)}", allow_retries=False)
+
+
+@dg.job(
+    name="end_removals",
+    tags=NO_RUN_RETRIES,
+    description="Ends the removals of tenants that were killed.",
+)
+def end_removals_job() -> None:
+    """End interrupted removals of tenants."""
+    end_interrupted_removals()
 
 
 @dg.job(

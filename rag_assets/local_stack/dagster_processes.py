@@ -14,6 +14,7 @@ from rag_assets.common.formatting import duration
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.net import LOOPBACK, get_json, listening_socket
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
+from rag_assets.local_stack.program import fingerprint_program
 
 _START_SECONDS = 180
 _LONGEST_SILENCE = timedelta(minutes=5)
@@ -142,6 +143,7 @@ class DagsterProcesses:
             port=port,
             cwd=self._settings.home,
             descriptors=(descriptor,),
+            program=fingerprint_program(self._settings),
         )
         return port
 
@@ -156,6 +158,7 @@ class DagsterProcesses:
                 healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
                 timeout=_START_SECONDS,
                 cwd=self._settings.home,
+                program=fingerprint_program(self._settings),
             )
             progress("Dagster daemon: running")
 

@@ -10,6 +10,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import DISABLED
 from rag_assets.forkserver.protocol import SOCKET, connect
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
+from rag_assets.local_stack.program import fingerprint_program
 
 _START_SECONDS = 120.0
 
@@ -66,7 +67,12 @@ class ForkServerProcess:
         with self.process.hold() as held:
             # Named, so that its forks, which may outlive it, do not keep it locked.
             command.append(str(held))
-            self.process.launch(command, env=_neutral(environment), cwd=self._settings.home)
+            self.process.launch(
+                command,
+                env=_neutral(environment),
+                cwd=self._settings.home,
+                program=fingerprint_program(self._settings),
+            )
 
 
 class ChangeWatcherProcess:
@@ -94,7 +100,12 @@ class ChangeWatcherProcess:
             progress("Change watcher: starting")
             command = [sys.executable, "-m", "rag_assets.cli.change_watcher"]
             environment = {**os.environ, "RAG_ASSETS_HOME": str(self._settings.home)}
-            self.process.launch(command, env=environment, cwd=self._settings.home)
+            self.process.launch(
+                command,
+                env=environment,
+                cwd=self._settings.home,
+                program=fingerprint_program(self._settings),
+            )
 
 
 def revive(settings: Settings) -> None:

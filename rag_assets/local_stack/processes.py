@@ -179,6 +179,7 @@ class BackgroundProcess:
         cwd: Path | None = None,
         account: Account | None = None,
         descriptors: Sequence[int] = (),
+        program: str | None = None,
     ) -> ProcessRecord:
         """Start the server and wait until it is healthy. Call it with the lock held.
 
@@ -191,12 +192,21 @@ class BackgroundProcess:
             cwd: its working folder; by default that of its pid file.
             account: the account it runs as; by default that of this process.
             descriptors: open files that it inherits under the same numbers.
+            program: the fingerprint of its code and environment; see `is_outdated`.
 
         Raises:
             ServiceUnavailable: it ended or did not become healthy in time, and nothing is left
                 running; or one runs already, out of our sight.
         """
-        self.launch(command, env=env, port=port, cwd=cwd, account=account, descriptors=descriptors)
+        self.launch(
+            command,
+            env=env,
+            port=port,
+            cwd=cwd,
+            account=account,
+            descriptors=descriptors,
+            program=program,
+        )
         try:
             return self.wait_until(healthy, timeout=timeout)
         except ServiceUnavailable:
@@ -212,6 +222,7 @@ class BackgroundProcess:
         cwd: Path | None = None,
         account: Account | None = None,
         descriptors: Sequence[int] = (),
+        program: str | None = None,
     ) -> ProcessRecord:
         """Start the server without waiting for it. Call it with the lock held.
 
@@ -253,6 +264,8 @@ class BackgroundProcess:
             pid_namespace=pid_namespace_of(),
         )
         try:
+            if program is not None:
+                write_atomically(self._program_file, f"{record.birth} {program}")
             write_atomically(self.pid_file, json.dumps(asdict(record)))
         except OSError as error:
             # Nobody could stop what nobody can find.
@@ -293,6 +306,20 @@ class BackgroundProcess:
                 return record
             time.sleep(_POLL_SECONDS)
         raise self._failure(f"did not answer within {timeout:.0f} s")
+
+    def is_outdated(self, program: str) -> bool:
+        """Return whether the server runs with other code, or in another environment.
+
+        Args:
+            program: the fingerprint of both. A server of an earlier version was started with none.
+        """
+        record = self.find()
+        if record is None:
+            return False
+        try:
+            return self._program_file.read_text() != f"{record.birth} {program}"
+        except OSError:
+            return True
 
     def stop(self, *, timeout: float = 30) -> bool:
         """End the server and what it started; False when it was not running."""
@@ -356,6 +383,11 @@ class BackgroundProcess:
     def _place(self) -> str:
         folder = self.pid_file.parent.stat()
         return f"{folder.st_dev}:{folder.st_ino}"
+
+    @property
+    def _program_file(self) -> Path:
+        # Apart from the pid file, which earlier versions have to be able to read.
+        return self.pid_file.with_suffix(".program")
 
     @property
     def _running_file(self) -> Path:

@@ -20,6 +20,7 @@ from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
+from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.storage.catalog.roles import Role
 
 ServiceState: TypeAlias = Literal[
@@ -95,6 +96,9 @@ class LocalStack:
     def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:
         """Start the servers that commands use and that are not running; wait until all answer.
 
+        Processes of our own code are stopped first where their code or environment is another than
+        this command's. Thus none of them meets a catalog that this command migrates.
+
         Args:
             for_dagster: also start what Dagster's processes need, if all servers are external.
             progress: called with a line about each step, from several threads.
@@ -106,6 +110,7 @@ class LocalStack:
         has_processes = for_dagster or not self._all_external()
         if has_processes:
             keep_private(self._settings.local)
+        stopped = self._stop_outdated(progress, of_dagster=for_dagster)
         if self._settings.elasticsearch_url is None and self.elasticsearch.unguarded():
             # Dagster of an earlier version, too, would continue to connect without a password.
             progress("Dagster: stopping processes of an earlier version")
@@ -115,7 +120,7 @@ class LocalStack:
             starts.append(self.postgres.start)
         if self._settings.elasticsearch_url is None:
             starts.append(self.elasticsearch.start)
-        if has_processes:
+        if has_processes or self.fork_server.process in stopped:
             starts.append(self.fork_server.start)
         with ThreadPoolExecutor(max_workers=3) as pool:
             started = [pool.submit(start, progress) for start in starts]
@@ -134,6 +139,17 @@ class LocalStack:
         """
         self.dagster.start(self.endpoints().dagster_url, progress)
         self.watcher.start(progress)
+
+    def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
+        """Stop our own processes that run another program than this; returns them."""
+        program, stopped = fingerprint_program(self._settings), []
+        dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
+        for process in (*(dagster if of_dagster else ()), self.fork_server.process):
+            if process.is_outdated(program):
+                progress(f"{process.name}: stopping, its code or environment has changed")
+                process.stop()
+                stopped.append(process)
+        return stopped
 
     def down(self) -> None:
         """Stop every server of the installation: Dagster first, as it uses the others."""

@@ -64,10 +64,12 @@ class IndexDifference(NamedTuple):
     Attributes:
         text: the difference in words.
         is_replaced: whether somebody put another index in its place, on purpose perhaps.
+        is_lost: whether its index does not exist.
     """
 
     text: str
     is_replaced: bool = False
+    is_lost: bool = False
 
 
 def inspect_index(
@@ -247,7 +249,7 @@ def _difference(
         is_replaced = count.presence == "replaced"
         what = "was replaced by another" if is_replaced else "is gone"
         text = f"index {generation.index_name!r} of tenant {ref.id!r} {what}"
-        return IndexDifference(text, is_replaced)
+        return IndexDifference(text, is_replaced, is_lost=not is_replaced)
     if wanted.is_settled and count.entries != wanted.entries:
         held = f"{count.entries:,} entries, and the catalog has {wanted.entries:,}"
         return IndexDifference(f"{build} holds {held}")

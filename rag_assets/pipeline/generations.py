@@ -122,6 +122,8 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
 def require_index(ctx: TenantContext, generation: Generation) -> None:
     """Verify that a build's index is the one that was written to, and can be searched.
 
+    The loss of an index is recorded: `drift_offenders` repairs it.
+
     Raises:
         IndexInconsistent: it is missing, or was replaced by another of the same name.
         IndexUnavailable: it is closed, blocked or red.
@@ -129,8 +131,11 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     presence = ctx.store.indexes.presence(index_of(generation))
     if presence != "present":
         what = "is gone" if presence == "missing" else "was replaced by another"
+        difference = f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}"
+        if presence == "missing":
+            ctx.catalog.events.write(ctx.ref, "drift_found", [{"counts": [difference]}])
         raise IndexInconsistent(
-            f"index {generation.index_name!r} of tenant {ctx.ref.id!r} {what}",
+            difference,
             hint=f"restore it without embedding anything: rag-assets sync {ctx.ref.id} --repair",
         )
     ctx.store.indexes.require_usable(generation.index_name)

@@ -105,6 +105,15 @@ def purge_tenant(
     return receipt
 
 
+def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
+    """Return the tenants whose removal was begun, and which nobody removes now."""
+    return [
+        record
+        for record in catalog.tenants.all()
+        if record.state == "REMOVING" and not catalog.lock.is_held(record.id)
+    ]
+
+
 def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
     """Delete the folders of a tenant, and of earlier ones of its id."""
     for store in (lake, blobs):

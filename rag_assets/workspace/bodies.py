@@ -75,6 +75,7 @@ _Url = Annotated[
     StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=2_000),
     AfterValidator(_followed),
 ]
+_Version = Annotated[int, Field(strict=True, ge=0, le=2**53)]
 _Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 _Json = Annotated[JsonValue, AfterValidator(_writable)]
 _Metadata = Annotated[Mapping[str, JsonValue], AfterValidator(_writable)]
@@ -115,13 +116,15 @@ class Body(_Model):
 
     Attributes:
         url: where people read it: http, https or mailto. Citations lead there.
-        updated_at: when it was last changed.
+        updated_at: when it was last changed, of a page with its blocks; an older write is outdated.
+        version: a number that rises with each change, and orders writes in place of `updated_at`.
     """
 
     TYPE: ClassVar[str] = ""
 
     url: _Url | None = None
     updated_at: _Time | None = None
+    version: _Version | None = None
 
     @property
     def is_secret(self) -> bool:
@@ -133,8 +136,9 @@ class Body(_Model):
         return source_id
 
     def kept(self) -> dict[str, Any]:
-        """What is kept of it, but for its address and its time."""
-        values = self.model_dump(mode="json", exclude={"url", "updated_at"}, exclude_defaults=True)
+        """What is kept of it, but for its address, its time and its version."""
+        apart = {"url", "updated_at", "version"}
+        values = self.model_dump(mode="json", exclude=apart, exclude_defaults=True)
         return {"type": self.TYPE, **values}
 
 

@@ -313,6 +313,37 @@ def test_the_daemon_counts_all_tenants_and_repairs(
         shared_installation.configure(other, enabled=False)
 
 
+def test_a_run_that_finds_its_index_gone_has_it_repaired_by_the_next_tick(
+    shared_installation: Installation, driver: Driver, tenant: str, folder: Path, index: Index
+) -> None:
+    instance = driver.session.instance
+    instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant])
+
+    def requested() -> list[str | None]:
+        with dg.build_sensor_context(
+            instance=instance, resources={"postgres": PostgresResource()}
+        ) as context:
+            result = drift_offenders_sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        return [request.partition_key for request in result.run_requests or ()]
+
+    for number in range(2):  # The second time, it was repaired within the hour.
+        assert tenant not in requested()
+        index.client.indices.delete(index=index.name)
+        write(folder / "0.md", prose(f"edited {number}"))
+        with pytest.raises(IndexInconsistent, match="is gone"):
+            driver.sync(tenant)
+        assert tenant in requested()
+        shared_installation.synced(tenant, repair=True)
+    index.client.indices.delete(index=index.name)
+    with dg.build_sensor_context(
+        instance=instance, resources={"workbench": build_resources()["workbench"]}
+    ) as context:
+        lost_entries_sensor(context)
+    assert tenant in requested(), "a lost index waits for no pause"
+    shared_installation.synced(tenant)
+
+
 def test_searches_count_a_build_once_in_a_while(
     shared_installation: Installation,
     tenant: str,

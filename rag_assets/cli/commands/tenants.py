@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
@@ -214,6 +213,7 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
 @with_session
 def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) -> None:
     """Delete a tenant from every store, and prove it."""
+    from rag_assets.jobs.run_history import delete_tenant
     from rag_assets.pipeline.removal import purge_tenant
     from rag_assets.storage.catalog.holds import require_no_hold
     from rag_assets.storage.catalog.lock import Holder
@@ -237,7 +237,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
             record,
             session.settings,
             by=operator(),
-            delete_history=partial(_delete_history, session, tenant_id),
+            delete_history=lambda: delete_tenant(session.instance, tenant_id),
         )
     entries = receipt.counts["index"]["entries"]
     complete = bool(receipt.proof["complete"])
@@ -301,18 +301,6 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
                 f"source {source.name!r}: {folder} is not a folder",
                 hint="give --source a folder that exists",
             )
-
-
-def _delete_history(session: Session, tenant_id: str) -> None:
-    """Delete the tenant's partition, and what Dagster recorded of it: events name documents."""
-    from rag_assets.jobs.run_history import delete_partition
-    from rag_assets.partitions import tenants_partitions
-
-    instance = session.instance
-    delete_partition(instance, tenant_id)
-    name = tenants_partitions.name or ""
-    if instance.has_dynamic_partition(name, tenant_id):
-        instance.delete_dynamic_partition(name, tenant_id)
 
 
 def _waiting(holder: object) -> None:

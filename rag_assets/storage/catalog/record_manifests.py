@@ -21,6 +21,7 @@ from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.page_removals import going_with_pages, pages_of_records
+from rag_assets.storage.catalog.record_plans import RecordChanges
 from rag_assets.storage.catalog.record_writes import write_records
 from rag_assets.workspace.bodies import PageBody
 
@@ -189,7 +190,7 @@ class ManifestTable:
                     " pages that it does not name: nothing was removed",
                     hint="if that is right, send it again with allow_deletes",
                 )
-            written = write_records(connection, ref, (), ids, by)
+            written = write_records(connection, ref, RecordChanges((), ids), by)
             notify(connection, ref.id)
         return replace(found, removed=len(written.removed), blobs=written.blobs)
 

@@ -3,10 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, TypeAlias
 
 from rag_assets.storage.catalog.pushed_records import PushedRecord
+
+
+@dataclass(frozen=True, slots=True)
+class WriteClock:
+    """When a write was made, as its application says: by this, writes of one record are ordered.
+
+    Attributes:
+        updated_at: when the record was changed.
+        version: a number that rises with each change.
+    """
+
+    updated_at: datetime | None = None
+    version: int | None = None
+
+    def is_before(self, other: WriteClock) -> bool:
+        """Return whether a write is older than another: by version, or else by time.
+
+        Without a value that both have, neither is older.
+        """
+        if self.version is not None and other.version is not None:
+            return self.version < other.version
+        if self.updated_at is None or other.updated_at is None:
+            return False
+        return self.updated_at < other.updated_at
+
+    def merge(self, other: WriteClock) -> WriteClock:
+        """Return the latest time and the highest version of two writes."""
+        times = [at for at in (self.updated_at, other.updated_at) if at is not None]
+        versions = [number for number in (self.version, other.version) if number is not None]
+        return WriteClock(max(times, default=None), max(versions, default=None))
+
+
+UNORDERED: Final = WriteClock()
+"""Of a write without a time and a version: it is never older than another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +70,15 @@ class RecordChanges:
         puts: records to store.
         removals: ids of documents whose records go.
         pages: of a workspace that are deleted, with what hangs on them but is not stored.
+        pages_deleted_at: the earliest of the times of their deletion.
+        clocks: the latest of the writes of records, by document and part: see `record_clocks`.
     """
 
     puts: Sequence[RecordPut] = ()
     removals: Collection[str] = ()
     pages: Collection[str] = ()
+    pages_deleted_at: datetime | None = None
+    clocks: Mapping[str, dict[str, WriteClock]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +89,15 @@ class Present:
         records: by document id.
         below: pages below those of a workspace that the plan may delete.
         standing: those of these pages that another record stands for: they take nothing along.
+        clocks: the latest of the writes of records, by document and part: see `record_clocks`.
+        etags: of the records that a write may be conditional on, by document.
     """
 
     records: Mapping[str, PushedRecord]
     below: Mapping[str, Collection[str]]
     standing: Collection[str] = ()
+    clocks: Mapping[str, dict[str, WriteClock]] = field(default_factory=dict)
+    etags: Mapping[str, str] = field(default_factory=dict)
 
 
 RecordPlan: TypeAlias = Callable[[Present], RecordChanges]

@@ -51,6 +51,7 @@ class RecordState:
         dropped: passages that were dropped for a credential.
         updated_at: when it was changed, as its application said.
         pushed_at: when its present version came.
+        etag: of the record as it is stored.
     """
 
     source: str
@@ -68,6 +69,7 @@ class RecordState:
     dropped: int
     updated_at: datetime | None
     pushed_at: datetime
+    etag: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +229,7 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
     return (
         select(
             *(record.tenant, record.source, record.source_type, record.source_id),
+            record.record_key,
             *(record.document_id, record.page_uuid, record.modified_at, record.changed_at),
             *(row.title, row.error_kind, row.dropped_count),
             func.coalesce(content.scalar_subquery(), record.content_sha256).label("sha256"),
@@ -285,4 +288,5 @@ def _state(row: Row[Any]) -> RecordState:
         dropped=row.dropped_count or 0,
         updated_at=row.modified_at,
         pushed_at=row.changed_at,
+        etag=row.record_key,
     )

@@ -29,12 +29,13 @@ from rag_assets.storage.catalog.index_rows import withhold_statement
 from rag_assets.storage.catalog.page_removals import going_with_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.record_conditions import is_expired
-from rag_assets.storage.catalog.record_plans import RecordPut
+from rag_assets.storage.catalog.record_plans import UNORDERED, RecordChanges, RecordPut, WriteClock
 from rag_assets.storage.catalog.record_scopes import leave_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement
 from rag_assets.storage.catalog.tables import (
     documents,
     events,
+    record_clocks,
     record_revisions,
     record_texts,
     source_records,
@@ -66,11 +67,8 @@ class RecordsWritten:
 def write_records(
     connection: Connection,
     ref: TenantRef,
-    puts: Sequence[RecordPut],
-    removals: Collection[str],
+    changes: RecordChanges,
     by: str,
-    *,
-    pages: Collection[str] = (),
 ) -> RecordsWritten:
     """Store and remove records.
 
@@ -80,13 +78,16 @@ def write_records(
     Args:
         connection: of a transaction that excludes all others of the tenant.
         ref: the tenant.
-        puts: records to store, each document once.
-        removals: ids of documents whose records go; none of those that are stored.
+        changes: each document once, either stored or removed.
         by: name of the caller, for events.
-        pages: whose records are deleted, of a workspace.
     """
+    puts = changes.puts
     ids = {put.record.document_id for put in puts}
-    removals = {*removals, *(going_with_pages(connection, ref, pages, {*removals, *ids}) - ids)}
+    removed = {*changes.removals, *ids}
+    going = going_with_pages(connection, ref, changes.pages, removed) - ids
+    removals = {*changes.removals, *going}
+    deletion = {"": WriteClock(changes.pages_deleted_at)}
+    _advance_clocks(connection, ref, {**dict.fromkeys(going, deletion), **changes.clocks})
     pruned = _pruned(connection, ref, puts)
     stored = [put for put in puts if put.record.document_id not in pruned]
     contents = {put.record.document_id: put.record.content_sha256 for put in stored}
@@ -185,6 +186,48 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     _touch(connection, ref, [put.record for put in same])
     hasten(connection, ref, [put.record.document_id for put in same if put.lane == 0])
     return changed
+
+
+def read_clocks(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, dict[str, WriteClock]]:
+    """Return the latest of the writes of records, by document and part."""
+    clocks: dict[str, dict[str, WriteClock]] = {}
+    if document_ids:
+        query = select(record_clocks).where(
+            record_clocks.c.tenant == ref.id, among(record_clocks.c.document_id, document_ids)
+        )
+        for row in connection.execute(query):
+            parts = clocks.setdefault(row.document_id, {})
+            parts[row.part] = WriteClock(row.updated_at, row.version)
+    return clocks
+
+
+def _advance_clocks(
+    connection: Connection, ref: TenantRef, clocks: Mapping[str, Mapping[str, WriteClock]]
+) -> None:
+    """Store the times and versions of writes, unless later ones are stored."""
+    rows = [
+        {
+            "tenant": ref.id,
+            "document_id": document_id,
+            "part": part,
+            "updated_at": clock.updated_at,
+            "version": clock.version,
+        }
+        for document_id, parts in clocks.items()
+        for part, clock in parts.items()
+        if clock != UNORDERED
+    ]
+    if not rows:
+        return
+    new = upsert(record_clocks)
+    later = {
+        name: func.greatest(record_clocks.c[name], new.excluded[name])
+        for name in ("updated_at", "version")
+    }
+    keys = ["tenant", "document_id", "part"]
+    connection.execute(new.on_conflict_do_update(index_elements=keys, set_=later), rows)
 
 
 def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
+    Connection,
     Row,
     Select,
     case,
@@ -31,7 +32,7 @@ from rag_assets.storage.catalog.page_rows import pages_below
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
 from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPlan, RecordPut
-from rag_assets.storage.catalog.record_writes import RecordsWritten, write_records
+from rag_assets.storage.catalog.record_writes import RecordsWritten, read_clocks, write_records
 from rag_assets.storage.catalog.tables import (
     documents,
     record_revisions,
@@ -103,6 +104,8 @@ class RecordTable:
         by: str,
         read: Collection[str] = (),
         above: Mapping[str, str] = MappingProxyType({}),
+        ordered: Collection[str] = (),
+        conditional: Collection[str] = (),
     ) -> RecordsWritten:
         """Store and remove records, in one transaction.
 
@@ -113,6 +116,8 @@ class RecordTable:
             read: ids of documents whose records the plan depends on.
             above: pages of which it has to know those below, each with the document of the record
                 that may go.
+            ordered: ids of documents of which it compares the times of writes.
+            conditional: ids of documents of which it compares the ETags.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -124,8 +129,10 @@ class RecordTable:
             records = {row.document_id: _pushed(row) for row in rows}
             standing = standing_pages(connection, ref, above.keys(), above.values())
             below = pages_below(connection, ref, above.keys() - standing - {ROOT})
-            done = plan(Present(records, below, standing))
-            written = write_records(connection, ref, done.puts, done.removals, by, pages=done.pages)
+            clocks = read_clocks(connection, ref, ordered)
+            etags = _etags(connection, ref, conditional)
+            done = plan(Present(records, below, standing, clocks, etags))
+            written = write_records(connection, ref, done, by)
             if written.changed or done.removals or written.expired:
                 notify(connection, ref.id)
         return written
@@ -281,6 +288,16 @@ class TenantRecords:
         with self.database.begin() as connection:
             text: str | None = connection.scalar(query)
         return text
+
+
+def _etags(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> dict[str, str]:
+    if not document_ids:
+        return {}
+    columns = source_records.c
+    query = select(columns.document_id, columns.record_key).where(
+        columns.tenant == ref.id, among(columns.document_id, document_ids)
+    )
+    return {row.document_id: row.record_key for row in connection.execute(query)}
 
 
 def _whole_records(tenant_id: str) -> Select[Any]:

@@ -312,6 +312,19 @@ source_records = Table(
     ),
 )
 
+# The latest time and version that an application gave for a record, or for a part of it. A row
+# outlives its record, so that a write from before the deletion is recognized.
+record_clocks = Table(
+    "record_clocks",
+    metadata,
+    tenant_column(),
+    Column("document_id", Text, primary_key=True),
+    # Hash of the id of a block that was written alone; empty for the whole record.
+    Column("part", Text, primary_key=True, server_default=""),
+    time_column("updated_at"),
+    Column("version", BigInteger),
+)
+
 # Former texts of records, as long as a run may need them that listed them.
 record_texts = Table(
     "record_texts",

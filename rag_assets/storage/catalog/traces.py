@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.upload_tables import uploads
 
 PURGED: Final = "(purged)"
 """Stands where a name was."""
-_KEPT = frozenset({"erasures", "receipts", "tombstones"})
+_KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
 """Tables that hold hashes of erased documents on purpose."""
 _ATTEMPTS = 3
 _OF_TENANT = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition' AND value = :tenant"

@@ -8,6 +8,7 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,8 +18,10 @@ import pytest
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
+from rag_assets.local_stack import dagster_processes, fork_server, stack
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.processes import Progress, silent
+from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.stack import LocalStack
 
 DEFINITIONS = """
@@ -129,6 +132,52 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
         stack.down()
     assert {status.state for status in stack.status()[2:]} == {"stopped"}
     assert not [process for process in psutil.process_iter() if belongs_to(process, webserver.pid)]
+
+
+@pytest.mark.long
+def test_processes_of_another_environment_or_checkout_are_replaced(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pids(own: LocalStack) -> list[int | None]:
+        processes = (own.fork_server.process, own.dagster.daemon, own.dagster.webserver)
+        records = [process.find() for process in processes]
+        return [None if record is None else record.pid for record in records]
+
+    first = LocalStack(settings)
+    start(first)
+    try:
+        former = pids(first)
+        assert None not in former
+        start(LocalStack(settings))
+        assert pids(first) == former, "they are the same program"
+
+        # A key that tenants.yaml names, as a shell that has it now.
+        (tmp_path / "tenants.yaml").write_text("tenants: [{id: a, api_key: $OWN_KEY}]\n")
+        monkeypatch.setenv("OWN_KEY", "a new key")
+        messages: list[str] = []
+        LocalStack(settings).start_servers(for_dagster=False, progress=messages.append)
+        assert "Fork server: stopping, its code or environment has changed" in messages
+        second = pids(first)
+        assert second[0] not in {None, former[0]}
+        assert second[1:] == former[1:], "without Dagster, its processes are left alone"
+        environment = psutil.Process(second[0]).environ()
+        assert environment["OWN_KEY"] == "a new key"
+
+        start(LocalStack(settings))
+        third = pids(first)
+        assert third[0] == second[0]
+        assert not {*third[1:]} & {None, *second[1:]}
+
+        other = tmp_path / "checkout"
+        (other / "rag_assets").mkdir(parents=True)
+        (other / "rag_assets" / "module.py").touch()
+        of_other = partial(fingerprint_program, root=other)
+        for module in (stack, fork_server, dagster_processes):
+            monkeypatch.setattr(module, "fingerprint_program", of_other)
+        start(LocalStack(settings))
+        assert not {*pids(first)} & {None, *third}
+    finally:
+        first.down()
 
 
 def belongs_to(process: psutil.Process, leader: int) -> bool:

@@ -32,6 +32,7 @@ FILE: dict[str, Any] = {
     "metadata": {},
     "url": "https://a",
     "updated_at": None,
+    "version": None,
 }
 WHOLE: list[Call[Any]] = [
     operations.query(QUESTION, tenant="acme"),
@@ -49,11 +50,22 @@ WHOLE: list[Call[Any]] = [
         tags=["a"],
         metadata={"b": 1},
         updated_at=datetime.now(UTC),
+        version=1,
+        etag='"e"',
         source="pushed",
         tenant="acme",
     ),
-    operations.delete_record("page", "7", page_uuid="p", source="pushed", tenant="acme"),
-    operations.put_typed_record("file", "7", FILE, source="pushed", tenant="acme"),
+    operations.delete_record(
+        "page",
+        "7",
+        page_uuid="p",
+        updated_at=datetime.now(UTC),
+        version=1,
+        etag='"e"',
+        source="pushed",
+        tenant="acme",
+    ),
+    operations.put_typed_record("file", "7", FILE, etag='"e"', source="pushed", tenant="acme"),
     operations.put_record_content("7", b"text", source="pushed", tenant="acme"),
     operations.write_records([{"op": "delete"}], source="pushed", tenant="acme"),
     operations.reconcile([{}], apply=True, allow_deletes=True, source="pushed", tenant="acme"),
@@ -116,11 +128,12 @@ def test_everything_that_an_operation_takes_can_be_given(
     description: Mapping[str, Any], call: Call[Any]
 ) -> None:
     theirs = described(description, call)
-    taken: dict[str, set[str]] = {"path": set(), "query": set()}
+    taken: dict[str, set[str]] = {"path": set(), "query": set(), "header": set()}
     for parameter in theirs.get("parameters", ()):
         taken[parameter["in"]].add(parameter["name"])
     assert set(call.named) == taken["path"]
     assert set(call.parameters) == taken["query"]
+    assert {name.lower() for name in call.headers} == {name.lower() for name in taken["header"]}
     content = theirs.get("requestBody", {}).get("content", {})
     if call.file is not None:
         form = content["multipart/form-data"]["schema"]["properties"]

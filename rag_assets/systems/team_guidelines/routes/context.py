@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
@@ -13,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.guideline_responses import GuidelinesContext, GuidelinesText
 from rag_assets.api.problems import documented
+from rag_assets.api.write_model import named_versions
 from rag_assets.common.errors import TextRefused
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.routes.access import (
@@ -20,7 +19,6 @@ from rag_assets.systems.team_guidelines.routes.access import (
     PromptedProjectDependency,
 )
 from rag_assets.systems.team_guidelines.texts import (
-    ANY_VERSION,
     MAX_TEXT,
     GuidelineText,
     GuidelineTexts,
@@ -28,7 +26,6 @@ from rag_assets.systems.team_guidelines.texts import (
 )
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
-_TAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
 
 prompting = APIRouter(
     prefix="/api/projects/{project_id}/guidelines",
@@ -112,18 +109,10 @@ async def put_text(
                 for problem in error.problems
             ]
         ) from None
-    replaces = None if if_match is None else _versions(if_match)
+    replaces = None if if_match is None else named_versions(if_match)
     stored, ref = GuidelineTexts(backend.catalog.database), asked.project.ref
     put = await asked.write(lambda: stored.put(ref, body.text, by=asked.caller, replaces=replaces))
     return _shown(put, response)
-
-
-def _versions(if_match: str) -> Collection[str]:
-    """The versions that a header names; a weak one names none."""
-    if if_match.strip() == ANY_VERSION:
-        return {ANY_VERSION}
-    found = _TAG.finditer(if_match)
-    return {tag["version"] for tag in found if not tag["weak"]} - {ANY_VERSION}
 
 
 def _shown(found: GuidelineText | None, response: Response) -> GuidelinesText:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fastapi.exceptions import RequestValidationError
 
 from rag_assets.api.record_drafts import BlockChange, Draft, Removal
 from rag_assets.api.record_writing import Outcome, write_drafts
+from rag_assets.api.responses import Written
 from rag_assets.common.errors import TenantBusy, UnknownDocument
+from rag_assets.storage.catalog.record_plans import UNORDERED
 from rag_assets.storage.catalog.records import StoredKey
 from rag_assets.systems.workspace.pulling.locks import SourceLock
 from rag_assets.systems.workspace.pulling.rows import PulledRow, SetAside, problem_of_row
@@ -67,14 +70,16 @@ class RecordWriter:
         if not changed:
             return 0, bad
         stored = 0
-        outcomes = self._write_patiently([draft for _, draft in changed], lane)
+        # A row is read as it is now, whatever its time says: of pulled records none is outdated.
+        drafts = [replace(draft, clock=UNORDERED) for _, draft in changed]
+        outcomes = self._write_patiently(drafts, lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):
             if isinstance(outcome, RequestValidationError):
                 bad.append(problem_of_row(row, outcome))
             elif isinstance(outcome, UnknownDocument):
                 page = str(row.body["page_uuid"])
                 bad.append(SetAside(row.source_id, "page_uuid", outcome.message, page))
-            else:
+            elif isinstance(outcome, Written):
                 stored += outcome.outcome in {"queued", "excluded"}
         return stored, bad
 

@@ -79,6 +79,7 @@ OTHERS: Mapping[str, str] = {
     "source_records.text": "what a source pushed, as it pushed it",
     "source_records.said": "likewise",
     "record_texts.text": "likewise",
+    "record_clocks.part": "a hash",
     "held_records.text": "likewise",
     "held_records.said": "likewise",
     "embedding_batches.embedder": "configuration, in which credentials are refused",

@@ -1,0 +1,76 @@
+"""Programs of background processes: their code and environment, reduced to a fingerprint.
+
+A process keeps the code that it imported and the environment that it was started with. `up`
+compares both with its own, and replaces what differs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.hashing import key_of
+from rag_assets.common.settings import PROJECT_ROOT, Settings
+from rag_assets.forkserver.protocol import import_environment
+
+_PACKAGES: Final = ("rag_assets", "resources", "sensors", "checks")
+_LOCK: Final = Path("requirements", "lock.txt")
+_OF_A_TERMINAL: Final = ("LC_", "LANG")
+"""Beginnings of variables that differ between a terminal and a service, and change no result."""
+_READ_LATER: Final = re.compile(
+    r"RAG_ASSETS_MASTER_KEY\w*|\w*_PROXY|SSL_CERT_\w+|\w*_CA_BUNDLE|(AWS|AZURE|GOOGLE)_\w+",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
+
+
+def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
+    """Return the fingerprint of the code on the disk and of this process's environment.
+
+    Of the environment, it covers the settings, variables that `tenants.yaml` names, such as keys of
+    providers, and those that libraries read.
+
+    Args:
+        settings: of the installation.
+        root: the folder of the packages.
+    """
+    endpoints = settings.private_endpoints
+    given = {field.name: str(getattr(settings, field.name)) for field in fields(settings)}
+    given["private_endpoints"] = str([sorted(map(str, endpoints.hosts)), endpoints.networks])
+    code = [sys.executable, *_states_of_files(root)]
+    return key_of("program", given, _environment(settings, os.environ), code)
+
+
+def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    try:
+        listed = settings.tenants_file.read_text(errors="replace")
+    except OSError:
+        listed = ""
+    named = {*_NAMED.findall(listed)}
+    read_first = {
+        name: value
+        for name, value in import_environment(environment).items()
+        if not name.startswith(_OF_A_TERMINAL)
+    }
+    read_later = {
+        name: value
+        for name, value in environment.items()
+        if name in named or _READ_LATER.fullmatch(name)
+    }
+    return read_first | read_later
+
+
+def _states_of_files(root: Path) -> Iterator[str]:
+    """Yield path, time and size of each module, and of the locked versions."""
+    modules = (path for package in _PACKAGES for path in (root / package).rglob("*.py"))
+    for path in sorted([*modules, root / _LOCK]):
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        yield f"{path} {found.st_mtime_ns} {found.st_size}"

@@ -1,0 +1,70 @@
+"""A removal of a tenant that is killed is ended by the daemon."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from rag_assets.definitions import build_resources
+from rag_assets.jobs.upkeep import end_removals_job
+from rag_assets.partitions import tenants_partitions
+from rag_assets.pipeline.removal import purge_tenant
+from rag_assets.storage.catalog.lock import Holder
+from rag_assets.tenants.file import TenantsFile
+from resources.stores import PostgresResource
+from sensors.upkeep import removals_sensor
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+
+class Killed(BaseException):
+    """Ends a removal as a signal does: nothing in it can act on that."""
+
+
+def kill() -> None:
+    raise Killed
+
+
+def tick(driver: Driver) -> bool:
+    """Evaluate the sensor; returns whether it requests a run."""
+    with dg.build_sensor_context(
+        instance=driver.session.instance, resources={"postgres": PostgresResource()}
+    ) as context:
+        return isinstance(removals_sensor(context), dg.RunRequest)
+
+
+def test_a_removal_that_was_killed_is_ended(
+    shared_installation: Installation, driver: Driver, tenant: str
+) -> None:
+    folder = shared_installation.add_tenant(tenant, **FAST)
+    (folder / "a.md").write_text("# Walrus\n\nThe walrus sleeps on the ice.\n")
+    driver.sync(tenant)
+    session, catalog = driver.session, driver.session.catalog
+    session.instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant])
+    record = catalog.tenants.get(tenant)
+    TenantsFile(session.settings.tenants_file).remove(tenant)
+    assert not tick(driver)
+    with (
+        pytest.raises(Killed),
+        catalog.lock.hold(tenant, Holder.here("removal")),
+    ):
+        purge_tenant(
+            *(catalog, session.lake, session.store, record, session.settings),
+            by="operator ann",
+            delete_history=kill,
+        )
+    assert catalog.tenants.get(tenant).state == "REMOVING"
+    with catalog.lock.hold(tenant, Holder.here("removal")):
+        assert not tick(driver), "somebody continues it"
+    assert tick(driver)
+
+    done = end_removals_job.execute_in_process(
+        instance=session.instance, resources={"workbench": build_resources()["workbench"]}
+    )
+    assert done.success
+    assert catalog.tenants.find(tenant) is None
+    [receipt] = catalog.receipts.all(tenant)
+    assert (receipt.by, receipt.proof["complete"]) == ("operator ann", True)
+    name = tenants_partitions.name or ""
+    assert tenant not in session.instance.get_dynamic_partitions(name)
+    assert not tick(driver)
