@@ -53,6 +53,7 @@ EventKind = Literal[
     "catalog_accepted",
     "compacted",
     "pruned",
+    "pruned_expunged",
     "prunes_held",
     "times_corrected",
     "clock_accepted",
