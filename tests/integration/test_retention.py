@@ -467,7 +467,9 @@ def test_pruned_entries_leave_the_files_of_the_index(
         tenant.write(f"page{number}", f"Words of page {number}.")
     tenant.sync()
     session = tenant.driver.session
-    [document_id] = [d.document_id for d in session.catalog.documents.all(tenant.id) if "page7" in d.uri]
+    [document_id] = [
+        d.document_id for d in session.catalog.documents.all(tenant.id) if "page7" in d.uri
+    ]
     long_ago = tenant.clock.now() - timedelta(days=366)
     with session.catalog.database.begin() as connection:
         is_old = documents.c.document_id == document_id
