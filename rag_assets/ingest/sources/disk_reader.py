@@ -84,9 +84,7 @@ class DiskReader:
             raise result.error
         return result
 
-    def items(
-        self, items: Iterator[_Result], at_once: int | None = None
-    ) -> Iterator[_Result]:
+    def items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
         """Yield what an iterator reads in the folder.
 
         Raises:
