@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,29 +14,7 @@ from rag_assets.ingest.sources import disk_reader, safe_files
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LAZY = 2  # MNT_DETACH of umount2(2)
-
-
-@contextmanager
-def hung_mount(folder: Path) -> Iterator[None]:
-    """Mount a file system over a folder whose server never answers."""
-    descriptor = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-    options = f"fd={descriptor},rootmode=40000,user_id=0,group_id=0".encode()
-    try:
-        if _LIBC.mount(b"hung", os.fsencode(folder), b"fuse", 0, options):
-            raise OSError(ctypes.get_errno(), "mount")
-        try:
-            yield
-        finally:
-            _LIBC.umount2(os.fsencode(folder), _LAZY)
-    finally:
-        os.close(descriptor)  # what waits for it gets an error
-
-
-def can_mount() -> bool:
-    return os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
+from tests.mounts import can_mount, hung_mount
 
 
 @pytest.fixture
