@@ -18,6 +18,7 @@ from rag_assets.panel.settings import PATH
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
     from rag_assets.panel.renderer import Renderer
+    from rag_assets.storage.catalog.departures import HeldDeletions
     from rag_assets.storage.catalog.panel_sessions import PanelSession
 
 Method: TypeAlias = Literal["GET", "POST"]
@@ -35,6 +36,7 @@ class Visit:
         form: fields that were sent, with their values; none where the page reads the body itself.
         backend: the servers.
         home: the system's first page.
+        held: deletions that wait for a person; only where a whole page is shown.
     """
 
     request: Request
@@ -45,6 +47,7 @@ class Visit:
     renderer: Renderer
     system: SystemPanel
     home: str
+    held: tuple[HeldDeletions, ...] = ()
 
     @property
     def tenant_id(self) -> str:

@@ -28,6 +28,7 @@ from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.renderer import Renderer
 from rag_assets.panel.sessions import hashed, request_token
 from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
+from rag_assets.storage.catalog.departures import HeldDeletions
 from rag_assets.storage.catalog.panel_sessions import RECENT_TIME, PanelSession
 
 _T = TypeVar("_T")
@@ -233,8 +234,12 @@ class Guarding:
             form = await self.form(request, page.most_bytes)
             if shown is None:
                 require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), token)
+        held: tuple[HeldDeletions, ...] = ()
+        if page.is_use and request.method in _SAFE and "hx-request" not in request.headers:
+            departures = self.backend.catalog.departures
+            held = tuple(await self.in_thread(partial(departures.held, session.tenant.id)))
         return Visit(
-            request, session, token, form, self.backend, self.renderer, system, system.home
+            request, session, token, form, self.backend, self.renderer, system, system.home, held
         )
 
     async def _answered(
