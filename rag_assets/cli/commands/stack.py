@@ -24,6 +24,7 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     session.stack.keep_private()
     session.prepare_home()
     session.stack.start_servers(for_dagster=dagster, progress=progress)
+    session.stack.supervise(progress)
     # Opening the catalog migrates its tables and reconciles its tenants. Nothing may act by itself
     # on one that is refused.
     _ = session.catalog
@@ -99,6 +100,8 @@ def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
     found = [service.fault for service in services if service.fault is not None]
     if any(service.state == "unguarded" for service in services):
         found.append("Elasticsearch requires no password; `rag-assets up` sets one")
+    restarts = {s.name: s.restarts for s in services if s.restarts is not None}
+    found += [line for name, of in restarts.items() if (line := of.describe(name)) is not None]
     elsewhere = [service.name for service in services if service.state == "elsewhere"]
     if elsewhere:
         found.append(
