@@ -92,6 +92,8 @@ class PanelPage:
         is_sensitive: whether it changes a credential, which takes a session that began only
             minutes ago: one that was left open, or stolen, changes none.
         most_bytes: of a form.
+        texts: fields with a text that somebody wrote. A page that refuses the form shows them, so
+            that they can be copied. Never a credential.
     """
 
     path: str
@@ -101,6 +103,7 @@ class PanelPage:
     is_use: bool = True
     is_sensitive: bool = False
     most_bytes: int = 1_048_576
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
