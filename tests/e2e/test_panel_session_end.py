@@ -124,10 +124,11 @@ def test_a_part_of_the_page_that_meets_the_end_first_leaves_the_text(
         page.evaluate("htmx.trigger('#list', 'refresh')")
         expect(page.locator("#ended")).to_be_visible()
         expect(page.get_by_role("textbox", name="Plain text")).to_have_value(WRITTEN)
-        # Without a text, the page leads to the form as ever.
         sign_in_again(page, site)
+        expect(page.locator("#ended")).to_be_hidden()
         page.get_by_role("button", name="Save text").click()
         expect(page.locator("#text")).to_contain_text("Saved.")
+        # Without a text, the page leads to the form as ever.
         end_sessions(site)
         page.evaluate("htmx.trigger('#list', 'refresh')")
         page.wait_for_url("**/panel/sign-in")
