@@ -7,11 +7,12 @@ window. A person's consent ends the window; a deletion that is held back keeps i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.common.formatting import counted
@@ -156,7 +157,10 @@ def read_window(connection: Connection, ref: TenantRef, source: str, hours: int)
         .limit(1)
     ).first()
     # Otherwise a deletion that is held back would be allowed once the earlier losses are old.
-    if held and (connection.scalar(is_holding) or _is_refused_manifest(connection, ref, held)):
+    if held and (
+        connection.scalar(is_holding)
+        or _is_refused_manifest(connection, ref, held.id, held.payload)
+    ):
         since = min(since, datetime.fromisoformat(held.payload.get("since", since.isoformat())))
     in_window = _of(ref, source, _LEFT) & (events.c.at > since)
     is_confirmed = events.c.payload["confirmed"].as_boolean()
@@ -205,11 +209,13 @@ def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None
         record_departures(connection, ref, source, 0, is_confirmed=False, is_manifest=True)
 
 
-def _is_refused_manifest(connection: Connection, ref: TenantRef, held: Row[Any]) -> bool:
-    """Return whether a manifest was refused, and no later one was accepted."""
-    if not held.payload.get("manifest"):
+def _is_refused_manifest(
+    connection: Connection, ref: TenantRef, id_: int, payload: Mapping[str, Any]
+) -> bool:
+    """Return whether an event is of a refused manifest, and no later one was accepted."""
+    if not payload.get("manifest"):
         return False
-    later = _of(ref, held.payload["source"], _LEFT) & (events.c.id > held.id)
+    later = _of(ref, payload["source"], _LEFT) & (events.c.id > id_)
     return not connection.scalar(select(exists().where(later)))
 
 
