@@ -42,6 +42,7 @@ EventKind = Literal[
     "secret_masked",
     "secrets_masked",
     "deletions_held",
+    "documents_left",
     "reindex_requested",
     "generation_published",
     "generation_held",
