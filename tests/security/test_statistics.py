@@ -158,6 +158,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "pulled_sources": ("tenant", "source"),
     "provider_keys": ("tenant", "organization", "provider", "master_key_id"),
     "question_vectors": ("tenant", "embedder_id", "question_sha256"),
+    "record_clocks": ("tenant", "document_id", "part"),
     "security_changes": ("tenant", "kind", "name", "about"),
     "service_tokens": ("token_id", "tenant", "role"),
     "receipts": ("tenant", "kind", "rule", "previous", "hash"),
