@@ -126,7 +126,7 @@ class FaultWalk(Walk):
         with psycopg.connect(self.operated.database_url) as connection:
             failed = connection.execute(
                 "SELECT uri, error_message, error_kind, retry_at::text FROM rag_catalog.documents"
-                " WHERE status = 'FAILED' AND state <> 'DELETED'"
+                " WHERE status = 'FAILED'"
             ).fetchall()
         assert all(all(row) for row in failed), failed
 
