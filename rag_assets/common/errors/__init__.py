@@ -35,6 +35,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
+    │   ├── LakeDamaged           files of the lake were lost or damaged
     │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
@@ -192,6 +193,7 @@ from rag_assets.common.errors.stores import (
     ErasureIncomplete,
     IndexInconsistent,
     IndexUnavailable,
+    LakeDamaged,
     ListingFailed,
     OnHold,
     RestorePending,
@@ -244,6 +246,7 @@ __all__ = [
     "InputRejected",
     "InvalidRequest",
     "KeyUnreadable",
+    "LakeDamaged",
     "ListingFailed",
     "MalformedResponse",
     "NoChatModel",

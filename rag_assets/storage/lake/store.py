@@ -212,9 +212,7 @@ class TenantLake:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
 
-        return rows.vector_rows(
-            self._tables.vectors(embedder_id).read(hashes, ("text_sha256", "vector"))
-        )
+        return rows.vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
     def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
         """Vectors as little-endian float32 values, by the text_sha256 in a range."""

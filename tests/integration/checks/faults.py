@@ -169,7 +169,7 @@ class CheckedTenant:
         table = self.ctx.lake._tables.vectors(embedder_id)
         _delete(table.location.url, f"text_sha256 = '{text}'")
         row = {"text_sha256": [text], "vector": [changed], "created_at": stored["created_at"]}
-        table.append(pl.DataFrame(row, schema=EMBEDDINGS))
+        table.append(pl.DataFrame({**row, "checksum": [None]}, schema=EMBEDDINGS))
         return text
 
     # -- the index
