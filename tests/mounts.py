@@ -47,10 +47,14 @@ class Mounts:
             pytest.skip("only the superuser can mount")
         self._mount(None, "/", _MS_REC | _MS_PRIVATE)
 
-    def mount(self, folder: Path) -> None:
-        """Mount an empty file system."""
+    def mount(self, folder: Path, kilobytes: int | None = None) -> None:
+        """Mount an empty file system, with so much space."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._mount("tmpfs", folder, 0, kind="tmpfs")
+        self._mount("tmpfs", folder, 0, kind="tmpfs", options=_size(kilobytes))
+
+    def resize(self, folder: Path, kilobytes: int) -> None:
+        """Give a file system that was mounted so much space."""
+        self._mount("tmpfs", folder, _MS_REMOUNT, options=_size(kilobytes))
 
     def make_read_only(self, folder: Path) -> None:
         """Let nobody write to a file system that was mounted."""
@@ -71,12 +75,21 @@ class Mounts:
         self._require(self._libc.umount2(os.fsencode(folder), _MNT_DETACH))
 
     def _mount(
-        self, source: str | Path | None, folder: str | Path, flags: int, kind: str | None = None
+        self,
+        source: str | Path | None,
+        folder: str | Path,
+        flags: int,
+        kind: str | None = None,
+        options: bytes | None = None,
     ) -> None:
         names = [None if name is None else os.fsencode(name) for name in (source, folder, kind)]
-        self._require(self._libc.mount(*names, flags, None))
+        self._require(self._libc.mount(*names, flags, options))
 
     def _require(self, result: int) -> None:
         if result:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
+
+
+def _size(kilobytes: int | None) -> bytes | None:
+    return None if kilobytes is None else f"size={kilobytes}k".encode()

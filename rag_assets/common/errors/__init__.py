@@ -35,6 +35,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
+    │   ├── DiskFull              a disk of the installation has no space
     │   ├── LakeDamaged           files of the lake were lost or damaged
     │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
@@ -190,6 +191,7 @@ from rag_assets.common.errors.stores import (
     CatalogSetBack,
     ClockDoubted,
     DamagedIndex,
+    DiskFull,
     ErasureIncomplete,
     IndexInconsistent,
     IndexUnavailable,
@@ -226,6 +228,7 @@ __all__ = [
     "DamagedIndex",
     "DeadlineExceeded",
     "DeletionsHeld",
+    "DiskFull",
     "DocumentEmpty",
     "DocumentEncrypted",
     "DocumentRejected",

@@ -19,6 +19,10 @@ class IndexUnavailable(ServiceUnavailable):
     """Elasticsearch refuses until an operator acts: its disk is full, or an index is closed."""
 
 
+class DiskFull(ServiceUnavailable):
+    """A disk of the installation has no space, or nearly none."""
+
+
 class LakeDamaged(ServiceUnavailable):
     """Files of the lake were lost or damaged, and cannot be read.
 

@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import polars as pl
 from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from rag_assets.common.disk_space import disk_full
 from rag_assets.common.errors import LakeDamaged, ServiceUnavailable, TenantLocked
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.lake.checksums import is_reader_error, require_unaltered, with_checksums
@@ -28,6 +30,7 @@ from rag_assets.storage.lake.selection import rows_with
 _T = TypeVar("_T")
 _READ_ATTEMPTS: Final = 3
 LOG_FOLDER: Final = "_delta_log"
+_NO_SPACE: Final = re.compile(r"No space left|Disk quota exceeded|File too large")
 
 # Column statistics copy beginnings of values into the log, where they remain after the rows are
 # deleted: only keys have them. Compaction deletes unreferenced files, so there is no retention.
@@ -258,6 +261,8 @@ class KeyedTable:
 
     def unavailable(self, error: BaseException, participle: str) -> ServiceUnavailable:
         """Return the error for a location that could not be read or written."""
+        if _NO_SPACE.search(str(error)):
+            return disk_full(self.location.url, f"the lake cannot be {participle}")
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         return ServiceUnavailable(
             f"the lake at {self._place} cannot be {participle}: {reason}",

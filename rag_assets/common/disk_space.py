@@ -1,0 +1,93 @@
+"""Free space of disks, compared with the space that Elasticsearch leaves free.
+
+From its flood stage on, Elasticsearch accepts no entries: where 5 % of a disk are free, and at most
+100 GB (its defaults). The same bound is used for other folders of an installation: a disk with less
+has no room for what syncs and servers write.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.errors import DiskFull
+
+FLOOD_STAGE: Final = 0.05
+MOST_FREE_BYTES: Final = 100 * 10**9
+_HINT: Final = (
+    "free or add disk space there; what was paid for is kept. Then sync again, after `rag-assets"
+    " up` where servers stopped"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """The space of the disk that a folder is on.
+
+    Attributes:
+        place: the folder, or a node of Elasticsearch.
+        required_bytes: that have to be free.
+    """
+
+    place: str
+    free_bytes: int
+    required_bytes: int
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether less is free than has to be."""
+        return self.free_bytes < self.required_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"the disk of {self.place} is nearly full: {in_megabytes(self.free_bytes)} are free, and"
+            f" {in_megabytes(self.required_bytes)} have to be (Elasticsearch's flood stage)"
+        )
+
+    @property
+    def error(self) -> DiskFull:
+        """The error that reports it."""
+        return DiskFull(str(self), hint=_HINT)
+
+
+def required_bytes(total_bytes: int) -> int:
+    """Return how many bytes of a disk of this size have to be free."""
+    return min(int(total_bytes * FLOOD_STAGE), MOST_FREE_BYTES)
+
+
+def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
+    """Return the space of each disk that these folders are on, once; not of addresses of stores."""
+    found: dict[int, DiskSpace] = {}
+    for folder in folders:
+        if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
+            continue
+        usage = shutil.disk_usage(existing)
+        space = DiskSpace(str(folder), usage.free, required_bytes(usage.total))
+        found.setdefault(existing.stat().st_dev, space)
+    return list(found.values())
+
+
+def disk_full(folder: Path | str, consequence: str) -> DiskFull:
+    """Return the error for a folder whose disk has no space for a write."""
+    existing = _existing(Path(folder))
+    free = in_megabytes(shutil.disk_usage(existing).free) if existing else "nothing"
+    return DiskFull(f"the disk of {folder} is full ({free} free): {consequence}", hint=_HINT)
+
+
+def in_megabytes(size: int) -> str:
+    """Return a number of bytes for people."""
+    return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"
+
+
+def _existing(folder: Path) -> Path | None:
+    """Return the folder, or the nearest one above it that exists and can be opened."""
+    for path in (folder, *folder.parents):
+        try:
+            path.stat()
+        except OSError:
+            continue
+        return path
+    return None
