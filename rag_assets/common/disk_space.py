@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rag_assets.common.errors import DiskFull
+from rag_assets.common.errors import ConfigurationError, DiskFull
+from rag_assets.common.settings import Settings
 
 FLOOD_STAGE: Final = 0.05
 MOST_FREE_BYTES: Final = 100 * 10**9
@@ -68,6 +69,31 @@ def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
         space = DiskSpace(str(folder), usage.free, required_bytes(usage.total))
         found.setdefault(existing.stat().st_dev, space)
     return list(found.values())
+
+
+def own_disks() -> list[DiskSpace]:
+    """Return the disks of this installation's folders: data of servers, lake, uploaded files.
+
+    Raises:
+        ConfigurationError: a setting is malformed.
+    """
+    settings = Settings.from_environment()
+    return disk_spaces([settings.local, settings.lake_url, settings.blobs_url])
+
+
+def hint_to_start(variable: str) -> str:
+    """Return the remedy for a server that does not answer: it may have stopped on a full disk.
+
+    Args:
+        variable: that names the server's address.
+    """
+    try:
+        full = next((space for space in own_disks() if space.is_nearly_full), None)
+    except (ConfigurationError, OSError):
+        full = None
+    if full is not None:
+        return f"{full}. {_HINT[0].upper()}{_HINT[1:]}"
+    return f"start it with `rag-assets up`, or check {variable}"
 
 
 def disk_full(folder: Path | str, consequence: str) -> DiskFull:

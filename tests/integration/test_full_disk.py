@@ -9,7 +9,7 @@ import pytest
 
 from tests.driving import tenant_named_after
 from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.installation import Installation
+from tests.installation import FAST, Installation
 from tests.mounts import Mounts, with_mounts
 
 pytestmark = pytest.mark.long
@@ -66,3 +66,37 @@ def test_sync_on_a_full_disk_pays_each_text_once(
     assert server.answered.total() == TEXTS
     assert set(server.answered.values()) == {1}
     assert len(shared_installation.entries(tenant)) == TEXTS
+
+
+def test_nearly_full_disk_is_reported(
+    shared_installation: Installation, request: pytest.FixtureRequest
+) -> None:
+    tenant = tenant_named_after(request)
+    folder = shared_installation.add_tenant(tenant, **FAST)
+    (folder / "page.md").write_text("# Page\n\nWords.\n")
+    shared_installation.synced(tenant)
+    uploads = Path(shared_installation.session().settings.blobs_url)
+    reported = f"the disk of {uploads} is nearly full"
+
+    def fill_the_disk(mounts: Mounts) -> None:
+        mounts.mount(uploads, 8_000)
+        try:
+            (uploads / "large").write_bytes(bytes(7_900_000))
+            status = shared_installation.cli("status", "--json").json
+            assert any(reported in warning for warning in status["warnings"]), status
+            checked = shared_installation.cli("check", tenant, "--json")
+            [disk] = [one for one in checked.json["checks"] if one["check"] == "disk"]
+            assert not disk["passed"]
+            assert reported in disk["description"]
+            # Nothing listens there, as where a server stopped because its disk was full.
+            asked = shared_installation.cli(
+                "search", tenant, "words", ELASTICSEARCH_URL="http://127.0.0.1:9"
+            )
+            assert reported in asked.err
+            assert "start it with" not in asked.err
+        finally:
+            mounts.unmount(uploads)
+
+    with_mounts(fill_the_disk)
+    status = shared_installation.cli("status", "--json").json
+    assert not any("nearly full" in warning for warning in status["warnings"])

@@ -44,6 +44,7 @@ CHECKS = {
     "embeddings.lake",
     "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
+    "search_index.disk",
     "search_index.drift",
     "search_index.isolation",
     "search_index.quarantine",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.common.disk_space import own_disks
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import counted, duration
 from rag_assets.local_stack.stack import ServiceStatus
@@ -50,7 +51,8 @@ def status(session: Session, *, as_json: bool) -> bool:
 
 def _print_status(session: Session, *, as_json: bool) -> bool:
     services, exposed = session.stack.status(), session.stack.exposed()
-    warnings = _warnings(services)
+    warnings = [space.error.advice for space in own_disks() if space.is_nearly_full]
+    warnings += _warnings(services)
     postgres = next(service for service in services if service.name == "Postgres")
     doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
     if doubt is not None:

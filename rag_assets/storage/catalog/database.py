@@ -44,6 +44,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeEngine
 
+from rag_assets.common.disk_space import hint_to_start
 from rag_assets.common.errors import (
     ConfigurationError,
     ServiceUnavailable,
@@ -347,5 +348,5 @@ def unavailable(error: Exception) -> ServiceUnavailable:
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
     return ServiceUnavailable(
         f"Postgres does not answer: {reason}",
-        hint="start it with `rag-assets up`, or check DATABASE_URL",
+        hint=hint_to_start("DATABASE_URL"),
     )

@@ -45,6 +45,7 @@ ALL = {
     "embeddings.expectations",
     "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
+    "search_index.disk",
     "search_index.quarantine",
     "search_index.relations",
     "search_index.vectors_beside",
