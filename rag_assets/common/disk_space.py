@@ -44,8 +44,8 @@ class DiskSpace:
 
     def __str__(self) -> str:
         return (
-            f"the disk of {self.place} is nearly full: {in_megabytes(self.free_bytes)} are free, and"
-            f" {in_megabytes(self.required_bytes)} have to be (Elasticsearch's flood stage)"
+            f"the disk of {self.place} is nearly full: {in_megabytes(self.free_bytes)} are free,"
+            f" and {in_megabytes(self.required_bytes)} have to be (Elasticsearch's flood stage)"
         )
 
     @property

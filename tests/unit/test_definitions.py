@@ -40,6 +40,7 @@ CHECKS = {
     "raw_documents.clock",
     "raw_documents.contents",
     "raw_documents.stored",
+    "raw_documents.programs",
     "raw_documents.ticks",
     "embeddings.lake",
     "retrieval_quality.retrieval_quality",

@@ -58,7 +58,7 @@ def _print_status(session: Session, *, as_json: bool) -> bool:
     if doubt is not None:
         warnings.append(doubt)
     if postgres.state in {"running", "external"}:
-        warnings += _superuser_warnings(session)
+        warnings += _schema_warnings(session) + _superuser_warnings(session)
     warnings += _index_warnings(session, services)
     if compaction := _compaction_warning(session, services):
         warnings.append(compaction)
@@ -133,6 +133,25 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
+
+
+def _schema_warnings(session: Session) -> list[str]:
+    """Return what connects to a catalog whose schema is another program's: this one, or others."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_assets.storage.catalog.database import Database
+    from rag_assets.storage.catalog.migrate import other_programs, require_present_schema
+
+    try:
+        with closing(Database(session.endpoints.database_url)) as database:
+            require_present_schema(database)
+            others = other_programs(database)
+    except RagAssetsError as error:
+        return [error.advice]
+    except SQLAlchemyError:
+        return []
+    remedy = "`rag-assets up` replaces processes of this home folder; restart any other yourself"
+    return [f"{other}; {remedy}" for other in others]
 
 
 def _superuser_warnings(session: Session) -> list[str]:

@@ -41,6 +41,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
     ├── SchemaTooNew              a newer program upgraded the catalog's schema
+    ├── OlderProgramRuns          an upgrade of the schema would stop a running process
     ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
@@ -197,6 +198,7 @@ from rag_assets.common.errors.stores import (
     IndexUnavailable,
     LakeDamaged,
     ListingFailed,
+    OlderProgramRuns,
     OnHold,
     RestorePending,
     SchemaTooNew,
@@ -262,6 +264,7 @@ __all__ = [
     "NoVectorBackend",
     "NoWorkspace",
     "NotVerified",
+    "OlderProgramRuns",
     "OnHold",
     "ParserUnusable",
     "PassagesWithdrawn",

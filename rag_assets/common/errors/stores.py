@@ -60,6 +60,10 @@ class SchemaTooNew(RagAssetsError):
     """The catalog's schema was upgraded by a newer program than this one."""
 
 
+class OlderProgramRuns(RagAssetsError):
+    """An upgrade of the catalog's schema would stop a running process of an older program."""
+
+
 class SessionsNotKept(RagAssetsError):
     """Postgres is behind a pooler that changes its session from one transaction to the next."""
 

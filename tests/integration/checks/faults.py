@@ -35,6 +35,7 @@ ALL = {
     "raw_documents.clock",
     "raw_documents.contents",
     "raw_documents.stored",
+    "raw_documents.programs",
     "raw_documents.ticks",
     "embeddings.lake",
     "chunks.secrets",

@@ -1,4 +1,4 @@
-"""Index templates of an operator that change the indexes which are made: named, and nothing paid."""
+"""Index templates of an operator that change the indexes which are made: each is named."""
 
 from __future__ import annotations
 

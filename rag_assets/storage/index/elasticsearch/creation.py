@@ -129,7 +129,7 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
         )
     named = " and ".join(repr(template.name) for template in templates)
     above = max(template.priority for template in templates) + 1
-    pattern = f"{name.split('-')[0]}-*"
+    pattern = f"{name.split('-', maxsplit=1)[0]}-*"
     return IndexUnavailable(
         f"index {name!r} is not made as requested: {difference}, by the index template {named};"
         " nothing was embedded or written",
