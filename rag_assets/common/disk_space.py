@@ -1,8 +1,8 @@
 """Free space of disks, compared with the space that Elasticsearch leaves free.
 
-From its flood stage on, Elasticsearch accepts no entries: where 5 % of a disk are free, and at most
-100 GB (its defaults). The same bound is used for other folders of an installation: a disk with less
-has no room for what syncs and servers write.
+From its flood stage on, Elasticsearch accepts no entries. The embedded one has it at 1 GB, and the
+same is required of the disks with the lake and uploaded files: with less, syncs and servers are
+about to stop. Of a disk below 20 GB, 5 % have to be free.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Final
 from rag_assets.common.errors import ConfigurationError, DiskFull
 from rag_assets.common.settings import Settings
 
-FLOOD_STAGE: Final = 0.05
-MOST_FREE_BYTES: Final = 100 * 10**9
+FLOOD_STAGE_BYTES: Final = 1 << 30
+"""Of the embedded Elasticsearch; see rag_assets.local_stack.elasticsearch_node."""
+_LEAST_SHARE: Final = 0.05
 _HINT: Final = (
     "free or add disk space there; what was paid for is kept. Then sync again, after `rag-assets"
     " up` where servers stopped"
@@ -54,11 +55,6 @@ class DiskSpace:
         return DiskFull(str(self), hint=_HINT)
 
 
-def required_bytes(total_bytes: int) -> int:
-    """Return how many bytes of a disk of this size have to be free."""
-    return min(int(total_bytes * FLOOD_STAGE), MOST_FREE_BYTES)
-
-
 def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
     """Return the space of each disk that these folders are on, once; not of addresses of stores."""
     found: dict[int, DiskSpace] = {}
@@ -66,7 +62,8 @@ def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
         if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
             continue
         usage = shutil.disk_usage(existing)
-        space = DiskSpace(str(folder), usage.free, required_bytes(usage.total))
+        required = min(int(usage.total * _LEAST_SHARE), FLOOD_STAGE_BYTES)
+        space = DiskSpace(str(folder), usage.free, required)
         found.setdefault(existing.stat().st_dev, space)
     return list(found.values())
 

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from elasticsearch import Elasticsearch
 
-from rag_assets.common.disk_space import FLOOD_STAGE, MOST_FREE_BYTES, DiskSpace
+from rag_assets.common.disk_space import DiskSpace
 
 _DISK: Final = "cluster.routing.allocation.disk."
 _FLOOD: Final = f"{_DISK}watermark.flood_stage"
 _LEVELS: Final = ("defaults", "persistent", "transient")
+_DEFAULT_FLOOD: Final = "95%"
+_DEFAULT_HEADROOM: Final = "100gb"
 _UNITS: Final = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?b)")
 
@@ -52,11 +54,11 @@ def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
         size: of the disk.
         settings: of the cluster, by their whole names.
     """
-    flood = settings.get(_FLOOD, f"{1 - FLOOD_STAGE:.0%}")
+    flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
     if (absolute := _bytes_of(flood)) is not None:
         return absolute
     used = float(flood.rstrip("%")) / (100 if flood.endswith("%") else 1)
-    most = _bytes_of(settings.get(f"{_FLOOD}.max_headroom", f"{MOST_FREE_BYTES}b"))
+    most = _bytes_of(settings.get(f"{_FLOOD}.max_headroom", _DEFAULT_HEADROOM))
     required = int(size * (1 - used))
     return required if most is None else min(required, most)
 
