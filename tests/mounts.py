@@ -1,11 +1,12 @@
-"""File systems that a test mounts where nobody else sees them."""
+"""File systems that a test mounts, also ones that misbehave: hung, or soon full."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -93,3 +94,40 @@ class Mounts:
 
 def _size(kilobytes: int | None) -> bytes | None:
     return None if kilobytes is None else f"size={kilobytes}k".encode()
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LAZY = 2  # MNT_DETACH of umount2(2)
+
+
+def can_mount() -> bool:
+    return os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+@contextmanager
+def hung_mount(folder: Path) -> Iterator[None]:
+    """Mount a file system over a folder whose server never answers."""
+    descriptor = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        with _mounted(folder, "fuse", f"fd={descriptor},rootmode=40000,user_id=0,group_id=0"):
+            yield
+    finally:
+        os.close(descriptor)  # what waits for it gets an error
+
+
+@contextmanager
+def small_disk(folder: Path, size_bytes: int) -> Iterator[None]:
+    """Mount a file system of so many bytes over a folder."""
+    with _mounted(folder, "tmpfs", f"size={size_bytes}"):
+        yield
+
+
+@contextmanager
+def _mounted(folder: Path, kind: str, options: str) -> Iterator[None]:
+    target = os.fsencode(folder)
+    if _LIBC.mount(b"test", target, kind.encode(), 0, options.encode()):
+        raise OSError(ctypes.get_errno(), f"cannot mount a {kind} over {folder}")
+    try:
+        yield
+    finally:
+        _LIBC.umount2(target, _LAZY)
