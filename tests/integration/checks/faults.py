@@ -34,6 +34,7 @@ ALL = {
     "raw_documents.catalog",
     "raw_documents.clock",
     "raw_documents.contents",
+    "raw_documents.deletions",
     "raw_documents.stored",
     "raw_documents.programs",
     "raw_documents.ticks",
