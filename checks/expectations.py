@@ -79,7 +79,8 @@ def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tup
         uris: a document that uses each text, by text_sha256.
     """
     rows = stored.unique(("text_sha256", "vector"), maintain_order=True)
-    for key, vector, created_at in rows.iter_rows():
+    columns = ("text_sha256", "vector", "created_at")
+    for key, vector, created_at in rows.select(columns).iter_rows():
         yield uris[key], key, None if vector is None else len(vector), created_at
 
 

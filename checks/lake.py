@@ -11,6 +11,7 @@ _FAULTS = {
     "missing": "file is missing",
     "cut": "file has another size",
     "unreadable": "file cannot be read",
+    "altered": "file was altered: rows differ from their checksums",
 }
 
 

@@ -105,7 +105,10 @@ _opened: list[Catalog | VectorStore] = []
 @lru_cache(maxsize=4)
 def _opened_catalog(url: str, owner_url: str) -> tuple[Catalog, Identity]:
     settings = Settings.from_environment()
-    catalog, identity = open_catalog(settings, url, owner_url)
+    stack = LocalStack(settings)
+    catalog, identity = open_catalog(
+        settings, url, owner_url, before_upgrade=stack.require_no_older_process
+    )
     _opened.append(catalog)
     lake, blobs = Lake(settings.lake_url), open_blobs(settings)
     keeper = MarkKeeper(catalog, lake, blobs, ElasticsearchResource().store)

@@ -133,7 +133,7 @@ def clear_failures() -> Iterator[None]:
     """Turn the project's errors into a step failure with message and hint."""
     try:
         yield
-    except dg.Failure:
+    except (dg.Failure, dg.RetryRequested):
         raise
     except RagAssetsError as error:
         raise as_failure(error) from None

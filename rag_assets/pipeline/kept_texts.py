@@ -36,6 +36,7 @@ def vectors_of(
         unit vectors by hash, of shape (dimensions,), and why some of them are missing.
     """
     embedder_id = ctx.embedder.embedder_id
+    ctx.lake.store_spooled(embedder_id, ctx.embedder.dimensions)
     missing = ctx.lake.missing_vectors(embedder_id, set(texts))
     reason = _embed(ctx, generation, {key: texts[key] for key in texts if key in missing})
     found = ctx.lake.vectors(embedder_id, set(texts))
@@ -63,6 +64,7 @@ def _embed(ctx: TenantContext, generation: Generation, texts: Mapping[str, str])
                 keep=keep,
                 deadline=time.monotonic() + ctx.limits.embed_seconds,
                 budget=ledger.budget,
+                spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),
             )
         )
     except MalformedResponse as error:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from rag_assets.common.batches import batched
+from rag_assets.common.errors import LakeDamaged
 from rag_assets.common.hashing import HashRange
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.lake_drift import (
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _AT_ONCE = 2_000
+_FILES_NAMED = 20
 
 
 def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
@@ -57,6 +59,20 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
             ctx.catalog.generations.reopen(ctx.ref, lost.generation)
         ctx.catalog.index.invalidate(ctx.ref, lost.generation.number, sorted(lost.documents))
     return found
+
+
+def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
+    """Repair the lake where a stage could not read it, so that the stage can be run again.
+
+    Args:
+        ctx: of the tenant, under its lock.
+        damage: that the stage met.
+    """
+    ctx.log(f"{damage.message}; it is repaired, and the step is run again")
+    found = repair_lake(ctx, Share(1, ctx.clock.now().date()))
+    files = [f"{file.table}/{file.path} ({file.fault})" for file in found.files]
+    event = {"files": files[:_FILES_NAMED], "texts_to_embed": found.to_embed}
+    ctx.catalog.events.write(ctx.ref, "lake_healed", [event])
 
 
 def _salvage(ctx: TenantContext) -> None:

@@ -89,7 +89,10 @@ class Session:
         from rag_assets.storage.catalog.catalog import Catalog
 
         self.stack.keep_private()
-        catalog = Catalog.open(self.endpoints.database_url, self.endpoints.owner_url)
+        own = self.endpoints
+        catalog = Catalog.open(
+            own.database_url, own.owner_url, before_upgrade=self._announce_upgrade
+        )
         self._opened.callback(catalog.close)
         return catalog
 
@@ -104,10 +107,27 @@ class Session:
 
         self.stack.keep_private()
         own = self.endpoints
-        catalog, identity = open_catalog(self.settings, own.database_url, own.owner_url)
+        catalog, identity = open_catalog(
+            self.settings,
+            own.database_url,
+            own.owner_url,
+            before_upgrade=self._announce_upgrade,
+        )
         self._opened.callback(catalog.close)
         catalog.database.after_raise = self._keep_marks
         return catalog, identity
+
+    def _announce_upgrade(self, others: Sequence[str]) -> None:
+        """Warn of programs that an upgrade of the schema stops; refuse it over our own processes.
+
+        Raises:
+            OlderProgramRuns: a process of this home folder runs another program.
+        """
+        from rag_assets.cli.commands.output import warn
+
+        self.stack.require_no_older_process(others)
+        for other in others:
+            warn(f"{other}: the catalog is upgraded, and it stops working until it is replaced")
 
     @cached_property
     def keeper(self) -> MarkKeeper:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from rag_assets.cli.commands.output import print_json, print_table, progress, say
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.common.disk_space import own_disks
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import counted, duration
 from rag_assets.local_stack.stack import ServiceStatus
@@ -51,13 +52,14 @@ def status(session: Session, *, as_json: bool) -> bool:
 
 def _print_status(session: Session, *, as_json: bool) -> bool:
     services, exposed = session.stack.status(), session.stack.exposed()
-    warnings = _warnings(services)
+    warnings = [space.error.advice for space in own_disks() if space.is_nearly_full]
+    warnings += _warnings(services)
     postgres = next(service for service in services if service.name == "Postgres")
     doubt = _clock_doubt(session) if postgres.state in {"running", "external"} else None
     if doubt is not None:
         warnings.append(doubt)
     if postgres.state in {"running", "external"}:
-        warnings += _superuser_warnings(session)
+        warnings += _schema_warnings(session) + _superuser_warnings(session)
     warnings += _index_warnings(session, services)
     if postgres.state in {"running", "external"}:
         warnings += _held_warnings(session)
@@ -136,6 +138,25 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
+
+
+def _schema_warnings(session: Session) -> list[str]:
+    """Return what connects to a catalog whose schema is another program's: this one, or others."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_assets.storage.catalog.database import Database
+    from rag_assets.storage.catalog.migrate import other_programs, require_present_schema
+
+    try:
+        with closing(Database(session.endpoints.database_url)) as database:
+            require_present_schema(database)
+            others = other_programs(database)
+    except RagAssetsError as error:
+        return [error.advice]
+    except SQLAlchemyError:
+        return []
+    remedy = "`rag-assets up` replaces processes of this home folder; restart any other yourself"
+    return [f"{other}; {remedy}" for other in others]
 
 
 def _held_warnings(session: Session) -> list[str]:

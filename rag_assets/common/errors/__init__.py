@@ -35,10 +35,13 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── BuildNotWritable          a build's entries cannot be made any more
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
+    │   ├── DiskFull              a disk of the installation has no space
+    │   ├── LakeDamaged           files of the lake were lost or damaged
     │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
     ├── ListingFailed             a source could not be listed; it does not count as empty
     ├── SchemaTooNew              a newer program upgraded the catalog's schema
+    ├── OlderProgramRuns          an upgrade of the schema would stop a running process
     ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
     ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
@@ -189,10 +192,13 @@ from rag_assets.common.errors.stores import (
     CatalogSetBack,
     ClockDoubted,
     DamagedIndex,
+    DiskFull,
     ErasureIncomplete,
     IndexInconsistent,
     IndexUnavailable,
+    LakeDamaged,
     ListingFailed,
+    OlderProgramRuns,
     OnHold,
     RestorePending,
     SchemaTooNew,
@@ -224,6 +230,7 @@ __all__ = [
     "DamagedIndex",
     "DeadlineExceeded",
     "DeletionsHeld",
+    "DiskFull",
     "DocumentEmpty",
     "DocumentEncrypted",
     "DocumentRejected",
@@ -244,6 +251,7 @@ __all__ = [
     "InputRejected",
     "InvalidRequest",
     "KeyUnreadable",
+    "LakeDamaged",
     "ListingFailed",
     "MalformedResponse",
     "NoChatModel",
@@ -256,6 +264,7 @@ __all__ = [
     "NoVectorBackend",
     "NoWorkspace",
     "NotVerified",
+    "OlderProgramRuns",
     "OnHold",
     "ParserUnusable",
     "PassagesWithdrawn",

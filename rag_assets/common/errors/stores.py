@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rag_assets.common.errors.base import RagAssetsError
 
 
@@ -15,6 +17,31 @@ class ServiceUnavailable(RagAssetsError):
 
 class IndexUnavailable(ServiceUnavailable):
     """Elasticsearch refuses until an operator acts: its disk is full, or an index is closed."""
+
+
+class DiskFull(ServiceUnavailable):
+    """A disk of the installation has no space, or nearly none."""
+
+
+class LakeDamaged(ServiceUnavailable):
+    """Files of the lake were lost or damaged, and cannot be read.
+
+    Args:
+        place: of the table.
+        files: names of the files, with their faults.
+        participle: completes "the lake … cannot be".
+    """
+
+    def __init__(self, place: str, files: Sequence[str], participle: str) -> None:
+        more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+        super().__init__(
+            f"the lake at {place} cannot be {participle}: damaged file {files[0]}{more}",
+            hint=(
+                "rag-assets sync TENANT --repair takes its rows from the index, and parses again"
+                " the documents that are lacking; rag-assets check TENANT --deep lists all damage"
+            ),
+        )
+        self.files = tuple(files)
 
 
 class VectorsUnavailable(ServiceUnavailable):
@@ -31,6 +58,10 @@ class ListingFailed(RagAssetsError):
 
 class SchemaTooNew(RagAssetsError):
     """The catalog's schema was upgraded by a newer program than this one."""
+
+
+class OlderProgramRuns(RagAssetsError):
+    """An upgrade of the catalog's schema would stop a running process of an older program."""
 
 
 class SessionsNotKept(RagAssetsError):

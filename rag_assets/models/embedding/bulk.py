@@ -8,6 +8,8 @@ Completed vectors are stored within seconds, whatever happens to the rest:
 - a text exceeds its limit: the text is reported, and never sent;
 - the deadline passes: nothing more is sent, and the outcome counts what remains;
 - it returns bad vectors: likewise, and then the error is raised;
+- vectors cannot be stored, or not be kept until they are: nothing more is sent, calls in progress
+  may end, and the error is raised; what is in the spool is stored by the next run;
 - something unexpected happens, or the run is cancelled: the valid vectors so far are stored, then
   the error is raised.
 """
@@ -29,10 +31,19 @@ from rag_assets.common.errors import (
     ProviderError,
     ProviderRefused,
     RequestsStopped,
+    ServiceUnavailable,
 )
 from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.protocol import Answer, Budget, Charge, Embedder, Purpose
+from rag_assets.models.embedding.protocol import (
+    Answer,
+    Budget,
+    Charge,
+    Embedder,
+    Purpose,
+    Spool,
+    SpooledCall,
+)
 from rag_assets.models.embedding.vector_buffer import Keep, VectorBuffer
 from rag_assets.models.embedding.vectors import checked_vectors
 
@@ -50,6 +61,7 @@ async def embed_all(
     deadline: float | None = None,
     progress: Callable[[int], None] | None = None,
     budget: Budget | None = None,
+    spool: Spool | None = None,
 ) -> EmbedOutcome:
     """Embed texts and store their vectors as they arrive.
 
@@ -69,6 +81,7 @@ async def embed_all(
         progress: called in this thread after each call to the embedder, with the number of texts
             that have a vector.
         budget: limits spending; None for no limit.
+        spool: keeps vectors until they are stored; no call is made without space in it.
 
     Raises:
         MalformedResponse: wrong count or dimension, not finite, or zero; nothing of that call is
@@ -79,7 +92,7 @@ async def embed_all(
         embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
     )
     drive.deadline, drive.progress, drive.budget = deadline, progress, budget
-    drive.purpose = purpose
+    drive.purpose, drive.spool = purpose, spool
     try:
         await drive.run()
     except BaseException as error:  # also if cancelled: its vectors are charged
@@ -106,11 +119,14 @@ class _BulkRun:
         self.progress: Callable[[int], None] | None = None
         self.budget: Budget | None = None
         self.purpose: Purpose = "document"
+        self.spool: Spool | None = None
         self._embedder = embedder
         self._keeper = keeper
         self._items = list({item.key: item for item in items}.values())
         self._queue: deque[Batch] = deque()
         self._calls: dict[_Call, Batch] = {}
+        self._spooled: dict[_Call, SpooledCall] = {}
+        self._unstored: Exception | None = None
         self._rejected: dict[str, str] = {}
         self._outage: RequestsStopped | None = None
         self._bad: MalformedResponse | None = None
@@ -129,6 +145,8 @@ class _BulkRun:
             await self._drive(packer)
         finally:
             await packer.stop()
+        if self._unstored is not None:
+            raise self._unstored
         await self._keeper.drain()
         if self._bad is not None:
             raise self._bad
@@ -139,10 +157,13 @@ class _BulkRun:
             self._send()
             if not self._calls and not ((self._queue or packer.tasks) and self._may_send()):
                 break
-            pause = self._keeper.start_if_due()
+            pause = None if self._unstored else self._keeper.start_if_due()
             waiting = {*self._calls, *self._keeper.tasks, *packer.tasks}
             await asyncio.wait(waiting, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-            self._keeper.finish()
+            try:
+                self._keeper.finish()
+            except Exception as error:
+                self._unstored = error  # Calls in progress are paid for: they may end.
             for call in [call for call in self._calls if call.done()]:
                 self._take(call)
 
@@ -154,7 +175,9 @@ class _BulkRun:
             await asyncio.wait(self._calls)
         for call, batch in self._calls.items():
             if not call.cancelled() and call.exception() is None:
-                self._add(batch, call.result())
+                self._add(batch, call.result(), self._spooled.pop(call, None))
+        for spooled in self._spooled.values():
+            spooled.release()
         await self._keeper.drain()
 
     def outcome(self) -> EmbedOutcome:
@@ -172,7 +195,8 @@ class _BulkRun:
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
-        return in_time and not self._late and self._outage is None and self._bad is None
+        stopped = self._late or self._outage or self._bad or self._unstored
+        return in_time and not stopped
 
     def _send(self) -> None:
         """Begin as many calls as the limit allows, unless storage falls behind."""
@@ -181,10 +205,24 @@ class _BulkRun:
             if self._keeper.behind:
                 return
             batch = self._queue.popleft()
+            spooled = self._reserve(batch)
+            if self._unstored is not None:
+                return
             # The first call has no deadline: with few calls a minute, no run would ever progress.
             deadline = self.deadline if self._begun else None
-            self._calls[asyncio.create_task(self._embed(batch, deadline))] = batch
+            call = asyncio.create_task(self._embed(batch, deadline))
+            self._calls[call] = batch
+            if spooled is not None:
+                self._spooled[call] = spooled
             self._begun = True
+
+    def _reserve(self, batch: Batch) -> SpooledCall | None:
+        """Reserve space for a batch's vectors; without any, nothing more is sent."""
+        try:
+            return None if self.spool is None else self.spool.reserve(len(batch.items))
+        except ServiceUnavailable as error:
+            self._unstored = error
+            return None
 
     async def _embed(self, batch: Batch, deadline: float | None) -> Answer:
         """Embed a batch within the budget, and check its vectors."""
@@ -240,7 +278,9 @@ class _BulkRun:
             self._trusted = True
 
     def _take(self, call: _Call) -> None:
-        batch = self._calls.pop(call)
+        batch, spooled = self._calls.pop(call), self._spooled.pop(call, None)
+        if spooled is not None and (call.cancelled() or call.exception() is not None):
+            spooled.release()
         try:
             answer = call.result()
         except RequestsStopped as error:
@@ -258,7 +298,7 @@ class _BulkRun:
             self._count(error)
             self._narrow_down(batch, error)
         else:
-            self._add(batch, answer)
+            self._add(batch, answer, spooled)
         if self.progress is not None:
             self.progress(self._done)
 
@@ -267,8 +307,8 @@ class _BulkRun:
         self._requests += error.requests
         self._retries += max(0, error.requests - 1)
 
-    def _add(self, batch: Batch, answer: Answer) -> None:
-        self._keeper.add([item.key for item in batch.items], answer.vectors)
+    def _add(self, batch: Batch, answer: Answer, spooled: SpooledCall | None) -> None:
+        self._keeper.add([item.key for item in batch.items], answer.vectors, spooled)
         self._done += len(batch.items)
         self._tokens += answer.tokens
         self._requests += answer.requests

@@ -121,6 +121,30 @@ class Charge:
     texts: int = 0
 
 
+class SpooledCall(Protocol):
+    """The space that is reserved for the vectors of one call."""
+
+    def fill(self, keys: Sequence[str], vectors: Vectors) -> None:
+        """Keep the vectors there until they are stored."""
+        ...
+
+    def release(self) -> None:
+        """Give the space back: they are stored, or there are none."""
+        ...
+
+
+class Spool(Protocol):
+    """Keeps vectors from when a call ends until they are stored."""
+
+    def reserve(self, texts: int) -> SpooledCall:
+        """Reserve space for the vectors of a call.
+
+        Raises:
+            ServiceUnavailable: there is none; the call must not be made.
+        """
+        ...
+
+
 class Budget(Protocol):
     """Limits spending: reserves before every call, records the charge after it."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
 
-from rag_assets.models.embedding.protocol import Vectors
+from rag_assets.models.embedding.protocol import SpooledCall, Vectors
 
 Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
 
@@ -34,7 +36,9 @@ class VectorBuffer:
         self._vectors: list[Vectors] = []
         self._since = 0.0
         self._writing: asyncio.Task[None] | None = None
+        self._spooled: deque[tuple[SpooledCall, int]] = deque()
         self._failed = False
+        self._added = 0
         self.kept = 0
 
     @property
@@ -47,8 +51,19 @@ class VectorBuffer:
         """The write in progress, if any."""
         return set() if self._writing is None else {self._writing}
 
-    def add(self, keys: Sequence[str], vectors: Vectors) -> None:
-        """Add vectors of shape (len(keys), dimensions)."""
+    def add(
+        self, keys: Sequence[str], vectors: Vectors, spooled: SpooledCall | None = None
+    ) -> None:
+        """Add vectors of shape (len(keys), dimensions).
+
+        Args:
+            spooled: where they are kept until they are written.
+        """
+        if spooled is not None:
+            with suppress(OSError):  # They are still written, or else lost with this process.
+                spooled.fill(keys, vectors)
+            self._spooled.append((spooled, self._added + len(keys)))
+        self._added += len(keys)
         if not self._keys:
             self._since = time.monotonic()
         self._keys.extend(keys)
@@ -97,3 +112,5 @@ class VectorBuffer:
             self._failed = True
             raise
         self.kept += len(keys)
+        while self._spooled and self._spooled[0][1] <= self.kept:
+            self._spooled.popleft()[0].release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from rag_assets.common.errors import ConfigurationError
@@ -30,7 +31,7 @@ from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock, require_sessions
 from rag_assets.storage.catalog.marks import MarkTable
-from rag_assets.storage.catalog.migrate import is_behind, migrate
+from rag_assets.storage.catalog.migrate import is_behind, migrate, other_programs, watch_schema
 from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
@@ -130,12 +131,20 @@ class Catalog:
         self.lock = TenantLock(database)
 
     @classmethod
-    def open(cls, url: str, owner_url: str | None = None) -> Catalog:
+    def open(
+        cls,
+        url: str,
+        owner_url: str | None = None,
+        *,
+        before_upgrade: Callable[[Sequence[str]], None] | None = None,
+    ) -> Catalog:
         """Connect, and upgrade the schema.
 
         Args:
             url: of the role that works with the catalog.
             owner_url: of the role that upgrades it; the same by default.
+            before_upgrade: called before the schema is upgraded, with the connections of other
+                programs (see other_programs); raises where it must not be.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -149,7 +158,10 @@ class Catalog:
             if is_behind(database):
                 with closing(Database(owner_url or url)) as owners:
                     _require_same(database, owners)
+                    if before_upgrade is not None:
+                        before_upgrade(other_programs(database))
                     migrate(owners)
+            watch_schema(database)
         except BaseException:
             database.close()
             raise

@@ -44,6 +44,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeEngine
 
+from rag_assets.common.disk_space import hint_to_start
 from rag_assets.common.errors import (
     ConfigurationError,
     ServiceUnavailable,
@@ -62,6 +63,9 @@ From the sixth time on, one plan for all would take any array for a short one: d
 pages were compared with each of these pages, for minutes.
 """
 _IDLE_SECONDS = 1.0
+_WATCH_SECONDS = 5.0
+APPLICATION: Final = "rag-assets schema "
+"""The beginning of each connection's application_name; the revision of its schema follows."""
 _RAISED = "rag_assets raised"
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 
@@ -83,12 +87,15 @@ class Database:
     Attributes:
         after_raise: called after a transaction that raised marks, with their tenants, and with None
             for the epoch of the installation; see note_raised. It must not raise an error.
+        require_schema: called with a connection of the driver, before it is used after a pause, and
+            every few seconds; raises SchemaTooNew where a newer program upgraded the catalog.
 
     Raises:
         ConfigurationError: the url is malformed.
     """
 
     after_raise: Callable[[Collection[TenantRef | None]], None] | None = None
+    require_schema: Callable[[psycopg.Connection[Any]], None] | None = None
 
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
@@ -108,7 +115,34 @@ class Database:
         self._of_one_state = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        _ping_when_idle(self._engine)
+        self._watched_at = time.monotonic()
+        self._compare_when_used()
+
+    def _compare_when_used(self) -> None:
+        """Replace broken connections of the pool, and compare the schema every few seconds.
+
+        Connections that were not used just now are asked: a ping before each transaction, as the
+        pool would send it, is a third of a sync's round trips.
+        """
+        engine = self._engine
+
+        @event.listens_for(engine, "checkin")
+        def note(_connection: Any, record: ConnectionPoolEntry) -> None:
+            record.info["used_at"] = time.monotonic()
+
+        @event.listens_for(engine, "checkout")
+        def check(connection: Any, record: ConnectionPoolEntry, _fairy: Any) -> None:
+            now = time.monotonic()
+            is_idle = now - record.info.get("used_at", math.inf) > _IDLE_SECONDS
+            is_due = now - self._watched_at > _WATCH_SECONDS
+            try:
+                if self.require_schema is not None and (is_idle or is_due):
+                    self._watched_at = now
+                    self.require_schema(connection)
+                elif is_idle:
+                    engine.dialect.do_ping(connection)
+            except engine.dialect.loaded_dbapi.Error as error:
+                raise DisconnectionError from error
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
@@ -268,28 +302,11 @@ def _require_usable(url: str) -> None:
         )
 
 
-def _ping_when_idle(engine: Engine) -> None:
-    """Replace broken connections of the pool, found by a ping of those that were not used just now.
-
-    A ping before each transaction, as the pool would do it, is a third of a sync's round trips.
-    """
-
-    @event.listens_for(engine, "checkin")
-    def note(_connection: Any, record: ConnectionPoolEntry) -> None:
-        record.info["used_at"] = time.monotonic()
-
-    @event.listens_for(engine, "checkout")
-    def check(connection: Any, record: ConnectionPoolEntry, _fairy: Any) -> None:
-        if time.monotonic() - record.info.get("used_at", math.inf) > _IDLE_SECONDS:
-            try:
-                engine.dialect.do_ping(connection)
-            except engine.dialect.loaded_dbapi.Error as error:
-                raise DisconnectionError from error
-
-
 def connect_arguments() -> dict[str, Any]:
-    """Arguments of every connection to Postgres."""
-    return {"connect_timeout": 10, "application_name": "rag-assets"}
+    """Return the arguments of every connection to Postgres, which shows the program's schema."""
+    from rag_assets.storage.catalog.migrate import HEAD
+
+    return {"connect_timeout": 10, "application_name": f"{APPLICATION}{HEAD}"}
 
 
 Texts: TypeAlias = Iterable[str] | BindParameter[list[str]]
@@ -347,5 +364,5 @@ def unavailable(error: Exception) -> ServiceUnavailable:
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
     return ServiceUnavailable(
         f"Postgres does not answer: {reason}",
-        hint="start it with `rag-assets up`, or check DATABASE_URL",
+        hint=hint_to_start("DATABASE_URL"),
     )

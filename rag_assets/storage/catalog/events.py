@@ -51,6 +51,7 @@ EventKind = Literal[
     "generation_discarded",
     "drift_found",
     "index_repaired",
+    "lake_healed",
     "catalog_accepted",
     "compacted",
     "pruned",

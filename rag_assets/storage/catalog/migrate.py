@@ -6,13 +6,16 @@ adding or removing a system does not affect another history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import psycopg
+from psycopg import sql
 from sqlalchemy import (
     Connection,
     Table,
@@ -27,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError, SchemaTooNew
+from rag_assets.common.formatting import counted
 from rag_assets.storage.catalog import (
     account_tables,
     clock,
@@ -37,7 +41,7 @@ from rag_assets.storage.catalog import (
     upload_tables,
 )
 from rag_assets.storage.catalog.columns import SCHEMA
-from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.database import APPLICATION, Database
 from rag_assets.storage.catalog.roles import GRANTS_SQL
 from rag_assets.systems.base import Migrations
 from rag_assets.systems.registry import InstalledSystem, Systems, installed_systems
@@ -126,11 +130,11 @@ def _versions(database: Database, histories: Iterable[_History]) -> Mapping[str,
         return None
 
 
-def alembic_config(connection: Connection, owner: InstalledSystem | None = None) -> Config:
+def alembic_config(connection: Connection | None, owner: InstalledSystem | None = None) -> Config:
     """Configuration of Alembic's commands for one history of migrations.
 
     Args:
-        connection: on which they run.
+        connection: on which they run; None for those that only read files.
         owner: the system that has the history; None for the core.
 
     Raises:
@@ -155,8 +159,7 @@ def _upgrade(connection: Connection, history: _History) -> None:
 
     config = alembic_config(connection, history.owner)
     owner = history.owner
-    scripts = ScriptDirectory.from_config(config)
-    heads = scripts.get_heads()
+    heads = ScriptDirectory.from_config(config).get_heads()
     if owner is not None and heads != [history.head]:
         raise ConfigurationError(
             f"system {owner.name!r} of {owner.distribution}: its newest migration is"
@@ -164,11 +167,99 @@ def _upgrade(connection: Connection, history: _History) -> None:
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
     present = _present_revision(connection, history)
-    if present is not None and present not in {
-        script.revision for script in scripts.walk_revisions()
-    }:
+    if present is not None and present not in _known_revisions(history):
         raise _too_new(history, present)
-    command.upgrade(config, "head")
+    # Not "head": the files may have been replaced by those of a newer program meanwhile.
+    command.upgrade(config, history.head)
+
+
+def _known_revisions(history: _History) -> frozenset[str]:
+    """Return the revisions up to that of this program; none where its files were replaced."""
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
+
+    scripts = ScriptDirectory.from_config(alembic_config(None, history.owner))
+    try:
+        found = list(scripts.iterate_revisions(history.head, "base"))
+    except CommandError:
+        return frozenset()
+    return frozenset(script.revision for script in found)
+
+
+def watch_schema(database: Database, systems: Systems | None = None) -> None:
+    """Have the connections of a running process notice that a newer program upgraded the schema.
+
+    It costs no round trip of its own where a connection was idle: it takes the place of a ping.
+
+    Args:
+        database: that is up to date.
+        systems: used instead of the installed ones.
+    """
+    histories = {one.version_table: one for one in _histories(systems or installed_systems())}
+    statement = sql.SQL(" UNION ALL ").join(
+        sql.SQL("SELECT {}, version_num FROM {}").format(name, sql.Identifier(SCHEMA, name))
+        for name in histories
+    )
+
+    def require_schema(connection: psycopg.Connection[Any]) -> None:
+        with _alone(connection):
+            try:
+                rows = connection.execute(statement).fetchall()
+            except psycopg.ProgrammingError:
+                return  # The statement that follows fails for the same reason.
+        for name, present in rows:
+            history = histories[name]
+            if present != history.head and present not in _known_revisions(history):
+                raise _too_new(history, present)
+
+    database.require_schema = require_schema
+
+
+@contextmanager
+def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Have a statement be a transaction of its own."""
+    before = connection.autocommit
+    connection.autocommit = True
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.autocommit = before
+
+
+def require_present_schema(database: Database, systems: Systems | None = None) -> None:
+    """Require that no newer program upgraded the schema; changes nothing.
+
+    Raises:
+        SchemaTooNew: one did.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    histories = {one.version_table: one for one in _histories(systems or installed_systems())}
+    for name, present in (_versions(database, list(histories.values())) or {}).items():
+        history = histories[name]
+        if present != history.head and present not in _known_revisions(history):
+            raise _too_new(history, present)
+
+
+def other_programs(database: Database) -> list[str]:
+    """Describe the connections to the catalog of programs with another schema, on any machine.
+
+    Raises:
+        ServiceUnavailable: Postgres does not answer.
+    """
+    query = text(
+        "SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*)"
+        " FROM pg_stat_activity"
+        " WHERE datname = current_database() AND starts_with(application_name, :name)"
+        " AND application_name <> :own GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    with database.begin() as connection:
+        found = connection.execute(query, {"name": APPLICATION, "own": f"{APPLICATION}{HEAD}"})
+        return [
+            f"a program with schema revision {name.removeprefix(APPLICATION)} is connected to the"
+            f" catalog ({counted(count, 'connection')} from {place}); this one has {HEAD}"
+            for name, place, count in found
+        ]
 
 
 def _present_revision(connection: Connection, history: _History) -> str | None:
@@ -188,8 +279,9 @@ def _too_new(history: _History, present: str) -> SchemaTooNew:
     return SchemaTooNew(
         f"{what} schema revision {present}, which a newer program made; this one, {program}, has"
         f" {history.head}",
-        hint="run this with the program that upgraded the catalog, or install its version here; a"
-        " schema is never downgraded: going back takes a dump from before the upgrade",
+        hint="`rag-assets up` of the newer program replaces the processes of an installation;"
+        " otherwise run this with the program that upgraded the catalog, or install its version"
+        " here. A schema is never downgraded: going back takes a dump from before the upgrade",
     )
 
 

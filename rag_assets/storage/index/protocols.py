@@ -310,7 +310,7 @@ class IndexAdministration(Protocol):
     def conditions(self) -> list[RagAssetsError]:
         """Return the errors that requests for indexes would be refused with, such as a closed one.
 
-        It waits two seconds at most.
+        A nearly full disk is among them. Each request waits two seconds at most.
         """
         ...
 

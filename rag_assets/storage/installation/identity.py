@@ -9,7 +9,7 @@ installation is refused before anything is read from it or written to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -78,7 +78,11 @@ class Difference:
 
 
 def open_catalog(
-    settings: Settings, database_url: str, owner_url: str | None = None
+    settings: Settings,
+    database_url: str,
+    owner_url: str | None = None,
+    *,
+    before_upgrade: Callable[[Sequence[str]], None] | None = None,
 ) -> tuple[Catalog, Identity]:
     """Open the catalog, and require that the home folder and the stores belong to it.
 
@@ -86,7 +90,7 @@ def open_catalog(
 
     Args:
         settings: with the home folder and the stores.
-        database_url, owner_url: see Catalog.open.
+        database_url, owner_url, before_upgrade: see Catalog.open.
 
     Raises:
         ForeignInstallation: the catalog, the home folder or a store is another installation's, or
@@ -94,7 +98,7 @@ def open_catalog(
         PlaceChanged: a store's address is not the recorded one.
         ServiceUnavailable: Postgres does not answer.
     """
-    catalog = Catalog.open(database_url, owner_url)
+    catalog = Catalog.open(database_url, owner_url, before_upgrade=before_upgrade)
     try:
         state, stores = catalog.installation.state(), roots(settings)
         _require_none(find_differences(catalog, settings, state, stores))

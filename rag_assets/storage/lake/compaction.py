@@ -16,6 +16,7 @@ import polars as pl
 from deltalake import DeltaTable
 from deltalake.transaction import RemoveAction
 
+from rag_assets.storage.lake.checksums import require_unaltered
 from rag_assets.storage.lake.model import Compaction
 from rag_assets.storage.lake.selection import rows_with
 from rag_assets.storage.lake.table import DataFile, KeyedTable, size_of
@@ -128,7 +129,7 @@ def _rewrite(
     ranges = math.ceil(share * sum(f.bytes for f in chosen) / table.kind.file_bytes)
     for part in _parts(keys, ranges):
         within = source.filter(pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])))
-        table.append(rows_with(within, key, part.to_list()).collect())
+        table.append(require_unaltered(rows_with(within, key, part.to_list()).collect()))
     _remove_from_log(table, chosen)
 
 

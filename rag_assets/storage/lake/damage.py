@@ -1,8 +1,9 @@
 """Files of a table that were lost or damaged: finds them, and takes them out of the table.
 
 A table's log lists its files with their sizes. A listed file that is missing, has another size or
-is no Parquet file makes every read of the table fail. Files that no log lists may still hold rows
-that were lost with a log.
+cannot be decoded makes every read of the table fail. One with altered bytes that can be decoded is
+found by the checksums of its rows. Files that no log lists may still hold rows that were lost with
+a log.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import time
 from collections.abc import Iterable, Iterator, Set
 
 import polars as pl
-from deltalake.exceptions import DeltaError
 from deltalake.transaction import RemoveAction
 
 from rag_assets.common.hashing import HashRange, sha256_hex
+from rag_assets.storage.lake.checksums import AlteredRows, is_reader_error, require_unaltered
 from rag_assets.storage.lake.model import DamagedFile, FileFault
-from rag_assets.storage.lake.selection import rows_of, rows_with
-from rag_assets.storage.lake.table import LOG_FOLDER, DataFile, KeyedTable
+from rag_assets.storage.lake.selection import FEW_KEYS, rows_of, rows_with
+from rag_assets.storage.lake.table import LOG_FOLDER, DataFile, KeyedTable, data_files
 
 _LOG = f"{LOG_FOLDER}/"
 
@@ -31,22 +32,23 @@ def damaged_files(
         name: of the table.
         table: the table; it need not exist.
         decoded: files with a name whose hash is in this range are read to their ends.
+
+    Raises:
+        ServiceUnavailable: the location could not be read.
     """
-    with table.translated_errors("read"):
-        try:
-            opened = table.open()
-        except DeltaError:
-            yield DamagedFile(name, _LOG, "unreadable")
-            return
-        if opened is None:
-            if any(_parquet_files(table)):
-                yield DamagedFile(name, _LOG, "missing")
-            return
-        for file in table.files():
+    try:
+        files = _listed_files(table)
+        if files is None and any(_parquet_files(table)):
+            yield DamagedFile(name, _LOG, "missing")
+        for file in files or ():
             whole = decoded is not None and sha256_hex(file.path) in decoded
             fault = _fault(table, file, whole=whole)
             if fault is not None:
                 yield DamagedFile(name, file.path, fault, file.bytes)
+    except _UnreadableLog:
+        yield DamagedFile(name, _LOG, "unreadable")
+    except OSError as error:
+        raise table.unavailable(error, "read") from error
 
 
 def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
@@ -102,12 +104,35 @@ def salvage(
     return saved
 
 
+class _UnreadableLog(ValueError):
+    """The log of a table cannot be decoded."""
+
+
+def _listed_files(table: KeyedTable) -> list[DataFile] | None:
+    """Return the files that a table lists; None if it does not exist.
+
+    Raises:
+        _UnreadableLog: its log cannot be decoded.
+        OSError: the location cannot be read.
+    """
+    try:
+        table.forget()
+        opened = table.open()
+        return None if opened is None else data_files(opened, table.kind.key)
+    except BaseException as error:
+        if isinstance(error, OSError) or not is_reader_error(error):
+            raise
+        raise _UnreadableLog from error
+
+
 def _readable(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
     rows = rows_of(table.kind, table.location, [url]).select(list(table.kind.schema))
     rows = rows_with(rows, table.kind.key, keys)
     try:
-        return rows.collect()
-    except (OSError, pl.exceptions.PolarsError):
+        return require_unaltered(rows.collect())
+    except BaseException as error:
+        if not is_reader_error(error):
+            raise
         return None
 
 
@@ -126,7 +151,28 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
         return "cut"
     rows = rows_of(table.kind, table.location, [url])
     try:
-        rows.select(list(table.kind.schema) if whole else pl.len()).collect()
-    except pl.exceptions.PolarsError:
+        if whole:
+            found = require_unaltered(rows.select(list(table.kind.schema)).collect())
+            _require_all_by_key(table, rows, found[table.kind.key])
+        else:
+            rows.select(pl.len()).collect()
+    except AlteredRows:
+        return "altered"
+    except BaseException as error:
+        if isinstance(error, OSError) or not is_reader_error(error):
+            raise
         return "unreadable"
     return None
+
+
+def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) -> None:
+    """Require that a read by key finds each row: the file's statistics may be altered alone.
+
+    Raises:
+        AlteredRows: it overlooks one.
+    """
+    key = table.kind.key
+    for part in keys.sort().to_frame().iter_slices(FEW_KEYS):
+        by_key = rows_with(rows, key, part[key].unique().to_list()).select(pl.len()).collect()
+        if by_key.item() != len(part):
+            raise AlteredRows(f"a read by key finds {by_key.item()} of {len(part)} rows")

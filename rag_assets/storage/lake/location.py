@@ -16,6 +16,8 @@ from rag_assets.common.hashing import sha256_hex
 
 _UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake fails on these in a path
 _STAGED = re.compile(r"#[0-9]+$")
+SPOOL_FOLDER = "_spool"
+"""The folder of vectors that are not in a table yet; no table has such a name."""
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 
 

@@ -171,7 +171,7 @@ class LakeSize:
     tables: Mapping[str, TableSize]
 
 
-FileFault = Literal["missing", "cut", "unreadable"]
+FileFault = Literal["missing", "cut", "unreadable", "altered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,7 @@ class DamagedFile:
     Attributes:
         table: its name; see LakeSize.
         path: its name in the table's folder.
+        fault: `altered` is one whose rows can be read and differ from their checksums.
         bytes: that it should have.
     """
 

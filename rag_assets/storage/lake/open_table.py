@@ -50,7 +50,7 @@ class OpenTable:
             if self._table is not None:
                 try:
                     self._table.update_incremental()
-                except (OSError, DeltaError):
+                except (OSError, ValueError, DeltaError):
                     self._forget()
             if self._table is None:
                 self._table = self._open()
@@ -137,6 +137,8 @@ def file_names(table: DeltaTable) -> set[str]:
 def _row_counts(table: DeltaTable) -> dict[str, int]:
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions).select("path", "num_records")
+    if frame["num_records"].null_count():
+        raise ValueError("the log lacks the number of rows of a file")
     return {str(path).rsplit("/", 1)[-1]: int(rows) for path, rows in frame.iter_rows()}
 
 

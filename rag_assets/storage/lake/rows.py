@@ -109,6 +109,7 @@ def vectors_frame(
             "text_sha256": list(hashes),
             "vector": [row.tobytes() for row in packed],
             "created_at": [datetime.now(UTC)] * len(hashes),
+            "checksum": [None] * len(hashes),  # computed when it is appended
         },
         schema=EMBEDDINGS,
     )

@@ -38,6 +38,9 @@ OF_PAGES: Final = pl.Schema({"block_ids": pl.List(_TEXT)})
 OF_MARKS: Final = pl.Schema({"mark_bytes": _INTEGER})
 """Columns that parsed texts of earlier versions lack, where they are read as null."""
 
+CHECKSUMS: Final = pl.Schema({"checksum": _INTEGER})
+"""The checksum of each row (see checksums); null in rows of earlier versions."""
+
 PARSED_TEXT: Final = pl.Schema(
     {
         "key": _TEXT,
@@ -54,6 +57,7 @@ PARSED_TEXT: Final = pl.Schema(
         "created_at": _TIMESTAMP,
         **OF_PAGES,
         **OF_MARKS,
+        **CHECKSUMS,
     }
 )
 
@@ -103,11 +107,12 @@ CHUNKS: Final = pl.Schema(
         "created_at": _TIMESTAMP,
         **OF_CODE,
         **WITH_BLOCKS,
+        **CHECKSUMS,
     }
 )
 
 EMBEDDINGS: Final = pl.Schema(
-    {"text_sha256": _TEXT, "vector": pl.Binary(), "created_at": _TIMESTAMP}
+    {"text_sha256": _TEXT, "vector": pl.Binary(), "created_at": _TIMESTAMP, **CHECKSUMS}
 )
 
 
@@ -139,9 +144,11 @@ class TableKind:
 
 
 PARSED_TEXT_TABLE: Final = TableKind(
-    "key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset({*OF_PAGES, *OF_MARKS})
+    "key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset({*OF_PAGES, *OF_MARKS, *CHECKSUMS})
 )
 CHUNKS_TABLE: Final = TableKind(
-    "key", CHUNKS, 32, 16 << 20, "ZSTD", frozenset({*OF_CODE, *WITH_BLOCKS})
+    "key", CHUNKS, 32, 16 << 20, "ZSTD", frozenset({*OF_CODE, *WITH_BLOCKS, *CHECKSUMS})
 )
-EMBEDDINGS_TABLE: Final = TableKind("text_sha256", EMBEDDINGS, 2_000, 64 << 20, "UNCOMPRESSED")
+EMBEDDINGS_TABLE: Final = TableKind(
+    "text_sha256", EMBEDDINGS, 2_000, 64 << 20, "UNCOMPRESSED", frozenset(CHECKSUMS)
+)

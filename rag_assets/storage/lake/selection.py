@@ -10,7 +10,7 @@ import polars as pl
 from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.schemas import TableKind
 
-_FEW_KEYS: Final = 2_000
+FEW_KEYS: Final = 2_000
 """Up to so many, groups of rows are skipped by their least and greatest key; beyond it, the list of
 keys would be gone through for each group."""
 
@@ -44,7 +44,7 @@ def rows_with(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyF
         key: the column of keys.
         wanted: the keys, each once.
     """
-    if len(wanted) <= _FEW_KEYS:
+    if len(wanted) <= FEW_KEYS:
         return rows.filter(pl.col(key).is_in(sorted(wanted)))
     keys = pl.LazyFrame({key: list(wanted)}, schema={key: pl.String})
     return rows.join(keys, on=key, how="semi")

@@ -6,7 +6,9 @@ table.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.code.model import Fact
@@ -14,7 +16,7 @@ from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.ingest.parsing.model import MaskedSpan
 from rag_assets.storage.lake.lake_damage import LakeDamage
-from rag_assets.storage.lake.location import Location
+from rag_assets.storage.lake.location import SPOOL_FOLDER, Location, embedder_slug
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import polars as pl
+
+    from rag_assets.storage.lake.spool import VectorSpool
 
 
 class Lake:
@@ -212,9 +216,7 @@ class TenantLake:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
 
-        return rows.vector_rows(
-            self._tables.vectors(embedder_id).read(hashes, ("text_sha256", "vector"))
-        )
+        return rows.vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
     def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
         """Vectors as little-endian float32 values, by the text_sha256 in a range."""
@@ -243,6 +245,43 @@ class TenantLake:
         dimensions = None if description is None else int(description)
         frame = rows.vectors_frame(list(hashes), vectors, dimensions)
         table.append(frame, name=embedder_id, description=str(vectors.shape[1]))
+
+    def spool(self, embedder_id: str, dimensions: int) -> VectorSpool | None:
+        """Return the spool of an embedder's vectors; None in an object store, which never fills.
+
+        Raises:
+            TenantGone, TenantLocked: by the guard.
+        """
+        if not self._location.is_local:
+            return None
+        from rag_assets.storage.lake.spool import VectorSpool
+
+        self._guard()
+        return VectorSpool(self._spools / embedder_slug(embedder_id), dimensions)
+
+    def store_spooled(self, embedder_id: str, dimensions: int) -> int:
+        """Append the vectors that an earlier writer could not store; returns their number.
+
+        Raises:
+            ServiceUnavailable: the location could not be written.
+            TenantGone, TenantLocked: by the guard; nothing was written.
+        """
+        if not self._location.is_local or not self._spools.is_dir():
+            return 0
+        spool = self.spool(embedder_id, dimensions)
+        stored = 0
+        for answer, keys, vectors in spool.kept() if spool is not None else ():
+            missing = self.missing_vectors(embedder_id, keys)
+            rows = [row for row, key in enumerate(keys) if key in missing]
+            if rows:
+                self.append_vectors(embedder_id, [keys[row] for row in rows], vectors[rows])
+            answer.release()
+            stored += len(rows)
+        return stored
+
+    @property
+    def _spools(self) -> Path:
+        return Path(self._location.url) / SPOOL_FOLDER
 
     def vector_hashes(self, embedder_id: str) -> set[str]:
         """The text_sha256 of all vectors of this embedder."""
@@ -326,6 +365,7 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import compaction
 
+        self._drop_spools()
         self._tables.drop_former_versions()
         live, dead = live or LiveKeys(), dead or DeadKeys()
         if live.embedders is not None:
@@ -335,6 +375,12 @@ class TenantLake:
             for name, table in reversed(self._tables.all().items())
         }
         return {name: result for name, result in results.items() if result is not None}
+
+    def _drop_spools(self) -> None:
+        """Delete vectors that no writer stored, so that those of erased texts do not come back."""
+        if self._location.is_local and self._spools.is_dir():
+            self._guard()
+            shutil.rmtree(self._spools)
 
     def phrases_of_others(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
         """Those of the phrases that are in a parsed text whose key is not dead; reads all texts."""

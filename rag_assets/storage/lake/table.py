@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ from typing import Any, Final, TypeVar
 
 import polars as pl
 from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError
 
-from rag_assets.common.errors import ServiceUnavailable, TenantLocked
+from rag_assets.common.disk_space import disk_full
+from rag_assets.common.errors import LakeDamaged, ServiceUnavailable, TenantLocked
 from rag_assets.common.hashing import HashRange
+from rag_assets.storage.lake.checksums import is_reader_error, require_unaltered, with_checksums
 from rag_assets.storage.lake.location import Location
-from rag_assets.storage.lake.model import TableSize
+from rag_assets.storage.lake.model import DamagedFile, TableSize
 from rag_assets.storage.lake.open_table import FILE, OpenTable
 from rag_assets.storage.lake.schemas import TableKind
 from rag_assets.storage.lake.selection import rows_with
@@ -27,6 +30,7 @@ from rag_assets.storage.lake.selection import rows_with
 _T = TypeVar("_T")
 _READ_ATTEMPTS: Final = 3
 LOG_FOLDER: Final = "_delta_log"
+_NO_SPACE: Final = re.compile(r"No space left|Disk quota exceeded|File too large")
 
 # Column statistics copy beginnings of values into the log, where they remain after the rows are
 # deleted: only keys have them. Compaction deletes unreferenced files, so there is no retention.
@@ -88,7 +92,8 @@ class KeyedTable:
 
         Args:
             keys: of the rows; unknown keys are ignored.
-            columns: to read, including the key; all by default.
+            columns: to read, including the key; all by default, which are then compared with
+                the checksums of their rows.
         """
         names = list(columns or self.kind.schema)
         found = self._with_retry(lambda table: self._read(table, set(keys), names))
@@ -118,7 +123,7 @@ class KeyedTable:
             ServiceUnavailable: the location could not be written.
         """
         key = self.kind.key
-        rows = frame.unique(key, keep="first").sort(key)
+        rows = with_checksums(frame.unique(key, keep="first").sort(key))
         self.guard()
         with self.translated_errors("written"):
             write_deltalake(
@@ -149,17 +154,17 @@ class KeyedTable:
         return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
 
     def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
-        """The rows with keys in a range, without duplicates."""
+        """Columns of the rows with keys in a range, without duplicates."""
         key = pl.col(self.kind.key)
         within = key >= keys.first
         if keys.end is not None:
             within &= key < keys.end
         found = self._with_retry(
-            lambda table: self.scan(table).filter(within).select(columns).collect()
+            lambda table: require_unaltered(self.scan(table).filter(within).collect())
         )
         if found is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in columns})
-        return found.unique(self.kind.key)
+        return found.select(columns).unique(self.kind.key)
 
     def forget(self) -> None:
         """Open the table anew at its next use."""
@@ -191,33 +196,41 @@ class KeyedTable:
         located = self._opened.locate(table, wanted)
         files = [str(name) for name in located[FILE].unique()]
         rows = rows_with(self.scan(table, files), self.kind.key, wanted)
-        return rows.select(names).collect().unique(self.kind.key)
+        found = rows.select(names).collect()
+        if len(names) == len(self.kind.schema):
+            require_unaltered(found)
+        return found.unique(self.kind.key)
 
     def _with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
         for attempt in range(_READ_ATTEMPTS):
             with self.translated_errors("read"):
-                try:
-                    table = self.open()
-                except DeltaError:
-                    if not self._skips_damaged:
-                        raise
-                    table = None
+                table = self._open_unless_damaged()
                 if table is None:
                     return None
                 try:
                     return read(table)
-                except (OSError, pl.exceptions.ComputeError):
+                except BaseException as error:
                     self._opened.forget()
-                    if attempt == _READ_ATTEMPTS - 1:
+                    if attempt == _READ_ATTEMPTS - 1 or not is_reader_error(error):
                         raise
                     if self._skips_damaged:
-                        self._leave_out_damaged()
+                        self._opened.leave_out({file.path for file in self._damaged("read")})
         return None
 
-    def _leave_out_damaged(self) -> None:
+    def _open_unless_damaged(self) -> DeltaTable | None:
+        """Open the table; None if it does not exist, or its log is damaged and that is skipped."""
+        try:
+            return self.open()
+        except BaseException as error:
+            if not (self._skips_damaged and is_reader_error(error)):
+                raise
+            return None
+
+    def _damaged(self, participle: str) -> list[DamagedFile]:
+        """Return the damaged files; where reading failed, by reading them all to their ends."""
         from rag_assets.storage.lake.damage import damaged_files
 
-        self._opened.leave_out({file.path for file in damaged_files("", self)})
+        return list(damaged_files("", self, None if participle == "written" else HashRange()))
 
     @contextmanager
     def translated_errors(self, participle: str) -> Iterator[None]:
@@ -228,34 +241,54 @@ class KeyedTable:
 
         Raises:
             TenantLocked: another process wrote at the same time.
+            LakeDamaged: files of the table are lost or damaged.
             ServiceUnavailable: the location could not be read or written.
         """
-        place = "/".join(self.location.url.split("/")[-4:])
         try:
             yield
         except CommitFailedError as error:
             raise TenantLocked(
-                f"another process is writing to the lake at {place}",
+                f"another process is writing to the lake at {self._place}",
                 hint="wait for it to end, then run this again",
             ) from error
-        except (OSError, DeltaError, pl.exceptions.ComputeError) as error:
-            raise ServiceUnavailable(
-                f"the lake at {place} cannot be {participle}: {str(error).splitlines()[0][:200]}",
-                hint=(
-                    "check RAG_ASSETS_LAKE_URL, its credentials, permissions and free space; where"
-                    " files are lost or damaged: rag-assets sync TENANT --repair"
-                ),
-            ) from error
+        except BaseException as error:
+            if not is_reader_error(error):
+                raise
+            if damaged := self._damaged(participle):
+                files = [f"{file.path} ({file.fault})" for file in damaged]
+                raise LakeDamaged(self._place, files, participle) from error
+            raise self.unavailable(error, participle) from error
+
+    def unavailable(self, error: BaseException, participle: str) -> ServiceUnavailable:
+        """Return the error for a location that could not be read or written."""
+        if _NO_SPACE.search(str(error)):
+            return disk_full(self.location.url, f"the lake cannot be {participle}")
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        return ServiceUnavailable(
+            f"the lake at {self._place} cannot be {participle}: {reason}",
+            hint="check RAG_ASSETS_LAKE_URL, its credentials, permissions and free space",
+        )
+
+    @property
+    def _place(self) -> str:
+        return "/".join(self.location.url.split("/")[-4:])
 
 
 def data_files(table: DeltaTable, key: str) -> list[DataFile]:
-    """The files of an opened table."""
+    """Return the files of an opened table.
+
+    Raises:
+        ValueError: its log lacks the statistics of one.
+    """
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions)
     if frame.is_empty():
         return []
     columns = ("path", "size_bytes", "num_records", f"min.{key}", f"max.{key}")
-    return [DataFile(*row) for row in frame.select(columns).iter_rows()]
+    files = frame.select(columns)
+    if sum(files.null_count().row(0)):
+        raise ValueError("the log lacks statistics of a file")
+    return [DataFile(*row) for row in files.iter_rows()]
 
 
 def size_of(files: Collection[DataFile]) -> TableSize:

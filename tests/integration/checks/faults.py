@@ -34,7 +34,9 @@ ALL = {
     "raw_documents.catalog",
     "raw_documents.clock",
     "raw_documents.contents",
+    "raw_documents.deletions",
     "raw_documents.stored",
+    "raw_documents.programs",
     "raw_documents.ticks",
     "embeddings.lake",
     "chunks.secrets",
@@ -45,6 +47,7 @@ ALL = {
     "embeddings.expectations",
     "retrieval_quality.retrieval_quality",
     "search_index.dimensions",
+    "search_index.disk",
     "search_index.quarantine",
     "search_index.relations",
     "search_index.vectors_beside",
@@ -169,7 +172,7 @@ class CheckedTenant:
         table = self.ctx.lake._tables.vectors(embedder_id)
         _delete(table.location.url, f"text_sha256 = '{text}'")
         row = {"text_sha256": [text], "vector": [changed], "created_at": stored["created_at"]}
-        table.append(pl.DataFrame(row, schema=EMBEDDINGS))
+        table.append(pl.DataFrame({**row, "checksum": [None]}, schema=EMBEDDINGS))
         return text
 
     # -- the index

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import polars as pl
 import pytest
 from sqlalchemy import Table, delete, insert, select, update
 
@@ -36,7 +37,7 @@ from rag_assets.storage.index.model import IndexSpec, entry_id
 from resources.stores import PostgresResource
 from sensors.drift import drift_offenders_sensor
 from tests.driving import Driver
-from tests.dumps import is_blob
+from tests.dumps import invert_bytes, is_blob
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation
 from tests.integration.checks.faults import ALL, DOCUMENTS, EXPECTATIONS, CheckedTenant
@@ -132,6 +133,19 @@ def cut_lake_file(tenant: CheckedTenant) -> None:
             os.truncate(file, file.stat().st_size - 100)
 
 
+def invert_lake_pages(tenant: CheckedTenant) -> None:
+    """Alter the first page of each file, and leave size and footer as they are."""
+    for file in lake_files(tenant, "."):
+        invert_bytes(file, 20, 40)
+
+
+def invert_vectors(tenant: CheckedTenant) -> None:
+    """Alter a number of a vector in its last places, so that only its checksum shows it."""
+    for file in lake_files(tenant, "embeddings"):
+        vector = pl.read_parquet(file)["vector"][0]
+        invert_bytes(file, file.read_bytes().index(vector), 1)
+
+
 def cut_lake_log(tenant: CheckedTenant) -> None:
     for table in ("parsed_text", "embeddings"):
         for log in (Path(tenant.ctx.lake._location.url) / table).rglob("*0.json"):
@@ -184,6 +198,19 @@ DAMAGES: dict[str, Damage] = {
     ),
     "lake-file-cut": Damage(
         cut_lake_file, {LAKE: {"file has another size", "its chunks are lacking"}}
+    ),
+    "lake-page-inverted": Damage(
+        invert_lake_pages,
+        {
+            LAKE: {
+                "file cannot be read",
+                "its text is lacking",
+                "its chunks are lacking",
+            }
+        },
+    ),
+    "lake-vectors-inverted": Damage(
+        invert_vectors, {LAKE: {"file was altered: rows differ from their checksums"}}
     ),
     "lake-log-cut": Damage(
         cut_lake_log,

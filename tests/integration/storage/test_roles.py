@@ -242,7 +242,7 @@ def connected_roles(url: str) -> set[str]:
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT usename FROM pg_stat_activity WHERE datname = current_database()"
-            " AND application_name = 'rag-assets'"
+            " AND starts_with(application_name, 'rag-assets')"
         ).fetchall()
     return {name for (name,) in rows}
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 import psycopg
 import pytest
+from alembic import command
 from psycopg import sql
 
 from rag_assets.common.errors import SchemaTooNew, ServiceUnavailable
+from rag_assets.common.settings import Settings
+from rag_assets.local_stack.stack import LocalStack
 from rag_assets.storage.catalog import migrate
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 from tests.installation import FAST, Installation
 
-NEWER = "9000"
+NEWER, BEFORE = "9000", "0050"
 
 
 @pytest.fixture
@@ -76,6 +82,102 @@ def test_the_change_watcher_logs_it_in_one_line(upgraded: Installation) -> None:
     assert watcher.returncode == 1
     assert f"schema revision {NEWER}" in watcher.stderr
     assert "Traceback" not in watcher.stderr
+
+
+def test_running_process_notices_the_upgrade(installation: Installation) -> None:
+    catalog = Catalog.open(installation.environment["DATABASE_URL"])
+    try:
+        assert catalog.tenants.active_versions() == {}
+        set_revision(installation, "alembic_version", NEWER)
+        time.sleep(1.1)
+        with pytest.raises(SchemaTooNew, match=f"schema revision {NEWER}"):
+            catalog.tenants.active_versions()
+        set_revision(installation, "alembic_version", migrate.HEAD)
+        time.sleep(1.1)
+        assert catalog.tenants.active_versions() == {}
+    finally:
+        catalog.close()
+
+
+def test_running_watcher_logs_the_upgrade(installation: Installation, tmp_path: Path) -> None:
+    installation.session().reconcile()
+    log = tmp_path / "watcher.log"
+    with log.open("w") as stderr:
+        watcher = subprocess.Popen(
+            [sys.executable, "-m", "rag_assets.cli.change_watcher"],
+            env={**os.environ, **installation.environment},
+            stderr=stderr,
+        )
+    try:
+        # It reports as soon as it watches, and once a process that syncs could be started.
+        wait_for(lambda: other_connections(installation) > 0, 60)
+        set_revision(installation, "alembic_version", NEWER)
+        wait_for(lambda: f"schema revision {NEWER}" in log.read_text(), 30)
+    finally:
+        watcher.terminate()
+        watcher.wait(30)
+    assert "Traceback" not in log.read_text()
+
+
+def test_status_of_an_older_program_reports_it(upgraded: Installation) -> None:
+    shown = upgraded.command("status", "--json").json
+    assert any(f"schema revision {NEWER}" in warning for warning in shown["warnings"]), shown
+
+
+def test_status_and_check_report_a_connected_older_program(installation: Installation) -> None:
+    folder = installation.add_tenant("acme", **FAST)
+    (folder / "a.md").write_text("# A\n\nThe valve is green.\n")
+    installation.synced("acme")
+    with psycopg.connect(
+        installation.environment["DATABASE_URL"], application_name="rag-assets schema 0001"
+    ):
+        shown = installation.command("status", "--json").json
+        assert any("schema revision 0001 is connected" in line for line in shown["warnings"])
+        checked = installation.command("check", "acme", "--json").json
+    [found] = [one for one in checked["checks"] if one["check"] == "programs"]
+    assert not found["passed"]
+    assert "schema revision 0001 is connected" in found["description"]
+    assert not any(
+        "is connected" in w for w in installation.command("status", "--json").json["warnings"]
+    )
+
+
+def test_upgrade_under_a_running_older_daemon_is_refused(installation: Installation) -> None:
+    database = Database(installation.environment["DATABASE_URL"])
+    with database.begin() as connection:
+        connection.exec_driver_sql("DROP SCHEMA IF EXISTS rag_catalog CASCADE")
+        connection.exec_driver_sql("CREATE SCHEMA rag_catalog")
+        command.upgrade(migrate.alembic_config(connection), BEFORE)
+    database.close()
+    daemon = LocalStack(Settings.from_environment()).dagster.daemon
+    daemon.launch(["sleep", "300"], env=dict(os.environ), program="an older program")
+    try:
+        refused = installation.command("tenants", "list", RAG_ASSETS_DEBUG="")
+        assert refused.code == 1
+        assert daemon.name in refused.err
+        assert "`rag-assets up` replaces them" in refused.err
+        assert revision(installation) == BEFORE
+    finally:
+        daemon.stop()
+    assert installation.command("tenants", "list").code == 0
+    assert revision(installation) == migrate.HEAD
+
+
+def other_connections(installation: Installation) -> int:
+    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND query LIKE '%LISTEN%' AND pid <> pg_backend_pid()"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.2)
 
 
 def test_a_system_that_is_too_old_is_named(installation: Installation) -> None:

@@ -198,6 +198,7 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
             "text_sha256": ["t", "t", "u", "u"],
             "vector": [b"1234", b"1234", b"1234", b"5678"],
             "created_at": [NOW] * 4,
+            "checksum": [None] * 4,
         },
         schema=EMBEDDINGS,
     )

@@ -12,6 +12,7 @@ from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundErro
 
 from rag_assets.common.errors import IndexInconsistent, RagAssetsError
 from rag_assets.storage.index.elasticsearch import mapping, queries, requests
+from rag_assets.storage.index.elasticsearch.creation import create_index
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
@@ -314,14 +315,7 @@ class ElasticsearchIndexes:
     def _create(self, name: str, spec: IndexSpec) -> None:
         if not self._client.indices.exists(index=name):
             body = mapping.index_body(spec, self._ownership.meta)
-            aliases = self._ownership.write_aliases(name)
-            try:
-                self._client.indices.create(
-                    index=name, **body, aliases=aliases, wait_for_active_shards=1
-                )
-            except BadRequestError as error:
-                if error.error != "resource_already_exists_exception":
-                    raise
+            create_index(self._client, name, body, self._ownership.write_aliases(name))
         self._ownership.require(name)
 
 

@@ -14,6 +14,7 @@ from elastic_transport import ConnectionError as TransportConnectionError
 from elastic_transport import ConnectionTimeout, TransportError
 from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
 
+from rag_assets.common.disk_space import hint_to_start
 from rag_assets.common.errors import (
     IndexInconsistent,
     IndexUnavailable,
@@ -36,7 +37,6 @@ class _Condition(NamedTuple):
     hint: str
 
 
-_START: Final = "start it with `rag-assets up`, or check ELASTICSEARCH_URL"
 _REPAIR: Final = "restore it without embedding anything: rag-assets sync {tenant} --repair"
 _CLOSED: Final = _Condition(
     IndexUnavailable,
@@ -299,7 +299,9 @@ def _by_status(status: int) -> _Condition:
         return _BUSY
     if status in TRANSIENT:
         return _Condition(
-            ServiceUnavailable, "Elasticsearch does not answer (status {status})", _START
+            ServiceUnavailable,
+            "Elasticsearch does not answer (status {status})",
+            hint_to_start("ELASTICSEARCH_URL"),
         )
     if status in _UNAUTHORIZED:
         return _CONDITIONS["security_exception"]
@@ -354,7 +356,9 @@ def _causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
 
 
 def _unavailable(reason: str) -> ServiceUnavailable:
-    return ServiceUnavailable(f"Elasticsearch does not answer ({reason})", hint=_START)
+    return ServiceUnavailable(
+        f"Elasticsearch does not answer ({reason})", hint=hint_to_start("ELASTICSEARCH_URL")
+    )
 
 
 def _free_space(client: Elasticsearch | None) -> str:

@@ -182,13 +182,14 @@ def flat_index_threshold(spec: IndexSpec) -> int:
 
 
 def fits(mappings: Mapping[str, Any], spec: IndexSpec) -> bool:
-    """Whether an index's mappings match a spec; additional fields are allowed."""
+    """Return whether mappings match a spec and keep whole entries; further fields are allowed."""
     wanted = index_body(spec)["mappings"]["properties"]
     fields = mappings.get("properties", {})
     vector = fields.get("vector", {})
     kind = vector.get("index_options", {}).get("type")
     return (
-        all(fields.get(name, {}).get("type") == field["type"] for name, field in wanted.items())
+        "_source" not in mappings
+        and all(fields.get(name, {}).get("type") == field["type"] for name, field in wanted.items())
         and (vector.get("dims"), kind) == (spec.dimensions, spec.vector_index)
         and vector.get("similarity") == wanted["vector"]["similarity"]
     )

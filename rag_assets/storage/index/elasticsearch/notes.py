@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
+from elasticsearch import Elasticsearch, NotFoundError
 
+from rag_assets.storage.index.elasticsearch.creation import create_index
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
 
@@ -60,12 +61,7 @@ class ElasticsearchNotes:
     def _require_index(self) -> None:
         # A write to an index that is missing makes one with a guessed mapping.
         if not self._client.indices.exists(index=self._index):
-            try:
-                body = _index_body(self._ownership.meta)
-                self._client.indices.create(index=self._index, **body, wait_for_active_shards=1)
-            except BadRequestError as error:
-                if error.error != "resource_already_exists_exception":
-                    raise
+            create_index(self._client, self._index, _index_body(self._ownership.meta))
         self._ownership.require(self._index)
 
     def _id(self, name: str) -> str:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from elastic_transport import ConnectionTimeout
-from elasticsearch import Elasticsearch, NotFoundError
+from elastic_transport import ConnectionTimeout, TransportError
+from elasticsearch import ApiError, Elasticsearch, NotFoundError
 from elasticsearch.helpers import streaming_bulk
 
 from rag_assets.common.batches import batched
+from rag_assets.common.disk_space import DiskSpace
 from rag_assets.common.errors import IndexInconsistent, RagAssetsError
 from rag_assets.storage.index.elasticsearch import mapping, queries
+from rag_assets.storage.index.elasticsearch.disks import node_disks
 from rag_assets.storage.index.elasticsearch.errors import (
     CONDITION_SETTINGS,
     TRANSIENT,
@@ -245,7 +247,9 @@ def require_usable(client: Elasticsearch, index_name: str) -> None:
 
 
 def conditions(client: Elasticsearch, patterns: Sequence[str]) -> list[RagAssetsError]:
-    """Return the errors that requests for indexes would be refused with; waits two seconds at most.
+    """Return the errors that requests for indexes would be refused with; waits two seconds each.
+
+    A nearly full disk is among them.
 
     Args:
         client: of the cluster.
@@ -261,7 +265,8 @@ def conditions(client: Elasticsearch, patterns: Sequence[str]) -> list[RagAssets
         settings = shortly.indices.get_settings(
             **options, name=list(CONDITION_SETTINGS), flat_settings=True
         )
-    return [
+    full = [disk.error for disk in _disks(shortly) if disk.is_nearly_full]
+    return full + [
         error
         for name in sorted({*health, *settings})
         for error in index_errors(
@@ -271,6 +276,14 @@ def conditions(client: Elasticsearch, patterns: Sequence[str]) -> list[RagAssets
             shortly,
         )
     ]
+
+
+def _disks(client: Elasticsearch) -> list[DiskSpace]:
+    """Return the disks of the nodes; none where this account may not see them."""
+    try:
+        return node_disks(client)
+    except (ApiError, TransportError):
+        return []
 
 
 def count_builds(

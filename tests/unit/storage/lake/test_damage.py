@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
-from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.errors import LakeDamaged, ServiceUnavailable
 from rag_assets.common.hashing import HashRange, sha256_hex
 from rag_assets.storage.lake.location import embedder_slug
 from rag_assets.storage.lake.model import LiveKeys
@@ -75,6 +77,60 @@ def test_a_damaged_file_is_named_left_out_and_dropped(
     fresh.damage.drop([found])
     assert fresh.vector_hashes(EMBEDDER) == kept
     assert fresh.damage.files() == []
+
+
+@pytest.mark.parametrize("value", ["hash", "vector"])
+@pytest.mark.parametrize("bits", [1, 255])
+def test_read_of_altered_bytes_names_the_file(
+    lake: Lake, folder: Path, value: str, bits: int
+) -> None:
+    fill(lake.tenant("acme", 1))
+    first = data_files(folder)[0]
+    content = bytearray(first.read_bytes())
+    written = {"hash": hashes(2, 1)[0].encode(), "vector": vectors(2, 1).tobytes()}
+    at = content.index(written[value]) + 4
+    content[at : at + 8] = bytes(byte ^ bits for byte in content[at : at + 8])
+    first.write_bytes(content)
+    [found] = lake.tenant("acme", 1).damage.files(HashRange())
+    assert found.path == first.name
+    readable = lake.tenant("acme", 1).readable().vectors(EMBEDDER, hashes(0, 10)).by_hash()
+    right = dict(zip(hashes(0, 10), vectors(0, 10), strict=True))
+    assert all(np.array_equal(readable[key], right[key]) for key in readable)
+    with pytest.raises(LakeDamaged, match=first.name):
+        lake.tenant("acme", 1).packed_vectors(EMBEDDER, HashRange())
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_altered_log_is_damage(lake: Lake, folder: Path, share: float) -> None:
+    fill(lake.tenant("acme", 1))
+    log = logs(folder)[-1]
+    content = bytearray(log.read_bytes())
+    at = int(len(content) * share)
+    content[at : at + 8] = bytes(byte ^ 255 for byte in content[at : at + 8])
+    log.write_bytes(content)
+    acme = lake.tenant("acme", 1)
+    with pytest.raises(LakeDamaged, match="_delta_log"):
+        acme.vector_hashes(EMBEDDER)
+    assert acme.readable().vector_hashes(EMBEDDER) == set()
+    acme.damage.drop(acme.damage.files())
+    acme.damage.salvage(LiveKeys(texts=frozenset(hashes(0, 10))), EMBEDDER, 4)
+    assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 10))
+
+
+def test_rows_without_checksums_are_read(lake: Lake, folder: Path) -> None:
+    acme = lake.tenant("acme", 1)
+    acme.append_vectors(EMBEDDER, hashes(0, 5), vectors(0, 5))
+    [file] = data_files(folder)
+    table = DeltaTable(str(file.parent))
+    former = pl.read_parquet(file).drop("checksum")
+    write_deltalake(table, former, mode="overwrite", schema_mode="overwrite")
+    acme = lake.tenant("acme", 1)
+    assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 5))
+    acme.append_vectors(EMBEDDER, hashes(5, 5), vectors(5, 5))
+    assert acme.vectors(EMBEDDER, hashes(0, 10)).vectors.shape == (10, 4)
+    acme.compact()
+    stored = acme.stored_vectors(EMBEDDER, hashes(0, 10))
+    assert stored["checksum"].null_count() == 0
 
 
 def test_a_file_that_is_damaged_within_is_found_by_reading_it_to_its_end(

@@ -1,0 +1,43 @@
+"""disk: compares the free space of the installation's disks with Elasticsearch's flood stage."""
+
+from collections.abc import Sequence
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Verdict
+from rag_assets.common.disk_space import DiskSpace, in_megabytes, own_disks
+from rag_assets.common.errors import DiskFull
+
+
+def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> Verdict:
+    """Require that no disk is nearly full.
+
+    Args:
+        disks: of the installation's folders.
+        index_faults: of the nodes of Elasticsearch whose disk is nearly full.
+    """
+    full = [str(disk) for disk in disks if disk.is_nearly_full]
+    offenders = [*full, *(fault.message for fault in index_faults)]
+    return Verdict(
+        passed=not offenders,
+        description="; ".join(offenders) or "every disk has the space that Elasticsearch requires",
+        compared=(Compared("nearly full disks", 0, len(offenders)),),
+        columns=("fault", "which"),
+        offenders=tuple(("nearly full", offender) for offender in offenders),
+        notes={disk.place: f"{in_megabytes(disk.free_bytes)} free" for disk in disks},
+        mend="free or add disk space, then sync again",
+    )
+
+
+@tenant_check(
+    "search_index",
+    "disk",
+    (
+        "The disks of the lake, of uploaded files, of the local servers and of Elasticsearch's "
+        "nodes have more free space than Elasticsearch's flood stage, from which on it accepts no "
+        "entries. A full disk stops syncs, and embeds nothing that cannot be stored."
+    ),
+)
+def disk_check(context: CheckContext) -> Verdict:
+    """Ask the file systems, and Elasticsearch for those of its nodes."""
+    conditions = context.tenant.store.indexes.conditions()
+    return verdict_of(own_disks(), [one for one in conditions if isinstance(one, DiskFull)])

@@ -1,0 +1,37 @@
+"""programs: finds programs of another version that are connected to the catalog."""
+
+from collections.abc import Sequence
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Verdict
+from rag_assets.storage.catalog.migrate import other_programs
+
+
+def verdict_of(others: Sequence[str]) -> Verdict:
+    """Require that every program has the schema of this one.
+
+    Args:
+        others: connections of programs with another one.
+    """
+    return Verdict(
+        passed=not others,
+        description="; ".join(others) or "every connected program has the schema of this one",
+        compared=(Compared("programs with another schema", 0, len(others)),),
+        columns=("fault", "which"),
+        offenders=tuple(("another schema", other) for other in others),
+        mend="`rag-assets up` replaces processes of this home folder; restart any other yourself",
+    )
+
+
+@tenant_check(
+    "raw_documents",
+    "programs",
+    (
+        "Every program that is connected to the catalog, on any machine, has the schema of this "
+        "one. An older program stops working when a newer one has upgraded the catalog: a daemon "
+        "follows no change, a service answers 503."
+    ),
+)
+def programs_check(context: CheckContext) -> Verdict:
+    """Ask Postgres for the programs that are connected."""
+    return verdict_of(other_programs(context.tenant.catalog.database))

@@ -1,0 +1,71 @@
+"""Checksums of rows, and the errors of readers that mean damage.
+
+Parquet's pages and Delta's log hold no checksums here: altered bytes that still decode would be
+taken as text or vectors. Each row holds a checksum of its values instead. Rows that were written
+before have none (null), and get it when compaction writes them again.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+
+import orjson
+import polars as pl
+from deltalake.exceptions import DeltaError
+
+CHECKSUM: Final = "checksum"
+_BYTES: Final = 8
+_READER_ERRORS: Final = (OSError, ValueError, DeltaError, pl.exceptions.PolarsError)
+
+
+class AlteredRows(ValueError):
+    """The values of a row are not those that were written."""
+
+
+def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows, each with a checksum; a row that has one keeps it."""
+    if CHECKSUM in rows.columns and not rows[CHECKSUM].null_count():
+        return rows
+    computed = _compute(rows)
+    if CHECKSUM in rows.columns:
+        computed = rows[CHECKSUM].fill_null(computed)
+    return rows.with_columns(computed.alias(CHECKSUM))
+
+
+def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return whole rows, each of which has the values that were written.
+
+    Raises:
+        AlteredRows: the checksum of one differs.
+    """
+    sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
+    altered = int((sealed[CHECKSUM] != _compute(sealed)).sum())
+    if altered:
+        raise AlteredRows(f"{altered} rows differ from their checksums")
+    return rows
+
+
+def is_reader_error(error: BaseException) -> bool:
+    """Return whether a reader of files failed: on their bytes, or on reaching them."""
+    # Panics of Rust libraries are no Exceptions, and each library has a class of its own.
+    return isinstance(error, _READER_ERRORS) or type(error).__name__ == "PanicException"
+
+
+def _compute(rows: pl.DataFrame) -> pl.Series:
+    values = rows.select(sorted(name for name in rows.columns if name != CHECKSUM))
+    sums = [_checksum(row) for row in values.iter_rows(named=True)]
+    return pl.Series(CHECKSUM, sums, pl.Int64)
+
+
+def _checksum(row: dict[str, object]) -> int:
+    # Without nulls, so that columns that are added later change no checksum.
+    present = {name: value for name, value in row.items() if value is not None}
+    packed = orjson.dumps(present, default=_hexadecimal)
+    return int.from_bytes(blake2b(packed, digest_size=_BYTES).digest(), "big", signed=True)
+
+
+def _hexadecimal(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"{type(value).__name__} has no checksum")
