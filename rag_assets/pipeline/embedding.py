@@ -189,6 +189,7 @@ def _embed(
                 deadline=time.monotonic() + ctx.limits.embed_seconds,
                 progress=progress.at,
                 budget=ledger.budget,
+                probe_first=any(item.document.attempts for item in waiting),
             )
         )
     except MalformedResponse as error:
@@ -266,7 +267,7 @@ def _fail_incomplete(
     failures = []
     for item in waiting:
         lacking = [text for text in item.texts if text in without]
-        refused = next((rejected[text] for text in lacking if text in rejected), None)
+        refused = _refusal(item.texts, rejected)
         former = item.parsed.former
         if refused is not None and former is not None:
             give_up(ctx, work, item.document.document_id, former.document_key)
@@ -277,6 +278,14 @@ def _fail_incomplete(
             failures.append(_failure(item.document, outage.advice, failure_kind(outage), again))
     put_off(ctx, work, failures)
     return len(failures)
+
+
+def _refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
+    """Return which text of a document the embedder refused first, and why; None if it did not."""
+    for number, text in enumerate(texts, start=1):
+        if text in rejected:
+            return f"chunk {number} of {len(texts)}: {rejected[text]}"
+    return None
 
 
 def _failure(document: Document, reason: str, kind: FailureKind, again: datetime | None) -> Failure:

@@ -27,23 +27,28 @@ class Batch:
 
     Attributes:
         counts: tokens of each text; zeros if they are not counted.
+        is_part: whether it is a part of a batch that failed.
     """
 
     items: tuple[EmbedItem, ...]
     counts: tuple[int, ...]
+    is_part: bool = False
 
     @property
     def tokens(self) -> int:
         """Tokens of all texts together."""
         return sum(self.counts)
 
-    def halves(self) -> tuple[Batch, Batch]:
-        """The same texts in two batches; neither is empty if there are two texts or more."""
+    def part(self, positions: Sequence[int]) -> Batch:
+        """Return the texts at these positions."""
+        items = tuple(self.items[position] for position in positions)
+        return Batch(items, tuple(self.counts[position] for position in positions), is_part=True)
+
+    def halves(self) -> list[Batch]:
+        """Return the same texts in two batches, or in one if it is one text."""
         middle = len(self.items) // 2
-        return (
-            Batch(self.items[:middle], self.counts[:middle]),
-            Batch(self.items[middle:], self.counts[middle:]),
-        )
+        places = range(len(self.items))
+        return [self.part(half) for half in (places[:middle], places[middle:]) if half]
 
 
 def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) -> Iterator[Batch]:

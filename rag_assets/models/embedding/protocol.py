@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
+PROBE_TEXT = "A sentence that any embedder takes."
+"""Sent to find out whether an embedder fails for the texts of a call, or for every text."""
+
 Purpose: TypeAlias = Literal["document", "query"]
 """The use of a text's vector: some models make different vectors for queries and documents."""
 

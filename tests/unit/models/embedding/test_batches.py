@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import CapReached, InputRejected, ProviderRefused
-from rag_assets.models.embedding import bulk
 from rag_assets.models.embedding.batches import Batch, EmbedItem, pack
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Charge, Vectors
+from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Charge, Vectors
 
 
 class Limited(DeterministicEmbedder):
@@ -124,10 +123,11 @@ def test_the_unused_reservation_of_a_failed_call_is_released():
                 raise InputRejected("refused")
             return await super().embed(texts, **options)
 
-    purse = Purse(100)
+    purse = Purse(200)
     outcome = run(Rejecting(CallLimits(texts=10, concurrency=1)), ["good", "bad"], purse)
     assert dict(outcome.rejected) == {"key-1": "refused"}
-    assert purse.left == 100 - len(bulk._PROBE) - len("good")
+    # One probe after the batch was refused, and one for the verdict on a single text.
+    assert purse.left == 200 - 2 * len(PROBE_TEXT) - len("good")
 
 
 @pytest.mark.parametrize("count", [1, 64])
