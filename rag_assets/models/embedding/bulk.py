@@ -35,7 +35,7 @@ from rag_assets.common.errors import (
     RequestsStopped,
     WrongShape,
 )
-from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
+from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome
 from rag_assets.models.embedding.protocol import (
     PROBE_TEXT,
@@ -64,6 +64,7 @@ async def embed_all(
     progress: Callable[[int], None] | None = None,
     budget: Budget | None = None,
     probe_first: bool = False,
+    is_put_off: Callable[[str], bool] = lambda key: False,
 ) -> EmbedOutcome:
     """Embed texts and store their vectors as they arrive.
 
@@ -85,6 +86,8 @@ async def embed_all(
         budget: limits spending; None for no limit.
         probe_first: whether a harmless text is sent before the others: after an outage, so that a
             retry costs no batch while it lasts.
+        is_put_off: whether a text and those after it are left for later, though there is time;
+            asked before each call with the key of its first text.
 
     Raises:
         MalformedResponse: the embedder returns a valid vector for no text.
@@ -94,7 +97,7 @@ async def embed_all(
         embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
     )
     drive.deadline, drive.progress, drive.budget = deadline, progress, budget
-    drive.purpose, drive.probe_first = purpose, probe_first
+    drive.purpose, drive.probe_first, drive.is_put_off = purpose, probe_first, is_put_off
     try:
         await drive.run()
     except BaseException as error:  # also if cancelled: its vectors are charged
@@ -123,6 +126,7 @@ class _BulkRun:
         self.budget: Budget | None = None
         self.purpose: Purpose = "document"
         self.probe_first = False
+        self.is_put_off: Callable[[str], bool] = lambda key: False
         self._embedder = embedder
         self._keeper = keeper
         self._items = list({item.key: item for item in items}.values())
@@ -132,6 +136,7 @@ class _BulkRun:
         self._outage: RequestsStopped | None = None
         self._bad: MalformedResponse | None = None
         self._begun = self._late = False
+        self._pace = CallPace(embedder.limits, len(self._items))
         self._done = self._requests = self._retries = self._tokens = 0
         # When the embedder accepted a text last; what failed for every text since is an outage.
         self._accepted_at = -math.inf
@@ -196,6 +201,8 @@ class _BulkRun:
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
+        if self._begun and self._queue and self.is_put_off(self._queue[0].items[0].key):
+            in_time = False
         is_over = self._late or self._outage is not None or self._bad is not None
         return (in_time or self._must_go_on()) and not is_over
 
@@ -209,11 +216,12 @@ class _BulkRun:
 
     def _send(self) -> None:
         """Begin as many calls as the limit allows, unless storage falls behind."""
-        limit = max(1, self._embedder.limits.concurrency)
-        while self._queue and len(self._calls) < limit and self._may_send():
+        while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.behind:
                 return
-            batch = self._queue.popleft()
+            batch, rest = self._queue.popleft().divided(self._pace.texts)
+            if rest is not None:
+                self._queue.appendleft(rest)
             # The first call has no deadline: with few calls a minute, no run would ever progress.
             deadline = self.deadline if self._begun and not batch.is_part else None
             self._calls[asyncio.create_task(self._embed(batch, deadline))] = batch
@@ -239,6 +247,7 @@ class _BulkRun:
         """Make one call within the budget, and return valid vectors."""
         texts = [item.text for item in batch.items]
         answer = Answer(_NONE, 0, 0)
+        started = time.monotonic()
         try:
             answer = await self._pay_for(texts, batch.tokens, deadline)
             vectors = checked_vectors(
@@ -253,6 +262,9 @@ class _BulkRun:
             raise
         self._count(answer.tokens, answer.requests)
         self._accepted_at = time.monotonic()
+        if not batch.is_part:
+            seconds = answer.seconds or time.monotonic() - started
+            self._pace.record(len(texts), seconds)
         return vectors
 
     async def _judge(

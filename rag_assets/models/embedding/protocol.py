@@ -43,11 +43,13 @@ class Answer:
         vectors: one for each text, in order; shape (texts, dimensions).
         tokens: charged for the call.
         requests: number of attempts.
+        seconds: duration of the attempt that succeeded; None: of the call.
     """
 
     vectors: Vectors
     tokens: int
     requests: int = 1
+    seconds: float | None = None
 
 
 class Embedder(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -160,6 +161,7 @@ class RemoteEmbedder:
     async def _attempt(self, texts: Sequence[str], purpose: Purpose) -> Answer:
         """Make one attempt and validate its vectors; it is charged even if they are unusable."""
         charged: int | None = None
+        started = time.monotonic()
         try:
             async with self._connections.use() as endpoint:
                 reply = await endpoint.request(texts, purpose)
@@ -173,7 +175,8 @@ class RemoteEmbedder:
         except MalformedResponse as error:
             error.tokens = error.tokens or charged or self._tokens_of(texts)
             raise
-        return Answer(vectors, self._tokens_of(texts) if charged is None else charged)
+        tokens = self._tokens_of(texts) if charged is None else charged
+        return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _weight(self, texts: Sequence[str]) -> int:
         """The tokens of a call for the traffic; counted only if they are limited."""

@@ -16,7 +16,7 @@ from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.document_rows import Failure
+from rag_assets.storage.catalog.document_rows import Failure, processing_order, urgency
 from rag_assets.storage.catalog.index_rows import (
     ExpectedEntries,
     HeldVersion,
@@ -84,20 +84,18 @@ class IndexTable:
             bytes_limit: about the most bytes of content to return; None for all.
         """
         ahead = func.sum(documents.c.size).over(
-            order_by=(documents.c.lane, documents.c.changed_at, documents.c.document_id),
+            order_by=processing_order(),
             rows=(None, -1),
         )
         work = (
-            select(
-                documents.c.document_id, documents.c.lane, func.coalesce(ahead, 0).label("ahead")
-            )
+            select(documents.c.document_id, urgency(), func.coalesce(ahead, 0).label("ahead"))
             .select_from(with_index(generation))
             .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
-            .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
+            .order_by(*processing_order())
             .limit(None if documents_limit is None else documents_limit + 1)
             .subquery()
         )
-        query = select(work.c.document_id, work.c.lane)
+        query = select(work.c.document_id, work.c.urgency)
         if bytes_limit is not None:
             query = query.where(work.c.ahead < bytes_limit)
         with self._database.begin() as connection:
@@ -105,7 +103,7 @@ class IndexTable:
         found = [row.document_id for row in rows]
         if documents_limit is None or len(found) <= documents_limit:
             return found
-        urgent = sum(row.lane == 0 for row in rows)
+        urgent = sum(row.urgency == 0 for row in rows)
         most = max(urgent, documents_limit // _BESIDE_URGENT) if urgent else documents_limit
         return found[: min(most, documents_limit)]
 

@@ -159,7 +159,8 @@ def test_batches_and_concurrency_stay_within_the_embedders_limits():
 def test_a_batch_never_exceeds_a_hundred():
     embedder = Recorder(batch=2048)
     run(embedder, Lake(), 250)
-    assert [len(call) for call in embedder.calls] == [100, 100, 50]
+    # The first call is a small one, which shows how long larger ones take.
+    assert [len(call) for call in embedder.calls] == [16, 84, 100, 50]
 
 
 def test_vectors_are_kept_in_groups_of_at_most_flush_items_off_the_event_loop():
