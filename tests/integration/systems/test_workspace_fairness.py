@@ -93,10 +93,10 @@ def test_edits_are_found_soon_beside_much_else(
         site.grant("p", "large")
         site.put("comment", "first", {"page_uuid": "p", "text": "The first one."})
         site.sync()
-        put_page(site, 1_200) if beside == "page" else put_lines(site, 1_500)
+        put_page(site, 1_000) if beside == "page" else put_lines(site, 1_000)
         with followed(site) as tell:
             time.sleep(1.0)
-            taken = seconds_of_edits(site, tell, 6)
+            taken = seconds_of_edits(site, tell, 5)
             word = "dotterel" if beside == "page" else "dunlin"
             found = len(site.hits(word, top_k=20))
         assert taken[-1] <= 12.0
