@@ -60,7 +60,6 @@ def seconds_of_edits(site: Site, tell: Callable[[], None], count: int) -> list[f
             assert time.monotonic() - started < 120
             time.sleep(0.2)
         taken.append(time.monotonic() - started)
-    print(sorted(round(seconds, 1) for seconds in taken))  # noqa: T201
     return sorted(taken)
 
 
