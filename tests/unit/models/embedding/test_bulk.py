@@ -503,3 +503,17 @@ def test_progress_counts_up_to_the_outcome():
     assert len(seen) == outcome.requests - 2  # a probe is part of another call
     assert seen == sorted(seen)
     assert seen[-1] == outcome.embedded == 19
+
+
+def test_texts_that_are_put_off_wait_and_those_before_them_do_not():
+    embedder, lake = Recorder(batch=2, concurrent=1), Lake()
+    urgent = {f"key-{n}" for n in range(6)}
+    outcome = run(embedder, lake, 20, is_put_off=lambda key: key not in urgent)
+    assert_holds(lake, urgent)
+    assert (outcome.remaining, outcome.outage) == (14, None)
+
+
+def test_the_first_call_is_made_even_if_its_texts_are_put_off():
+    lake = Lake()
+    run(Recorder(batch=2, concurrent=1), lake, 20, is_put_off=lambda key: True)
+    assert_holds(lake, {"key-0", "key-1"})
