@@ -177,7 +177,7 @@ def _embed(
     waiting = sorted(waiting, key=partial(_order_of, missing))
     items = _items(ctx, waiting, missing)
     order = {item.document.document_id: _order_of(missing, item) for item in waiting}
-    is_hurried = any(
+    is_hurried = work.answers and any(
         order.get(document.document_id, (document.urgency, False)) == _FIRST
         for document in work.documents
     )

@@ -171,7 +171,8 @@ class _Parsing:
     def _tasks(self) -> Iterator[ParseTask]:
         sources = {s.name: s for s in _opened(self._ctx)}
         paths = {name: ListedPaths(source) for name, source in sources.items()}
-        is_hurried = any(not document.urgency for document in self._work.documents)
+        work = self._work
+        is_hurried = work.answers and any(not document.urgency for document in work.documents)
         stage = StageTime(self._ctx, self._ctx.limits.parse_seconds, is_hurried=is_hurried)
         for number, (key, documents) in enumerate(self._missing.items()):
             document = documents[0]

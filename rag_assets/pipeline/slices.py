@@ -35,6 +35,11 @@ class Work:
     unlisted: tuple[str, ...] = ()
     beside: bool = False
 
+    @property
+    def answers(self) -> bool:
+        """Whether searches are answered by its build, so that people wait for its edits."""
+        return self.generation.state == "SERVING"
+
 
 class StageTime:
     """The time of a stage: full for urgent documents, short for others while urgent ones wait.
@@ -188,6 +193,7 @@ def _pending(build: ActiveBuild) -> list[str]:
         beside=build.beside,
         documents_limit=ctx.limits.documents,
         bytes_limit=ctx.limits.megabytes * 1024 * 1024,
+        answers=build.generation.state == "SERVING",
     )
 
 

@@ -69,6 +69,7 @@ class IndexTable:
         beside: bool = False,
         documents_limit: int | None = None,
         bytes_limit: int | None = None,
+        answers: bool = True,
     ) -> list[str]:
         """Documents whose indexed version is missing or outdated, the most urgent first.
 
@@ -82,16 +83,16 @@ class IndexTable:
             beside: whether the configuration asks for another build.
             documents_limit: the most documents to return; None for all.
             bytes_limit: about the most bytes of content to return; None for all.
+            answers: whether the build answers searches; in another one nobody waits for an edit,
+                and a document that is edited all the time comes last.
         """
-        ahead = func.sum(documents.c.size).over(
-            order_by=processing_order(),
-            rows=(None, -1),
-        )
+        order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
+        ahead = func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
         work = (
             select(documents.c.document_id, urgency(), func.coalesce(ahead, 0).label("ahead"))
             .select_from(with_index(generation))
             .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
-            .order_by(*processing_order())
+            .order_by(*order)
             .limit(None if documents_limit is None else documents_limit + 1)
             .subquery()
         )
