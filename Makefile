@@ -1,6 +1,7 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs the tests against real Postgres and Elasticsearch, except long ones
-# make test-all runs every test, long ones as well, and measures coverage
+# make test-all runs every test, long ones as well
+# make coverage runs every test, and measures which lines they execute: twice as long
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
 # make test-operator walks 300 random steps of an operator with two installations (STEPS=… SEED=…)
@@ -24,7 +25,7 @@ CODE := rag_assets resources sensors checks tests benchmarks examples docs
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all php browser pooler renderers test-unit test-security test-kills test-operator fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all coverage php browser pooler renderers test-unit test-security test-kills test-operator fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -50,6 +51,9 @@ test: setup
 	@$(TESTED) -m "not long" --durations=20 --durations-min=10
 
 test-all: setup
+	@$(TESTED) --durations=40 --durations-min=20
+
+coverage: setup
 	@$(TESTED) --cov --cov-report=term:skip-covered
 
 php:

@@ -4,10 +4,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 
 import dagster as dg
 
 from rag_assets.common.clock import Clock
+from rag_assets.common.environment import environment_key
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
@@ -115,6 +117,10 @@ class _Tick:
         self.catalog.changes.tell(id_ for id_, done in self.seen.items() if done == "tell")
         return following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
 
+    @cached_property
+    def _environment(self) -> str:
+        return environment_key(self.settings)
+
     def _reasons(self) -> set[str]:
         """Tenants out of turn: a run of theirs has ended, or a failed one may be tried again."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
@@ -130,6 +136,9 @@ class _Tick:
         """Look at tenants without a run; returns the last one if the time was over before."""
         deadline = None if seconds is None else time.monotonic() + seconds
         idle = [tenant_id for tenant_id in ids if tenant_id not in self.busy]
+        if idle:
+            # A setting that made documents fail may have been corrected before a restart.
+            self.catalog.quarantine.retry_in_environment(idle, self._environment)
         present = {record.id: record for record in self.catalog.tenants.named(idle)}
         records = [present[tenant_id] for tenant_id in idle if tenant_id in present]
         for record, state in tenant_states(self.catalog, records, _parsed, self.settings):

@@ -1,82 +1,45 @@
-"""File systems that a test mounts where nobody else sees them."""
+"""File systems that misbehave: one whose server never answers, and one that is soon full."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
-import pytest
-
-_CLONE_NEWNS = 0x0002_0000
-_MS_RDONLY, _MS_REMOUNT, _MS_BIND = 0x1, 0x20, 0x1000
-_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
-_MNT_DETACH = 0x2
-
-_T = TypeVar("_T")
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LAZY = 2  # MNT_DETACH of umount2(2)
 
 
-def with_mounts(test: Callable[[Mounts], _T]) -> _T:
-    """Run a function in a thread whose mounts no other thread or process sees; skip elsewhere."""
-    outcome: list[_T] = []
-    raised: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            outcome.append(test(Mounts()))
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
-    return outcome[0]
+def can_mount() -> bool:
+    return os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
 
 
-class Mounts:
-    """The mounts of the calling thread, which are its own from now on."""
+@contextmanager
+def hung_mount(folder: Path) -> Iterator[None]:
+    """Mount a file system over a folder whose server never answers."""
+    descriptor = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        with _mounted(folder, "fuse", f"fd={descriptor},rootmode=40000,user_id=0,group_id=0"):
+            yield
+    finally:
+        os.close(descriptor)  # what waits for it gets an error
 
-    def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        if self._libc.unshare(_CLONE_NEWNS):
-            pytest.skip("only the superuser can mount")
-        self._mount(None, "/", _MS_REC | _MS_PRIVATE)
 
-    def mount(self, folder: Path) -> None:
-        """Mount an empty file system."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self._mount("tmpfs", folder, 0, kind="tmpfs")
+@contextmanager
+def small_disk(folder: Path, size_bytes: int) -> Iterator[None]:
+    """Mount a file system of so many bytes over a folder."""
+    with _mounted(folder, "tmpfs", f"size={size_bytes}"):
+        yield
 
-    def make_read_only(self, folder: Path) -> None:
-        """Let nobody write to a file system that was mounted."""
-        self._mount("tmpfs", folder, _MS_REMOUNT | _MS_RDONLY)
 
-    def move(self, mounted: Path, elsewhere: Path) -> None:
-        """Mount at another place what is mounted at one, which may be in use."""
-        elsewhere.mkdir(parents=True, exist_ok=True)
-        self.bind(mounted, elsewhere)
-        self.unmount(mounted)
-
-    def bind(self, original: Path, elsewhere: Path) -> None:
-        """Show a folder or a file at another place as well."""
-        self._mount(original, elsewhere, _MS_BIND)
-
-    def unmount(self, folder: Path) -> None:
-        """Take away what is mounted, which may be in use."""
-        self._require(self._libc.umount2(os.fsencode(folder), _MNT_DETACH))
-
-    def _mount(
-        self, source: str | Path | None, folder: str | Path, flags: int, kind: str | None = None
-    ) -> None:
-        names = [None if name is None else os.fsencode(name) for name in (source, folder, kind)]
-        self._require(self._libc.mount(*names, flags, None))
-
-    def _require(self, result: int) -> None:
-        if result:
-            error = ctypes.get_errno()
-            raise OSError(error, os.strerror(error))
+@contextmanager
+def _mounted(folder: Path, kind: str, options: str) -> Iterator[None]:
+    target = os.fsencode(folder)
+    if _LIBC.mount(b"test", target, kind.encode(), 0, options.encode()):
+        raise OSError(ctypes.get_errno(), f"cannot mount a {kind} over {folder}")
+    try:
+        yield
+    finally:
+        _LIBC.umount2(target, _LAZY)

@@ -92,7 +92,8 @@ async def reconcile(
 
     It answers which are missing, stale and extra. A block is compared with its page: it has no line
     of its own. With `apply` the extra ones are removed, and what hangs on pages among them; where
-    that is over 30 % and 20 of all, only with `allow_deletes`. A manifest has 1 GiB at most.
+    that is over 30 % and 20 of all, alone or with those that earlier manifests removed within 24
+    hours, only with `allow_deletes`. A manifest has 1 GiB at most.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
@@ -114,6 +115,7 @@ async def reconcile(
                 _lines(file, types),
                 remove_extra=parameters.apply,
                 allow_deletes=parameters.allow_deletes,
+                window_hours=source.deletion_window_hours,
                 as_of=as_of,
                 by=identity.name,
             )

@@ -10,7 +10,7 @@ from rag_assets.assets.retention import retention_report
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
 from rag_assets.common.settings import Settings
-from rag_assets.jobs.every_tenant import for_each_locked
+from rag_assets.jobs.every_tenant import for_each, for_each_locked
 from rag_assets.jobs.run_history import delete_tenant
 from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
@@ -19,15 +19,24 @@ from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.removal import interrupted_removals, purge_tenant
 from rag_assets.pipeline.retention import prune
 from rag_assets.pipeline.retention_report import report_retention
-from rag_assets.pipeline.upkeep import compact_tenant, delete_leftovers, drop_old_generations
+from rag_assets.pipeline.upkeep import (
+    compact_tenant,
+    delete_leftovers,
+    drop_old_generations,
+    expunge_pruned,
+)
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.lock import Holder
+from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.workbench import Workbench, as_failure, clear_failures
 
 
 @dg.op
 def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Prune every tenant's documents and search events that exceed their retention."""
+    """Prune every tenant's documents and search events that exceed their retention.
+
+    What was pruned since the last time, by syncs as well, leaves the files of the indexes.
+    """
     _warn_of_clock(context, workbench)
 
     def prune_one(ctx: TenantContext) -> str:
@@ -49,7 +58,15 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
             f" {report.events} events of searches deleted, {builds} former builds deleted"
         )
 
-    for_each_locked(context, workbench, "pruning", prune_one)
+    def expunge_one(record: TenantRecord) -> None:
+        store = workbench.elasticsearch.store()
+        expunge_pruned(workbench.postgres.catalog(), store, record.ref, context.log.info)
+
+    try:
+        for_each_locked(context, workbench, "pruning", prune_one)
+    finally:
+        tenants = workbench.postgres.catalog().tenants.all()
+        for_each(context, tenants, "expunging pruned entries", expunge_one)
 
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:

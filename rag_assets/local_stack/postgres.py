@@ -136,6 +136,18 @@ class EmbeddedPostgres:
                 self._create_roles(self._running_identity())
         return self.url
 
+    def revive(self, progress: Progress = silent, *, is_retry: bool = False) -> bool:
+        """Start the server again if it died; see rag_assets.local_stack.supervisor.
+
+        Raises:
+            ServiceUnavailable: it does not start.
+        """
+        with self.process.lock():
+            if self.process.find() is not None or not (is_retry or self.process.has_died()):
+                return False
+            self._start(progress)
+        return True
+
     def stop(self) -> bool:
         """Disconnect all clients and shut down; False when it was not running."""
         return self.process.stop()

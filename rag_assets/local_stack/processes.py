@@ -139,6 +139,14 @@ class BackgroundProcess:
             return None
         return record if self._is_here(record) else None
 
+    def has_died(self) -> bool:
+        """Return whether the server of this folder ended and nobody stopped it."""
+        record = self._recorded()
+        # A record without a place is of an earlier version, and may be a copy of one elsewhere.
+        if record is None or record.place is None or not self._is_here(record):
+            return False
+        return birth_of(record.pid) != record.birth
+
     def find_elsewhere(self) -> ProcessRecord | None:
         """The record of a server that runs over this folder out of our sight, or None.
 

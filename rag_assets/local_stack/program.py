@@ -7,13 +7,13 @@ compares both with its own, and replaces what differs.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
+from rag_assets.common.environment import variables_in_use
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import PROJECT_ROOT, Settings
 from rag_assets.forkserver.protocol import import_environment
@@ -22,11 +22,6 @@ _PACKAGES: Final = ("rag_assets", "resources", "sensors", "checks")
 _LOCK: Final = Path("requirements", "lock.txt")
 _OF_A_TERMINAL: Final = ("LC_", "LANG")
 """Beginnings of variables that differ between a terminal and a service, and change no result."""
-_READ_LATER: Final = re.compile(
-    r"RAG_ASSETS_MASTER_KEY\w*|\w*_PROXY|SSL_CERT_\w+|\w*_CA_BUNDLE|(AWS|AZURE|GOOGLE)_\w+",
-    re.IGNORECASE,
-)
-_NAMED: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
 def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
@@ -47,22 +42,12 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
 
 
 def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    try:
-        listed = settings.tenants_file.read_text(errors="replace")
-    except OSError:
-        listed = ""
-    named = {*_NAMED.findall(listed)}
     read_first = {
         name: value
         for name, value in import_environment(environment).items()
         if not name.startswith(_OF_A_TERMINAL)
     }
-    read_later = {
-        name: value
-        for name, value in environment.items()
-        if name in named or _READ_LATER.fullmatch(name)
-    }
-    return read_first | read_later
+    return read_first | variables_in_use(settings, environment)
 
 
 def _states_of_files(root: Path) -> Iterator[str]:

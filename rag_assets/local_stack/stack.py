@@ -21,6 +21,7 @@ from rag_assets.local_stack.postgres import EmbeddedPostgres
 from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
+from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.roles import Role
 
 ServiceState: TypeAlias = Literal[
@@ -58,6 +59,7 @@ class ServiceStatus:
         log: of a server of the installation.
         last_tick: when a sensor of the running daemon last ticked; None if it is not known.
         fault: what is wrong with a server that runs, and what to do.
+        restarts: of an embedded server, by the supervisor; None if none was reported.
     """
 
     name: str
@@ -67,10 +69,11 @@ class ServiceStatus:
     log: Path | None = None
     last_tick: datetime | None = None
     fault: str | None = None
+    restarts: Restarts | None = None
 
 
 class LocalStack:
-    """Postgres, Elasticsearch and Dagster's two processes, as the settings configure them.
+    """Postgres, Elasticsearch, Dagster's two processes and what follows and supervises them.
 
     A server whose URL is in the settings is external: it is used, and never started or stopped.
 
@@ -92,6 +95,21 @@ class LocalStack:
         self.dagster = DagsterProcesses(settings)
         self.fork_server = ForkServerProcess(settings)
         self.watcher = ChangeWatcherProcess(settings)
+        self.supervisor = SupervisorProcess(settings)
+
+    def embedded(self) -> list[Server]:
+        """Return the servers that are not external."""
+        found: list[Server] = []
+        if self._settings.database_url is None:
+            found.append(self.postgres)
+        if self._settings.elasticsearch_url is None:
+            found.append(self.elasticsearch)
+        return found
+
+    def supervise(self, progress: Progress = silent) -> None:
+        """Have the embedded servers started again when they die."""
+        if self.embedded():
+            self.supervisor.start(progress)
 
     def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:
         """Start the servers that commands use and that are not running; wait until all answer.
@@ -144,7 +162,8 @@ class LocalStack:
         """Stop our own processes that run another program than this; returns them."""
         program, stopped = fingerprint_program(self._settings), []
         dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
-        for process in (*(dagster if of_dagster else ()), self.fork_server.process):
+        own = (self.supervisor.process, self.fork_server.process)
+        for process in (*(dagster if of_dagster else ()), *own):
             if process.is_outdated(program):
                 progress(f"{process.name}: stopping, its code or environment has changed")
                 process.stop()
@@ -153,6 +172,7 @@ class LocalStack:
 
     def down(self) -> None:
         """Stop every server of the installation: Dagster first, as it uses the others."""
+        self.supervisor.stop()
         self.watcher.process.stop()
         self.dagster.stop()
         self.fork_server.process.stop()
@@ -217,9 +237,12 @@ class LocalStack:
             self.daemon_status,
             self._fork_server_status,
             lambda: _own(self.watcher.process, lambda: None, lambda: True),
+            lambda: _own(self.supervisor.process, lambda: None, lambda: True),
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
-            return [status.result() for status in [pool.submit(check) for check in checks]]
+            found = [status.result() for status in [pool.submit(check) for check in checks]]
+        restarts = RestartFile(self._settings).read()
+        return [replace(s, restarts=restarts.get(s.name)) for s in found]
 
     def daemon_status(self) -> ServiceStatus:
         """The present state of Dagster's daemon, and when its sensors last ticked."""

@@ -18,7 +18,7 @@ from rag_assets.panel.renderer import Renderer
 from rag_assets.panel.settings import PATH, PanelSettings
 from rag_assets.panel.signing_in import SigningIn
 
-_TAKEN = frozenset({"sign-in", "sign-out", "enter", "assets", "links"})
+_TAKEN = frozenset({"sign-in", "sign-out", "enter", "assets", "links", "session"})
 
 
 @dataclass(frozen=True, slots=True)

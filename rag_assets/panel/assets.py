@@ -14,6 +14,7 @@ from rag_assets.panel.settings import PATH
 _TYPES = {
     "panel.css": "text/css; charset=utf-8",
     "panel.js": "text/javascript; charset=utf-8",
+    "unsaved.js": "text/javascript; charset=utf-8",
     "vendor/htmx.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }

@@ -18,6 +18,7 @@ from rag_assets.panel.settings import PATH
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
     from rag_assets.panel.renderer import Renderer
+    from rag_assets.storage.catalog.departures import HeldDeletions
     from rag_assets.storage.catalog.panel_sessions import PanelSession
 
 Method: TypeAlias = Literal["GET", "POST"]
@@ -35,6 +36,7 @@ class Visit:
         form: fields that were sent, with their values; none where the page reads the body itself.
         backend: the servers.
         home: the system's first page.
+        held: deletions that wait for a person; only where a whole page is shown.
     """
 
     request: Request
@@ -45,6 +47,7 @@ class Visit:
     renderer: Renderer
     system: SystemPanel
     home: str
+    held: tuple[HeldDeletions, ...] = ()
 
     @property
     def tenant_id(self) -> str:
@@ -89,6 +92,8 @@ class PanelPage:
         is_sensitive: whether it changes a credential, which takes a session that began only
             minutes ago: one that was left open, or stolen, changes none.
         most_bytes: of a form.
+        texts: fields with a text that somebody wrote. A page that refuses the form shows them, so
+            that they can be copied. Never a credential.
     """
 
     path: str
@@ -98,6 +103,7 @@ class PanelPage:
     is_use: bool = True
     is_sensitive: bool = False
     most_bytes: int = 1_048_576
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,14 @@ from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.renderer import Renderer
 from rag_assets.panel.sessions import hashed, request_token
 from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
+from rag_assets.storage.catalog.departures import HeldDeletions
 from rag_assets.storage.catalog.panel_sessions import RECENT_TIME, PanelSession
 
 _T = TypeVar("_T")
 
 SIGN_IN = f"{PATH}/sign-in"
+SESSION_HEADER = "X-Panel-Session"
+"""Of a refusal: `ended`, or `other` where the page is one of another session."""
 TOKEN_FIELD = "token"  # noqa: S105
 TOKEN_HEADER = "x-panel-token"  # noqa: S105
 _POLICY_HEADER = "Content-Security-Policy"
@@ -69,6 +72,14 @@ _FORBIDDEN = 403
 _SEE_OTHER = 303
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+
+class SessionEnded(Forbidden):
+    """A form was sent after its session had ended."""
+
+
+class OtherSession(Forbidden):
+    """A form is of another session's page, or of nobody's."""
 
 
 class PanelRoute(Route):
@@ -217,8 +228,13 @@ class Guarding:
         except Unauthenticated:
             if request.method in _SAFE:
                 raise
+            if page.texts:
+                _keep_texts(request, page, await self.form(request, page.most_bytes))
             # Whoever sends a form knows that it was not accepted, and why.
-            raise Forbidden("the session has ended", hint="sign in again") from None
+            raise SessionEnded(
+                "Sessions end after 30 minutes without use, and after 8 hours. Nothing was saved",
+                hint="sign in again",
+            ) from None
         if self.systems.get(session.profile) is not system:
             raise HTTPException(404)
         form: Mapping[str, tuple[str, ...]] = {}
@@ -231,10 +247,15 @@ class Guarding:
             if shown is not None:
                 require_token(shown, token)
             form = await self.form(request, page.most_bytes)
+            _keep_texts(request, page, form)
             if shown is None:
                 require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), token)
+        held: tuple[HeldDeletions, ...] = ()
+        if page.is_use and request.method in _SAFE and "hx-request" not in request.headers:
+            departures = self.backend.catalog.departures
+            held = tuple(await self.in_thread(partial(departures.held, session.tenant.id)))
         return Visit(
-            request, session, token, form, self.backend, self.renderer, system, system.home
+            request, session, token, form, self.backend, self.renderer, system, system.home, held
         )
 
     async def _answered(
@@ -245,13 +266,18 @@ class Guarding:
             response = await answer()
         except Unauthenticated:
             response = _to_sign_in(request)
+            response.headers[SESSION_HEADER] = "ended"
         except HTTPException as error:
             kind = http_kind(error.status_code)
             detail = error.detail if isinstance(error, Refused) else None
             response = self.error(request, kind.status, kind.title, detail)
         except RagAssetsError as error:
             kind, detail = classified(request.state.request_id, error)
-            response = self.error(request, kind.status, kind.title, detail)
+            title = "Your session has ended" if isinstance(error, SessionEnded) else kind.title
+            response = self.error(request, kind.status, title, detail)
+            if isinstance(error, SessionEnded | OtherSession):
+                is_ended = isinstance(error, SessionEnded)
+                response.headers[SESSION_HEADER] = "ended" if is_ended else "other"
             retry_after = getattr(error, "retry_after", None)
             if retry_after is not None:
                 response.headers["Retry-After"] = str(round(retry_after))
@@ -281,7 +307,8 @@ class Guarding:
         """The page of an error; for a script, which puts it into its page, a part of one."""
         part = "hx-request" in request.headers or "x-panel-upload" in request.headers
         template = "problem.html" if part else "error.html"
-        page = self.renderer.page(template, title=title, detail=detail, status=status)
+        texts = getattr(request.state, "texts", ())
+        page = self.renderer.page(template, title=title, detail=detail, status=status, texts=texts)
         return HTMLResponse(page, status)
 
 
@@ -292,9 +319,16 @@ def require_token(shown: str, token: str) -> None:
         Forbidden: it is missing or another one, so that the page is another session's, or nobody's.
     """
     if not hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), token.encode()):
-        raise Forbidden(
+        raise OtherSession(
             "this page belongs to another session", hint="open the panel anew, and try again"
         )
+
+
+def _keep_texts(request: Request, page: PanelPage, form: Mapping[str, tuple[str, ...]]) -> None:
+    """Keep what somebody wrote, for the page of an error."""
+    found = [text for name in page.texts for text in form.get(name, ()) if text]
+    if found:
+        request.state.texts = found
 
 
 def _to_sign_in(request: Request) -> Response:

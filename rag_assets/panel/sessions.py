@@ -63,6 +63,17 @@ def redeemed(catalog: Catalog, code: str, origin: str) -> str | None:
     return secret if is_valid else None
 
 
+def begin_session(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str) -> str:
+    """Begin a session by a token, and return its secret.
+
+    Raises:
+        TenantGone: the tenant was removed.
+    """
+    secret = secrets.token_urlsafe(_BYTES)
+    catalog.panel_sessions.begin(ref, hashed(secret, origin), holder)
+    return secret
+
+
 def request_token(secret: str) -> str:
     """What unsafe requests of a session's pages hold."""
     return hmac.new(secret.encode(errors="surrogatepass"), _PURPOSE, hashlib.sha256).hexdigest()

@@ -90,6 +90,10 @@ class PanelSettings:
             ports.add(_port_number(self.origin) or _HTTP_PORT)
         return _http_origin(name, port) if is_own_name and port in ports else None
 
+    def is_session_origin(self, origin: str) -> bool:
+        """Return whether a session may begin there: at loopback, only at the name of a session."""
+        return self.is_secure or _SESSION_NAME.fullmatch(_hostname(origin) or "") is not None
+
     def new_session_origin(self, port: int | None) -> str:
         """Return the origin for a new session: at loopback, a host name that nobody can guess.
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from rag_assets.api.identity import Identity, Unauthenticated
+from rag_assets.api.identity import ForeignOrigin, Identity, Unauthenticated
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import counted
 from rag_assets.panel.frame import PanelPage, Visit
@@ -24,12 +24,21 @@ from rag_assets.panel.guarding import (
     require_token,
 )
 from rag_assets.panel.projects import panel_tenant
-from rag_assets.panel.sessions import hashed, holder_of, make_link, redeemed, request_token
+from rag_assets.panel.sessions import (
+    begin_session,
+    hashed,
+    holder_of,
+    make_link,
+    redeemed,
+    request_token,
+)
 from rag_assets.panel.settings import PATH
 from rag_assets.storage.catalog.panel_sessions import PanelSession
+from rag_assets.storage.catalog.tenants import TenantRecord
 
 ENTER = f"{PATH}/enter"
 SESSIONS = "/sessions"
+_AGAIN = ("key", "project", "tenant")
 _MOST_CODE = 100
 _MOST_PROJECT = 1_000
 _UNPROCESSABLE = 422
@@ -60,6 +69,8 @@ class SigningIn:
             opened(PATH, "GET", self.start),
             opened(SIGN_IN, "GET", self.form),
             opened(SIGN_IN, "POST", self.by_token),
+            opened(f"{SIGN_IN}/again", "POST", self.again),
+            opened(f"{PATH}/session", "GET", self.present),
             opened(ENTER, "GET", self.link),
             opened(ENTER, "POST", self.by_code),
             opened(f"{PATH}/sign-out", "POST", self.sign_out),
@@ -88,24 +99,42 @@ class SigningIn:
         """Lead to a link for a session of the token."""
         form = await self._guarding.form(request)
         token, project = (next(iter(form.get(name, ())), "").strip() for name in ("key", "project"))
-        guard = self._guarding.backend.guard
-        header = f"Bearer {token}"
         try:
-            identity: Identity = await guard.checked(
-                request.scope, header, partial(guard.authenticator.identity, header)
-            )
-            profiles = tuple(self._guarding.systems)
-            record = await self._guarding.in_thread(
-                partial(panel_tenant, self._catalog, identity, project or None, profiles)
-            )
+            identity, record = await self._by_token(request, token, project)
         except RagAssetsError as error:
-            problem = self._words(request, error)
-            if isinstance(error, Unauthenticated):
-                problem = "This token is not valid here, or has expired."
+            problem = self._refusal(request, error)
             return self._guarding.sign_in_page(_UNPROCESSABLE, problem, project)
         origin = self._guarding.settings.new_session_origin(request.scope["server"][1])
         make = partial(make_link, self._catalog, record.ref, holder_of(identity), origin)
         return RedirectResponse((await self._guarding.in_thread(make)).url, _SEE_OTHER)
+
+    async def again(self, request: Request) -> Response:
+        """Begin another session at the same origin, for a page that holds an unsaved text.
+
+        The answer has the token of requests for that page; it is of the same tenant.
+        """
+        origin = self._guarding.require_origin(request)
+        if not self._guarding.settings.is_session_origin(origin):
+            raise ForeignOrigin("no session begins at this address", hint="open the panel anew")
+        form = await self._guarding.form(request)
+        fields = {name: next(iter(form.get(name, ())), "").strip() for name in _AGAIN}
+        try:
+            identity, record = await self._by_token(request, fields["key"], fields["project"])
+        except RagAssetsError as error:
+            return JSONResponse({"problem": self._refusal(request, error)}, _UNPROCESSABLE)
+        if record.id != fields["tenant"]:
+            problem = "This token is for another project than the page."
+            return JSONResponse({"problem": problem}, _UNPROCESSABLE)
+        begin = partial(begin_session, self._catalog, record.ref, holder_of(identity), origin)
+        secret = await self._guarding.in_thread(begin)
+        response = JSONResponse({"tenant": record.id, "token": request_token(secret)})
+        self._set_cookie(response, secret)
+        return response
+
+    async def present(self, request: Request) -> Response:
+        """Return the tenant and the token of requests of the present session, for an older page."""
+        session, secret = await self._guarding.session(request, use=False)
+        return JSONResponse({"tenant": session.tenant.id, "token": request_token(secret)})
 
     async def link(self, request: Request) -> Response:
         """The page of a link, which uses nothing up."""
@@ -187,9 +216,13 @@ class SigningIn:
             return None
 
     def _signed_in(self, secret: str) -> Response:
-        settings = self._guarding.settings
         # Not home itself: the cookie decides which that is.
         response = RedirectResponse(PATH, _SEE_OTHER)
+        self._set_cookie(response, secret)
+        return response
+
+    def _set_cookie(self, response: Response, secret: str) -> None:
+        settings = self._guarding.settings
         response.set_cookie(
             settings.cookie_name,
             secret,
@@ -198,7 +231,26 @@ class SigningIn:
             httponly=True,
             samesite="lax",
         )
-        return response
+
+    async def _by_token(
+        self, request: Request, token: str, project: str
+    ) -> tuple[Identity, TenantRecord]:
+        """Return whose token it is, and the tenant that it opens the panel of."""
+        guard = self._guarding.backend.guard
+        header = f"Bearer {token}"
+        identity: Identity = await guard.checked(
+            request.scope, header, partial(guard.authenticator.identity, header)
+        )
+        profiles = tuple(self._guarding.systems)
+        record = await self._guarding.in_thread(
+            partial(panel_tenant, self._catalog, identity, project or None, profiles)
+        )
+        return identity, record
+
+    def _refusal(self, request: Request, error: RagAssetsError) -> str:
+        if isinstance(error, Unauthenticated):
+            return "This token is not valid here, or has expired."
+        return self._words(request, error)
 
     def _home(self, session: PanelSession) -> str:
         system = self._guarding.systems.get(session.profile)

@@ -63,6 +63,7 @@ def list_documents(
     masker = _masker(ctx, scanner)
     for planned in plan_sources(ctx, allow_deletes=allow_deletes, anew=allow_deletes):
         plan = _allowed(ctx, planned)
+        _record_departures(ctx, plan, is_confirmed=allow_deletes)
         if plan.listing is None or plan.error is not None:
             failure = masked_failure(plan, masker)
             failures.append(failure)
@@ -111,6 +112,20 @@ def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
     return replace(plan, deletions=Deletions(held=held, reason=refused.message))
 
 
+def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bool) -> None:
+    """Record the documents that this listing lets go, for the judgement of the next ones.
+
+    It is written before they are deleted: after a crash in between they count twice.
+    """
+    if plan.listing is None or plan.window is None:
+        return
+    left = len(plan.listing.lost.intersection(plan.deletions.removed))
+    if left or (is_confirmed and plan.window.left):
+        ctx.guard()
+        name = plan.config.name
+        ctx.catalog.departures.record(ctx.ref, name, left, is_confirmed=is_confirmed)
+
+
 def _record(
     ctx: TenantContext,
     plan: SourcePlan,
@@ -138,6 +153,8 @@ def _record(
     reason = names.masked(deletions.reason) if deletions.held else None
     if deletions.held:
         payload = {"source": config.name, "vanished": len(listing.lost), "known": listing.known}
+        if plan.window is not None:
+            payload["since"] = plan.window.since.isoformat()
         ctx.catalog.events.write(ctx.ref, "deletions_held", [{**payload, "reason": reason}])
     changes = _write_changes(ctx, listing, names, scope, first=frozenset(moved.values()))
     is_whole = len(changes) == len(listing.changes)

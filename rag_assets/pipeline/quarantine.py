@@ -30,7 +30,10 @@ def remedy_of(document: Document) -> str:
     if document.status != "FAILED":
         return ""
     if document.retry_at == NEVER:
-        return "tried again by the next `rag-assets sync`, once the cause in its reason is removed"
+        return (
+            "remove the cause in its reason; it is tried again after a restart by `rag-assets up`"
+            " with other settings, and by the next `rag-assets sync`"
+        )
     if document.retry_at is not None:
         return f"retried automatically after {document.retry_at:%Y-%m-%d %H:%M} UTC, or by a sync"
     if document.content_sha256 is None:

@@ -21,6 +21,7 @@ from rag_assets.storage.catalog.holds import HoldScope
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.security_changes import SecurityChange
+from rag_assets.storage.catalog.tombstones import hash_of
 
 _LOCK_SECONDS = 60.0
 
@@ -189,10 +190,11 @@ class _Describer:
 
     def _purged(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
-        ids = self._documents(ref, change.about)
+        ids = self._documents(ref, [hash_of(one) for one in change.about])
+        purge = partial(self._purge, ref, ids, change.about)
         if not ids:
-            return LostChange(change, f"{what}, and are unknown to this catalog as well")
-        purge = partial(self._purge, ref, ids)
+            kept_out = "unknown to this catalog as well: their sources are not to bring them back"
+            return LostChange(change, f"{what}, and are {kept_out}", purge)
         return LostChange(change, f"{what}, and {len(ids)} of them are in this catalog", purge)
 
     def _tenant_removed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange | None:
@@ -224,10 +226,16 @@ class _Describer:
             except (UnknownDocument, UnknownSource):
                 return  # The catalog has nothing of it that could be deleted.
 
-    def _purge(self, ref: TenantRef, ids: Sequence[str]) -> None:
-        """Withhold documents at once; the tenant's next run takes them out of every store."""
+    def _purge(self, ref: TenantRef, ids: Sequence[str], sealed: Sequence[str]) -> None:
+        """Withhold documents at once; the tenant's next run takes them out of every store.
+
+        Those that the catalog does not know are kept out with the contents that were purged.
+        """
         now = datetime.now(UTC)
         with self._locked(ref):
+            self._catalog.erasures.bury_again(ref, sealed)
+            if not ids:
+                return
             try:
                 self._catalog.erasures.begin_purge(ref, ids, by=self._by, at=now)
             except OnHold:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rag_assets.common.environment import environment_key
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
-from rag_assets.storage.catalog.document_rows import Document, Failure
+from rag_assets.storage.catalog.document_rows import NEVER, Document, Failure
 from rag_assets.storage.catalog.former_versions import FormerVersion
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Slice
@@ -175,6 +176,7 @@ def put_off(
         deferred: whether they did not fail, and wait for a batch at the provider.
     """
     ctx.guard()
+    waits = _with_environment(ctx, waits)
     if work.beside:
         number = work.generation.number
         ctx.catalog.index.put_off(ctx.ref, number, waits, config_key=work.config_key)
@@ -182,6 +184,21 @@ def put_off(
         ctx.catalog.quarantine.defer(ctx.ref, waits, config_key=work.config_key)
     else:
         ctx.catalog.quarantine.fail(ctx.ref, waits, config_key=work.config_key)
+
+
+def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Failure]:
+    """Name the environment in failures that another setting of this installation may end."""
+    if not any(map(_is_for_setting, waits)):
+        return [*waits]
+    key = environment_key(ctx.settings)
+    return [replace(wait, environment=key) if _is_for_setting(wait) else wait for wait in waits]
+
+
+def _is_for_setting(wait: Failure) -> bool:
+    if wait.kind == "installation":
+        return True
+    # A cap is no setting of the environment, and trying again would spend it once more.
+    return wait.retry_at == NEVER and wait.kind != "cap-reached"
 
 
 def _pending(build: ActiveBuild) -> list[str]:

@@ -135,7 +135,12 @@ def partial_digest(settings: str) -> str:
 
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
     """Hash of the settings that change the meaning of a listing without changing its documents."""
-    moved = {"name", "follow_root_link", *tenant.source_kind(config).path_fields}
+    moved = {
+        "name",
+        "follow_root_link",
+        "deletion_window_hours",
+        *tenant.source_kind(config).path_fields,
+    }
     settings = config.model_dump(mode="json", exclude=moved)
     # Names are scanned for credentials as well, and again whenever the rules change.
     return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())

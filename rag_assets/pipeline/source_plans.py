@@ -4,8 +4,8 @@ A sync acts on these plans and `plan` shows them, so that both follow the same r
 documents are deleted, which are kept until a person allows it, and the handling of a source that
 cannot be listed or is no longer configured.
 
-Documents are kept if too many vanish at once, if their folder is empty, or if another folder is at
-its place. That is how a disk looks that is not mounted.
+Documents are kept if too many vanish at once or within a window of time, if their folder is empty,
+or if another folder is at its place. That is how a disk looks that is not mounted.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from rag_assets.pipeline.source_listing import (
     without_pruned,
 )
 from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.departures import DeletionWindow
 from rag_assets.storage.catalog.document_rows import CatalogDocument
 from rag_assets.storage.catalog.syncs import Sync
 
@@ -58,6 +59,7 @@ class SourcePlan:
         settings: see settings_key.
         listing: None where the source could not be listed; its documents stay as they are.
         folders: to remember with the listing; None: those that are remembered.
+        window: in which its deletions are judged; None where nothing was compared.
         error: why it could not be listed.
     """
 
@@ -68,6 +70,7 @@ class SourcePlan:
     listing: SourceListing | None
     deletions: Deletions = field(default_factory=Deletions)
     folders: Mapping[str, FolderIdentity] | None = None
+    window: DeletionWindow | None = None
     error: ListingFailed | None = None
 
 
@@ -85,7 +88,12 @@ class RemovedSourcePlan:
 
 
 def decide_deletions(
-    vanished: Collection[str], *, lost: int, known: int, allow_deletes: bool = False
+    vanished: Collection[str],
+    *,
+    lost: int,
+    known: int,
+    window: DeletionWindow | None = None,
+    allow_deletes: bool = False,
 ) -> Deletions:
     """Delete vanished documents, or hold all of a source's if they are suspiciously many.
 
@@ -93,11 +101,19 @@ def decide_deletions(
         vanished: ids of documents that the source no longer holds.
         lost: how many of them do not appear under another name in the same listing.
         known: documents that the source held before.
+        window: earlier losses that are judged together with these.
         allow_deletes: whether a person has allowed any number.
     """
     ids = tuple(sorted(vanished))
-    if not allow_deletes and deletions_suspicious(lost, known):
+    if allow_deletes or not lost:
+        return Deletions(removed=ids)
+    if deletions_suspicious(lost, known):
         return Deletions(held=ids, reason=f"{lost} of {known} documents are gone at once")
+    if window is not None and deletions_suspicious(lost + window.left, known + window.left):
+        left, of = lost + window.left, known + window.left
+        return Deletions(
+            held=ids, reason=f"{left} of {of} documents are gone within {window.hours} hours"
+        )
     return Deletions(removed=ids)
 
 
@@ -126,10 +142,11 @@ def plan_sources(
             yield SourcePlan(config, source, known, settings, None, error=error)
             continue
         listing = without_pruned(ctx, compared)
+        window = ctx.catalog.departures.window(ctx.ref, source.name, config.deletion_window_hours)
         former = folders_from_json(last.folders or ()) if last and not allow_deletes else {}
         kept = _lost_with_their_folder(source, listing, known, former)
         if kept:
-            deletions = _hold_with_folders(source, listing, kept)
+            deletions = _hold_with_folders(source, listing, kept, window)
         elif not allow_deletes and _is_emptied(ctx, config, listing):
             deletions = Deletions(held=tuple(sorted(listing.removed)), reason=_emptied(source))
         else:
@@ -137,13 +154,14 @@ def plan_sources(
                 listing.removed - listing.withheld,
                 lost=len(listing.lost),
                 known=listing.known,
+                window=window,
                 allow_deletes=allow_deletes,
             )
         # What a source leaves out by its rules goes on the day, however much it is.
         removed = tuple(sorted({*deletions.removed, *listing.withheld}))
         deletions = replace(deletions, removed=removed)
         folders = listing.folders and {**listing.folders, **{at: former[at] for at in kept}}
-        yield SourcePlan(config, source, known, settings, listing, deletions, folders)
+        yield SourcePlan(config, source, known, settings, listing, deletions, folders, window)
 
 
 def _lost_with_their_folder(
@@ -176,7 +194,10 @@ def _lost_with_their_folder(
 
 
 def _hold_with_folders(
-    source: DocumentSource, listing: SourceListing, kept: Mapping[str, Collection[str]]
+    source: DocumentSource,
+    listing: SourceListing,
+    kept: Mapping[str, Collection[str]],
+    window: DeletionWindow,
 ) -> Deletions:
     """Hold the lost documents of folders that were replaced; decide about all others as ever."""
     held = frozenset(id_ for lost in kept.values() for id_ in lost)
@@ -184,6 +205,7 @@ def _hold_with_folders(
         listing.removed - listing.withheld - held,
         lost=len(listing.lost - held),
         known=listing.known - len(held),
+        window=window,
     )
     reason = (
         f"the folder at {_place(source, next(iter(kept)))} is another one than at the last listing"

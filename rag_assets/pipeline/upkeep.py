@@ -16,6 +16,7 @@ from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.model import Compaction
@@ -119,6 +120,22 @@ def expunge(store: VectorStore, index_names: Iterable[str], log: Callable[[str],
     for index_name in index_names:
         left = store.indexes.expunge(index_name)
         log(f"{index_name}: {left} deleted entries left in its files")
+
+
+def expunge_pruned(
+    catalog: Catalog, store: VectorStore, tenant: TenantRef, log: Callable[[str], None]
+) -> None:
+    """Remove pruned entries from the files of a tenant's indexes, once after each pruning.
+
+    It needs no lock: entries may be written meanwhile.
+    """
+    pruned = catalog.events.latest(tenant.id, kind="pruned", limit=1)
+    expunged = catalog.events.latest(tenant.id, kind="pruned_expunged", limit=1)
+    if not pruned or (expunged and expunged[0].id > pruned[0].id):
+        return
+    names = sorted({build.index_name for build in catalog.generations.live(tenant.id)})
+    expunge(store, names, log)
+    catalog.events.write(tenant, "pruned_expunged", [{"indexes": len(names)}])
 
 
 def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:

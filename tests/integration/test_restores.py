@@ -395,6 +395,31 @@ def test_an_operator_sees_what_a_restored_catalog_lacks_and_accepts_it(
     assert (again["standing"], again["lost"]) == ("current", [])
 
 
+def test_documents_that_were_added_and_purged_after_the_dump_stay_out(restored: Restored) -> None:
+    folder = restored.installation.add_tenant("acme", **FAST)
+    (folder / "seals.md").write_text("# Seals\n\nSeals sleep on the rocks.\n")
+    restored.installation.synced("acme")
+    names = [f"page{number}" for number in range(105)]  # more than one entry of the journal names
+    with restored.put_back():
+        for name in names:
+            (folder / f"{name}.md").write_text(f"# Page\n\nThe secret of {name}.\n")
+        restored.installation.synced("acme")
+        documents = restored.session.catalog.documents.all("acme")
+        ids = [d.document_id for d in documents if "page" in d.uri]
+        assert len(ids) == len(names)
+        chosen = [argument for id_ in ids for argument in ("--document", id_)]
+        restored.command("purge", "acme", *chosen, "--yes")
+        edited = folder / "page7.md"
+        edited.write_text("# Page\n\nNothing of that is in it now.\n")
+        restored.installation.synced("acme")
+    accepted = restored.command("installation", "accept-restore", "--yes")
+    lost = [one for one in accepted["lost"] if one["kind"] == "purged"]
+    assert [one["made_again"] for one in lost] == [True, True]
+    assert restored.installation.command("sync", "acme", "--accept-catalog").code == 0
+    uris = {uri for uri, _, _ in restored.installation.entries("acme").values()}
+    assert uris == {"files/seals.md", "files/page7.md"}, "what changed after the purge is new"
+
+
 def test_a_restore_is_noticed_by_a_service_that_starts_after_it(
     restored: Restored, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -9,9 +9,12 @@ from datetime import datetime, timedelta
 
 import pytest
 from alembic import command
+from elasticsearch import Elasticsearch
 from sqlalchemy import insert, update
 
 from rag_assets.common.clock import Clock
+from rag_assets.definitions import build_resources
+from rag_assets.jobs.upkeep import prune_job
 from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.erasure_tables import receipts
 from rag_assets.storage.catalog.events import NewEvent
@@ -453,3 +456,44 @@ def test_documents_of_an_earlier_release_keep_their_age(installation: Installati
     assert tenant.prune().documents == 0
     tenant.forward(days=2)
     assert tenant.prune().documents == 1
+
+
+@pytest.mark.parametrize("by", ["a sync and the nightly job", "the command"])
+def test_pruned_entries_leave_the_files_of_the_index(
+    shared_installation: Installation, make: Make, by: str
+) -> None:
+    tenant = make(**YEAR, index={"placement": "dedicated"})
+    for number in range(25):
+        tenant.write(f"page{number}", f"Words of page {number}.")
+    tenant.sync()
+    session = tenant.driver.session
+    [document_id] = [
+        d.document_id for d in session.catalog.documents.all(tenant.id) if "page7" in d.uri
+    ]
+    long_ago = tenant.clock.now() - timedelta(days=366)
+    with session.catalog.database.begin() as connection:
+        is_old = documents.c.document_id == document_id
+        connection.execute(update(documents).where(is_old).values(embedded_at=long_ago))
+    [index_name] = session.store.indexes.dedicated(tenant.id)
+    with Elasticsearch(shared_installation.environment["ELASTICSEARCH_URL"]) as client:
+
+        def deleted() -> int:
+            stats = client.indices.stats(index=index_name, metric="docs")
+            return int(stats["_all"]["total"]["docs"]["deleted"])
+
+        if by == "the command":
+            done = shared_installation.command("prune", tenant.id)
+            assert (done.code, "1 document pruned" in done.out) == (0, True), done.err
+        else:
+            shared_installation.synced(tenant.id)
+            assert len(tenant.uris()) == 24
+            client.indices.flush(index=index_name)
+            assert deleted() > 0
+            resources = {"workbench": build_resources()["workbench"]}
+            for _ in range(2):
+                assert prune_job.execute_in_process(
+                    instance=session.instance, resources=resources
+                ).success
+        assert deleted() == 0
+    assert len(tenant.uris()) == 24
+    assert len(session.catalog.events.latest(tenant.id, kind="pruned_expunged")) == 1

@@ -172,8 +172,58 @@ def test_a_session_ends_by_itself(site: PanelSite, browser: Browser, end: str) -
     changed(site, end)
     gone = browser.get("/panel/guidelines")
     assert (gone.status_code, gone.headers["location"]) == (303, "/panel/sign-in")
-    late = browser.post("/panel/guidelines/text", {"token": token, "text": "x"})
+    late = browser.post("/panel/guidelines/text", {"token": token, "text": "<b>kept"})
+    assert (late.status_code, late.headers["x-panel-session"]) == (403, "ended")
+    assert "&lt;b&gt;kept</textarea>" in late.text
+    assert "<b>kept" not in late.text
+    key = "a-key-that-no-page-shows"
+    late = browser.post("/panel/guidelines/models/keys", {"provider": "openai", "key": key})
     assert late.status_code == 403
+    assert key not in late.text
+
+
+def test_a_session_begins_again_for_its_page_alone(site: PanelSite, browser: Browser) -> None:
+    browser.signed_in()
+    tenant = browser.get("/panel/session").json()["tenant"]
+    changed(site, "UPDATE rag_catalog.panel_sessions SET expires_at = now()")
+    assert browser.get("/panel/session").status_code == 303
+    form = {"key": site.token(), "project": "checkout", "tenant": tenant}
+    for wrong in ({"key": "nothing"}, {"tenant": "another"}):
+        refused = browser.post("/panel/sign-in/again", form | wrong)
+        assert (refused.status_code, "set-cookie" in refused.headers) == (422, False)
+    foreign = browser.post("/panel/sign-in/again", form, Origin="https://other-site.example")
+    assert (foreign.status_code, "set-cookie" in foreign.headers) == (403, False)
+    # At an address that other programs of this machine share, no cookie is set.
+    own = browser.client.headers["Host"]
+    port = own.rpartition(":")[2]
+    browser.client.headers["Host"] = f"127.0.0.1:{port}"
+    shared = browser.post("/panel/sign-in/again", form)
+    assert (shared.status_code, "set-cookie" in shared.headers) == (403, False)
+    browser.client.headers["Host"] = own
+    again = browser.post("/panel/sign-in/again", form)
+    assert again.status_code == 200, again.text
+    assert "httponly" in again.headers["set-cookie"].lower()
+    assert again.json() == {"tenant": tenant, "token": browser.token}
+
+
+def test_each_page_names_deletions_that_are_held_back(site: PanelSite, browser: Browser) -> None:
+    browser.signed_in()
+    assert "disappeared" not in browser.get("/panel/guidelines").text
+    with site.driver.session.catalog.database.begin() as connection:
+        tenant = browser.get("/panel/session").json()["tenant"]
+        values = {"tenant": tenant, "reason": "a folder /private/place"}
+        statement = (
+            "INSERT INTO rag_catalog.syncs (tenant, source, held_deletions, held_reason)"
+            " VALUES (:tenant, 'gone', 30, :reason)"
+        )
+        connection.execute(text(statement), values)
+    try:
+        for path in ("/panel/guidelines", "/panel/guidelines/models"):
+            page = browser.get(path).text
+            assert "30 documents of source gone disappeared." in page
+            assert "/private/place" not in page
+    finally:
+        changed(site, "DELETE FROM rag_catalog.syncs WHERE source = 'gone'")
 
 
 def test_polls_of_a_page_do_not_keep_a_session_alive(site: PanelSite, browser: Browser) -> None:

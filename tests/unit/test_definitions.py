@@ -37,6 +37,7 @@ CHECKS = {
     "embeddings.expectations",
     "embeddings.spending",
     "raw_documents.catalog",
+    "raw_documents.deletions",
     "raw_documents.clock",
     "raw_documents.contents",
     "raw_documents.stored",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import warn
 from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.common.environment import environment_key
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, TenantLocked
 
 if TYPE_CHECKING:
@@ -106,6 +107,9 @@ class TenantFollower:
         if held or has_run_under_way(self._session.instance, tenant_id):
             return self._busy_again(tenant_id)
         self._busy.pop(tenant_id, None)
+        self._catalog.quarantine.retry_in_environment(
+            [tenant_id], environment_key(self._session.settings)
+        )
         tenant = self._embedders.tenant(record)
         state = self._state(record, tenant)
         now = datetime.now(UTC)

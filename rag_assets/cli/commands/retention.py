@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
@@ -18,10 +18,12 @@ from rag_assets.storage.catalog.receipts import Receipt
 def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> None:
     """Prune a tenant's documents, and print what was pruned and what waits for a person."""
     from rag_assets.pipeline.retention import prune as prune_tenant
+    from rag_assets.pipeline.upkeep import expunge_pruned
 
     session.active(tenant_id)
     with session.writer(tenant_id, "pruning") as ctx:
         report = prune_tenant(ctx, by=operator(), confirm=confirm)
+    expunge_pruned(ctx.catalog, ctx.store, ctx.ref, progress)
     if confirm and report.doubt is not None:
         raise report.doubt.error()
     if as_json:

@@ -24,6 +24,7 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     session.stack.keep_private()
     session.prepare_home()
     session.stack.start_servers(for_dagster=dagster, progress=progress)
+    session.stack.supervise(progress)
     # Opening the catalog migrates its tables and reconciles its tenants. Nothing may act by itself
     # on one that is refused.
     _ = session.catalog
@@ -58,6 +59,8 @@ def _print_status(session: Session, *, as_json: bool) -> bool:
     if postgres.state in {"running", "external"}:
         warnings += _superuser_warnings(session)
     warnings += _index_warnings(session, services)
+    if postgres.state in {"running", "external"}:
+        warnings += _held_warnings(session)
     if compaction := _compaction_warning(session, services):
         warnings.append(compaction)
     if as_json:
@@ -97,6 +100,8 @@ def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
     found = [service.fault for service in services if service.fault is not None]
     if any(service.state == "unguarded" for service in services):
         found.append("Elasticsearch requires no password; `rag-assets up` sets one")
+    restarts = {s.name: s.restarts for s in services if s.restarts is not None}
+    found += [line for name, of in restarts.items() if (line := of.describe(name)) is not None]
     elsewhere = [service.name for service in services if service.state == "elsewhere"]
     if elsewhere:
         found.append(
@@ -131,6 +136,24 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
         f"{counted(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
+
+
+def _held_warnings(session: Session) -> list[str]:
+    """Return the deletions that wait for a person, tenant by tenant."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from rag_assets.storage.catalog.database import Database
+    from rag_assets.storage.catalog.departures import DepartureTable
+
+    try:
+        with closing(Database(session.endpoints.database_url)) as database:
+            held = DepartureTable(database).held()
+    except (RagAssetsError, SQLAlchemyError):
+        return []
+    shown = [each.line for each in held[:_NAMED]]
+    if len(held) > _NAMED:
+        shown.append(f"deletions of {len(held) - _NAMED:,} more sources are held back")
+    return shown
 
 
 def _superuser_warnings(session: Session) -> list[str]:

@@ -69,6 +69,10 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
     for result in results:
         if result.held:
             warn(_held_warning(session, result))
+        if result.error is None:
+            for each in session.catalog.departures.held(result.tenant):
+                if each.is_manifest:
+                    warn(each.line)
     if of_clock:
         session.warn_of_clock()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DocumentRejected
-from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
+from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, ReadsDisk
 
 Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
 
@@ -31,6 +32,9 @@ def hash_documents(
         documents: those to hash.
         workers: how many threads read.
 
+    Raises:
+        ListingFailed: the disk does not answer.
+
     Yields:
         The document with its SHA-256 as 64 hexadecimal digits, or with the reason why it was
         rejected (DocumentVanished: leave it to the next listing).
@@ -40,17 +44,29 @@ def hash_documents(
     todo = batched(
         documents, _BATCH_DOCUMENTS, weight=lambda document: document.size, most=_BATCH_BYTES
     )
+    bounded = source.disk.call if isinstance(source, ReadsDisk) else _call
     pool = ThreadPoolExecutor(workers, thread_name_prefix="hash")
     under_way: deque[Future[list[Digest]]] = deque()
+    is_interrupted = False
     try:
         while True:
             while len(under_way) < workers * 2 and (batch := next(todo, None)):
-                under_way.append(pool.submit(_hash_batch, source, batch))
+                under_way.append(pool.submit(bounded, partial(_hash_batch, source, batch)))
             if not under_way:
                 return
             yield from under_way.popleft().result()
+    except GeneratorExit:
+        raise
+    except BaseException:
+        # A signal does not wait for a disk that hangs.
+        is_interrupted = True
+        raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=not is_interrupted, cancel_futures=True)
+
+
+def _call(read: Callable[[], list[Digest]]) -> list[Digest]:
+    return read()
 
 
 def _hash_batch(source: DocumentSource, batch: list[ListedDocument]) -> list[Digest]:

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, media_type_of
+from rag_assets.ingest.sources.disk_reader import DiskReader
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import ListedDocument, document_id, uri_of
@@ -80,9 +81,9 @@ class FilesSource:
         forbidden_roots: Iterable[Path] = (),
     ) -> None:
         self._config = config
-        self._root = Roots(tuple(allowed_roots), tuple(forbidden_roots)).locate(
-            config.name, config.root, follow_link=config.follow_root_link
-        )
+        self._disk = DiskReader(config.name, config.root)
+        roots = Roots(tuple(allowed_roots), tuple(forbidden_roots))
+        self._root = self._disk.locate(roots, follow_link=config.follow_root_link)
         self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
         self._folders: dict[str, FolderIdentity] = {}
 
@@ -90,6 +91,11 @@ class FilesSource:
     def name(self) -> str:
         """The source's given name."""
         return self._config.name
+
+    @property
+    def disk(self) -> DiskReader:
+        """Bounds the time of its reads; see ReadsDisk."""
+        return self._disk
 
     @property
     def max_bytes(self) -> int:
@@ -115,7 +121,7 @@ class FilesSource:
         """
         name = self._config.name
         folders: dict[str, FolderIdentity] = {}
-        files = walk_root(self._root, self._selection, folders)
+        files = self._disk.items(walk_root(self._root, self._selection, folders))
         try:
             for path, facts in files:
                 yield ListedDocument(
@@ -141,7 +147,8 @@ class FilesSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """The content of one file in pieces; see DocumentSource.stream."""
-        return stream_file(self._root, document_path, max_bytes=max_bytes)
+        pieces = stream_file(self._root, document_path, max_bytes=max_bytes)
+        return self._disk.content(pieces, document_path)
 
 
 def _build(config: FilesConfig, context: SourceContext) -> FilesSource:

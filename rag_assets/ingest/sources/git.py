@@ -22,6 +22,7 @@ from rag_assets.common.errors import (
     ListingFailed,
 )
 from rag_assets.common.hashing import key_of
+from rag_assets.ingest.sources.disk_reader import DiskReader
 from rag_assets.ingest.sources.files import storable_time
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
@@ -125,9 +126,8 @@ class GitSource:
     def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
         self._config = config
         self._roots = roots or Roots()
-        self._root = self._roots.locate(
-            config.name, config.root, follow_link=config.follow_root_link
-        )
+        self._disk = DiskReader(config.name, config.root)
+        self._root = self._disk.locate(self._roots, follow_link=config.follow_root_link)
         self._folders: dict[str, FolderIdentity] = {}
         self._left_out: Counter[str] = Counter()
         self._listed: dict[str, _Listed] = {}
@@ -137,6 +137,11 @@ class GitSource:
     def name(self) -> str:
         """The source's given name."""
         return self._config.name
+
+    @property
+    def disk(self) -> DiskReader:
+        """Bounds the time of its reads; see ReadsDisk."""
+        return self._disk
 
     @property
     def max_bytes(self) -> int:
@@ -167,6 +172,9 @@ class GitSource:
         """
         self._left_out.clear()
         self._listed.clear()
+        yield from self._disk.items(self._list())
+
+    def _list(self) -> Iterator[ListedDocument]:
         try:
             repository = self._open()
             if self._config.ref == WORKTREE:
@@ -186,6 +194,9 @@ class GitSource:
         Raises:
             ListingFailed: as in list().
         """
+        return self._disk.call(self._state)
+
+    def _state(self) -> str:
         try:
             repository = self._open()
             info = (read_info_attributes(repository.folders) or b"").hex()
@@ -202,6 +213,13 @@ class GitSource:
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """The content of one file; see DocumentSource.read."""
+        return b"".join(self.stream(document_path, max_bytes=max_bytes))
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """The content of one file in pieces; see DocumentSource.stream."""
+        return self._disk.content(self._pieces(document_path, max_bytes), document_path)
+
+    def _pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
         try:
             content = self._content(document_path, max_bytes)
         except ListingFailed as error:
@@ -210,11 +228,6 @@ class GitSource:
             raise DocumentVanished(f"gone since it was listed: {document_path!r}")
         if len(content) > max_bytes:
             raise self._too_large(document_path, max_bytes)
-        return content
-
-    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The content of one file in pieces; see DocumentSource.stream."""
-        content = self.read(document_path, max_bytes=max_bytes)
         for start in range(0, len(content), PIECE_BYTES):
             yield content[start : start + PIECE_BYTES]
 

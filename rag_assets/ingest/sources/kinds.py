@@ -21,6 +21,8 @@ class SourceConfig(BaseModel):
         type: the name of its kind.
         name: the source's given name; part of every document's identity.
         scope: the access scope of its documents, where it is not the tenant's.
+        deletion_window_hours: hours in which the documents that leave the source are counted
+            together before a person has to allow more deletions; 0: each listing is judged alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,6 +30,7 @@ class SourceConfig(BaseModel):
     type: str
     name: SourceName
     scope: str | None = Field(default=None, min_length=1, max_length=256)
+    deletion_window_hours: int = Field(default=24, ge=0, le=720)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from rag_assets.common.hashing import key_of
 from rag_assets.common.times import from_nanoseconds, whole_milliseconds
+from rag_assets.ingest.sources.disk_reader import DiskReader
 from rag_assets.ingest.sources.roots import FolderIdentity
 
 RACY_NS = 2_000_000_000
@@ -311,6 +312,16 @@ class Withholds(Protocol):
 
     def withheld(self) -> frozenset[str]:
         """Their ids: that they are missing in a listing is no loss."""
+        ...
+
+
+@runtime_checkable
+class ReadsDisk(Protocol):
+    """A source whose reads are bounded in time."""
+
+    @property
+    def disk(self) -> DiskReader:
+        """Bounds reads, of one document or of many together."""
         ...
 
 

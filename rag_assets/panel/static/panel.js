@@ -4,7 +4,7 @@
   const AT_ONCE = 3;
   const EARLIER = "rag-assets-tasks";
   const MOST_EARLIER = 5;
-  const token = document.getElementById("main")?.dataset.token ?? "";
+  const token = () => document.getElementById("main")?.dataset.token ?? "";
   const said = (text) => { document.getElementById("said").textContent = text; };
   const element = (name, properties = {}, children = []) => {
     const made = Object.assign(document.createElement(name), properties);
@@ -82,7 +82,7 @@
       const bar = element("progress", { max: 1, value: 0, ariaLabel: `Upload of ${job.file.name}` });
       show(job, "Uploading", [button("Cancel", job, () => cancel(job))], bar);
       const data = new FormData();
-      data.append("token", token);
+      data.append("token", token());
       data.append("replaces", job.replaces);
       data.append("file", job.file);
       const request = job.request = new XMLHttpRequest();

@@ -13,6 +13,7 @@ from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.clock import ClockTable
 from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.departures import DepartureTable
 from rag_assets.storage.catalog.derivations import DerivationTable
 from rag_assets.storage.catalog.document_kinds import KindTable
 from rag_assets.storage.catalog.documents import DocumentTable
@@ -94,7 +95,7 @@ class Catalog:
         self.uploads, self.upload_states = UploadTable(database), UploadStates(database)
         self.file_contents, self.blob_needs = FileContents(database), BlobNeeds(database)
         self.record_drift = RecordDriftQuery(database)
-        self.removals = RemovalTable(database)
+        self.removals, self.departures = RemovalTable(database), DepartureTable(database)
         self.retention = RetentionQuery(database)
         self.holds = HoldTable(database)
         self.erasures, self.receipts = ErasureTable(database), ReceiptTable(database)

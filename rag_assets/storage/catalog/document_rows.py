@@ -159,6 +159,7 @@ class Failure:
     Attributes:
         message: for operators.
         kind: for the people of the tenant.
+        environment: key of the environment whose settings make it fail; empty for other reasons.
     """
 
     document_id: str
@@ -166,6 +167,7 @@ class Failure:
     message: str
     kind: FailureKind
     retry_at: datetime | None = None
+    environment: str = ""
 
 
 def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:

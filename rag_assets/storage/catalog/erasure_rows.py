@@ -22,7 +22,6 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
@@ -36,7 +35,6 @@ from rag_assets.storage.catalog.receipts import (
     ErasureKind,
     Receipt,
     append_receipt,
-    document_hashes,
 )
 from rag_assets.storage.catalog.removals import mark_deleted_statement
 from rag_assets.storage.catalog.security_changes import record_change
@@ -47,12 +45,13 @@ from rag_assets.storage.catalog.tables import (
     source_records,
     tombstones,
 )
+from rag_assets.storage.catalog.tombstones import bury, seal
 from rag_assets.storage.catalog.upload_rows import delete_uploads
 from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
 _NAMED_DOCUMENTS = 100
-"""Documents of one purge that the journal of security changes names by their keyed hashes."""
+"""Purged documents that one entry of the journal of security changes names."""
 _FORGET_SLICES = text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
     " WHERE tenant = :tenant AND document_ids ?| :ids"
@@ -112,7 +111,7 @@ def begin_erasure(
     records = _delete_records(connection, ref, whole)
     kept = _keys_of_disabled(connection, ref, whole)
     blobs = delete_uploads(connection, ref, whole)
-    _bury(connection, ref, whole)
+    bury(connection, ref, whole)
     for batch in batched(whole, _BATCH):
         connection.execute(mark_deleted_statement(ref, batch))
     for batch in batched([*whole, *former], _BATCH):
@@ -142,8 +141,8 @@ def begin_erasure(
         .returning(erasures)
     ).one()
     if kind == "purge":
-        hashes = document_hashes(connection, whole[:_NAMED_DOCUMENTS])
-        record_change(connection, ref, "purged", "", hashes)
+        for batch in batched(whole, _NAMED_DOCUMENTS):
+            record_change(connection, ref, "purged", "", seal(connection, ref, batch))
     else:
         next_mark(connection, ref)
     return erasure_of(row)
@@ -217,21 +216,6 @@ def _keys_of_disabled(
         held_texts.c.tenant == ref.id, among(held_texts.c.document_id, document_ids)
     )
     return connection.execute(query).all()
-
-
-def _bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Leave tombstones with the contents that the documents have now."""
-    content = func.coalesce(documents.c.content_sha256, "")
-    buried = select(documents.c.tenant, documents.c.document_id, content).where(
-        documents.c.tenant == ref.id, among(documents.c.document_id, document_ids)
-    )
-    new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
-    connection.execute(
-        new.on_conflict_do_update(
-            index_elements=["tenant", "document_id"],
-            set_={"content_sha256": new.excluded.content_sha256, "pruned_at": func.now()},
-        )
-    )
 
 
 def forget_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:

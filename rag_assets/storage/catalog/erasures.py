@@ -6,7 +6,7 @@ is killed in between leaves it open; the next run of the tenant ends it, with th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -40,6 +40,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
     tenants,
 )
+from rag_assets.storage.catalog.tombstones import bury_sealed
 from rag_assets.storage.catalog.upload_tables import uploads
 
 _OUTLIVING = frozenset({"erasures", "receipts", "security_changes", "tenant_locks"})
@@ -128,6 +129,16 @@ class ErasureTable:
             )
             notify(connection, ref.id)
             return made
+
+    def bury_again(self, ref: TenantRef, sealed: Sequence[str]) -> None:
+        """Keep out documents that were purged after the dump of a restored catalog.
+
+        Args:
+            ref: the tenant.
+            sealed: their tombstones, as the journal keeps them.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            bury_sealed(connection, ref, sealed)
 
     def begin_removal(self, ref: TenantRef, *, by: str, at: datetime) -> Erasure:
         """Begin the removal of a tenant, or return the one that was begun.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -21,7 +22,9 @@ from rag_assets.storage.catalog.index_rows import (
     ExpectedEntries,
     HeldVersion,
     IndexedVersion,
+    environment_of,
     expected_entries,
+    failed_key,
     has_left,
     is_behind,
     is_excluded,
@@ -29,6 +32,7 @@ from rag_assets.storage.catalog.index_rows import (
     is_pending_beside,
     mark_ready_statement,
     of_generation,
+    raw_failed_key,
     ready_parameters,
     returnable,
     same_document,
@@ -340,7 +344,14 @@ class IndexTable:
         if not waits:
             return
         statement = upsert(document_index)
-        columns = {name: statement.excluded[name] for name in _WAITING}
+        given = statement.excluded
+        columns: dict[str, Any] = {name: given[name] for name in _WAITING}
+        columns["failed_config_key"] = failed_key(
+            document_index,
+            config_key,
+            environment_of(given.failed_config_key),
+            given.failed_document_key,
+        )
         rows = [
             {
                 "tenant": ref.id,
@@ -348,7 +359,7 @@ class IndexTable:
                 "document_id": wait.document_id,
                 "dirty": False,
                 "failed_document_key": wait.document_key,
-                "failed_config_key": config_key,
+                "failed_config_key": raw_failed_key(config_key, wait.environment),
                 "error_message": wait.message,
                 "retry_at": wait.retry_at,
             }

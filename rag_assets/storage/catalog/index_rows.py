@@ -17,6 +17,7 @@ from sqlalchemy import (
     Update,
     and_,
     bindparam,
+    case,
     func,
     literal,
     or_,
@@ -33,6 +34,8 @@ from rag_assets.storage.catalog.upload_rows import is_pushed_again
 from rag_assets.workspace.tree import EXCLUDED
 
 _RECENT_VERSIONS = 100
+_ENVIRONMENTS = "@"
+"""Separates the key of a configuration from those of environments in which documents failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +308,7 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
     waits = and_(
         documents.c.status.in_(("FAILED", "PROCESSING")),
         documents.c.failed_document_key == documents.c.document_key,
-        documents.c.failed_config_key.in_((config_key, "*")),
+        _failed_key(documents.c).in_((config_key, "*")),
         or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
     )
     # A change that was reverted leaves the right version in the index and the status PROCESSING.
@@ -325,7 +328,7 @@ def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[boo
     held, listed = document_index.c, documents.c
     waits = and_(
         held.failed_document_key == listed.document_key,
-        held.failed_config_key == config_key,
+        _failed_key(held) == config_key,
         or_(held.retry_at.is_(None), held.retry_at > func.now()),
     )
     unreadable = and_(
@@ -338,6 +341,58 @@ def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[boo
         ~func.coalesce(waits, False),
         ~func.coalesce(unreadable, False),
     )
+
+
+def failed_key(
+    table: FromClause, config_key: str, environment: ColumnElement[str], document_key: Any
+) -> ColumnElement[str]:
+    """Return the value of `failed_config_key` for a failure.
+
+    For a failure by a setting it also lists the environments in which the document failed, each of
+    which is tried once.
+
+    Args:
+        table: `documents` or `document_index`.
+        config_key: of the tenant's configuration.
+        environment: key of the environment; empty for other failures.
+        document_key: of the document that fails.
+    """
+    former = table.c.failed_config_key
+    is_again = and_(
+        table.c.failed_document_key == document_key,
+        former.startswith(config_key + _ENVIRONMENTS, autoescape=True),
+    )
+    return case(
+        (environment == "", config_key),
+        (and_(is_again, func.strpos(former, environment) > 0), former),
+        (is_again, former + "," + environment),
+        else_=literal(config_key + _ENVIRONMENTS) + environment,
+    )
+
+
+def raw_failed_key(config_key: str, environment: str) -> str:
+    """Return the value of `failed_config_key` for the first failure."""
+    return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
+
+
+def environment_of(failed: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return the environment of a first failure; empty for one that is not by a setting."""
+    return func.split_part(failed, _ENVIRONMENTS, 2)
+
+
+def fails_elsewhere(table: FromClause, environment: str) -> ColumnElement[bool]:
+    """Return the condition that a document failed by a setting, and not in this environment."""
+    failed = table.c.failed_config_key
+    return and_(
+        failed.contains(_ENVIRONMENTS),
+        ~failed.contains(environment, autoescape=True),
+        or_(table.c.retry_at.is_(None), table.c.retry_at > func.now()),
+    )
+
+
+def _failed_key(columns: Any) -> ColumnElement[str]:
+    """Return the key of the configuration in which a document failed."""
+    return func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
 
 
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Select, Update, and_, bindparam, select, update
+from sqlalchemy import Select, Text, Update, and_, bindparam, select, update
 from sqlalchemy.sql import func
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure
-from rag_assets.storage.catalog.index_rows import withhold_statement
-from rag_assets.storage.catalog.tables import document_index, documents, source_records
+from rag_assets.storage.catalog.index_rows import failed_key, fails_elsewhere, withhold_statement
+from rag_assets.storage.catalog.tables import document_index, documents, source_records, syncs
 
 
 class QuarantineTable:
@@ -78,6 +78,34 @@ class QuarantineTable:
                 .values(retry_at=func.now())
             ).rowcount
 
+    def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
+        """Make documents due now that failed by a setting, and not yet in this environment.
+
+        Args:
+            tenant_ids: whose documents.
+            environment: see rag_assets.common.environment.
+
+        Returns:
+            the tenants that have such documents. Their next sync need not wait, either.
+        """
+        found = set[str]()
+        with self._database.begin() as connection:
+            for table in (documents, document_index):
+                found |= {
+                    *connection.scalars(
+                        update(table)
+                        .where(
+                            among(table.c.tenant, tenant_ids), fails_elsewhere(table, environment)
+                        )
+                        .values(retry_at=func.now())
+                        .returning(table.c.tenant)
+                    )
+                }
+            if found:
+                of_tenants = among(syncs.c.tenant, found)
+                connection.execute(update(syncs).where(of_tenants).values(retry_at=None))
+        return found
+
     def waiting_count(self, tenant_id: str) -> int:
         """The number of documents quarantined for a transient failure."""
         query = select(func.count()).where(
@@ -105,7 +133,12 @@ class QuarantineTable:
                 error_message=bindparam("message"),
                 error_kind=bindparam("kind"),
                 failed_document_key=documents.c.document_key,
-                failed_config_key=config_key,
+                failed_config_key=failed_key(
+                    documents,
+                    config_key,
+                    bindparam("environment", type_=Text),
+                    documents.c.document_key,
+                ),
                 retry_at=bindparam("again"),
                 updated_at=func.now(),
             )
@@ -117,6 +150,7 @@ class QuarantineTable:
                 "message": wait.message,
                 "kind": wait.kind,
                 "again": wait.retry_at,
+                "environment": wait.environment,
             }
             for wait in waits
         ]

@@ -6,7 +6,6 @@ its predecessor, so that none can be altered, inserted or left out unnoticed.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +13,6 @@ from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, insert, select, text
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.hashing import canonical, keyed_digest, sha256_hex
 from rag_assets.storage.catalog.database import Database
@@ -25,7 +23,6 @@ FIRST: Final = "0" * 64
 """The predecessor's hash in the first receipt."""
 _BATCH = 1_000
 _CHAIN_LOCK = 0x7261675F72656370
-_KEY_BYTES = 32
 _Shape = TypeVar("_Shape", dict[str, Any], list[str])
 
 
@@ -189,13 +186,13 @@ def append_receipt(
 
 def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list[str]:
     """Return the keyed hashes by which receipts and the journal name documents."""
-    connection.execute(
-        upsert(receipt_keys)
-        .values(id=1, key=secrets.token_bytes(_KEY_BYTES))
-        .on_conflict_do_nothing()
-    )
-    key = bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
+    key = receipt_key(connection)
     return [keyed_digest(key, "document", document_id) for document_id in document_ids]
+
+
+def receipt_key(connection: Connection) -> bytes:
+    """Return the key of the hashes, which the catalog alone holds."""
+    return bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
 
 
 def _receipt(row: Row[Any]) -> Receipt:

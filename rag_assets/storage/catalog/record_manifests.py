@@ -20,6 +20,12 @@ from rag_assets.ingest.sources.diff import deletions_suspicious
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.departures import (
+    accept_manifest,
+    read_window,
+    record_departures,
+    record_held_manifest,
+)
 from rag_assets.storage.catalog.page_removals import going_with_pages, pages_of_records
 from rag_assets.storage.catalog.record_plans import RecordChanges
 from rag_assets.storage.catalog.record_writes import write_records
@@ -146,6 +152,7 @@ class ManifestTable:
         *,
         remove_extra: bool = False,
         allow_deletes: bool = False,
+        window_hours: int = 24,
         as_of: datetime | None = None,
         by: str = "",
     ) -> ManifestComparison:
@@ -157,6 +164,7 @@ class ManifestTable:
             lines: the manifest, read once.
             remove_extra: whether records that it does not name are removed.
             allow_deletes: whether they may be any number.
+            window_hours: in which earlier manifests are judged together with this one.
             as_of: when the manifest was made: what was pushed later is not extra, though it was as
                 it is.
             by: the caller's name, for events.
@@ -175,7 +183,10 @@ class ManifestTable:
             found = _found(connection)
             ids = _going(connection, ref)
             found = replace(found, going=len(ids))
-            if not remove_extra or not ids:
+            if not remove_extra:
+                return found
+            if not ids:
+                accept_manifest(connection, ref, source)
                 return found
             known = connection.scalar(
                 text(
@@ -184,15 +195,32 @@ class ManifestTable:
                 ),
                 {"tenant": ref.id, "source": source},
             )
-            if not allow_deletes and deletions_suspicious(len(ids), known or 0):
-                raise DeletionsHeld(
-                    f"by the manifest {len(ids)} of {known} records would go, with what hangs on"
-                    " pages that it does not name: nothing was removed",
-                    hint="if that is right, send it again with allow_deletes",
+            window = read_window(connection, ref, source, window_hours)
+            left = len(ids) + window.left
+            is_held = not allow_deletes and (
+                deletions_suspicious(len(ids), known or 0)
+                or deletions_suspicious(left, (known or 0) + window.left)
+            )
+            if not is_held:
+                record_departures(
+                    connection,
+                    ref,
+                    source,
+                    len(ids),
+                    is_confirmed=allow_deletes,
+                    is_manifest=True,
                 )
-            written = write_records(connection, ref, RecordChanges((), ids), by)
-            notify(connection, ref.id)
-        return replace(found, removed=len(written.removed), blobs=written.blobs)
+                written = write_records(connection, ref, RecordChanges((), ids), by)
+                notify(connection, ref.id)
+                return replace(found, removed=len(written.removed), blobs=written.blobs)
+            # Committed with the refusal: the window stays open until somebody decides.
+            record_held_manifest(connection, ref, source, len(ids), window)
+        earlier = f", after {window.left} within {window.hours} hours" if window.left else ""
+        raise DeletionsHeld(
+            f"by the manifest {len(ids)} of {known} records would go{earlier}, with what hangs on"
+            " pages that it does not name: nothing was removed",
+            hint="if that is right, send it again with allow_deletes",
+        )
 
 
 def _going(connection: Connection, ref: TenantRef) -> set[str]:

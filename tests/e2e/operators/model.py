@@ -259,9 +259,15 @@ class Operated:
         self.tenants[tenant_id] = Tenant(folder, self.world.new_number())
 
     def list_again(self, tenant_id: str, tenant: Tenant) -> None:
-        """List a tenant again whose catalog rows were removed, with the same sources."""
+        """List a tenant again whose catalog rows were removed, with the same sources.
+
+        Its tombstones went with it: files that were purged, and are still there, are new to it.
+        """
         self.add_tenant(tenant_id, tenant.folder)
         tenant.number = self.tenants[tenant_id].number
+        for word in (tenant.files[name] for name in tenant.kept_out):
+            self.erased.pop(word, None)
+            self.erased.pop(label_of(word), None)
         tenant.kept_out.clear()
         self.tenants[tenant_id] = tenant
         self.run("tenants", "claim", tenant_id)

@@ -48,7 +48,7 @@ def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
     states = {status.name: status for status in LocalStack(settings).status()}
     assert list(states) == [
         *("Postgres", "Elasticsearch", "Dagster webserver", "Dagster daemon"),
-        *("Fork server", "Change watcher"),
+        *("Fork server", "Change watcher", "Supervisor"),
     ]
     assert states["Postgres"].state == "unreachable"
     assert states["Postgres"].url == f"postgresql://me:***@127.0.0.1:{closed}/x"

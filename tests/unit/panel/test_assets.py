@@ -34,8 +34,11 @@ def test_htmx_evaluates_nothing_adds_no_styles_and_asks_no_other_origin() -> Non
         assert setting in layout
 
 
-def test_there_is_one_short_script() -> None:
-    assert len(STATIC.joinpath("panel.js").read_text().splitlines()) <= SCRIPT_LINES
+def test_scripts_are_short() -> None:
+    scripts = [file for file in STATIC.iterdir() if file.name.endswith(".js")]
+    assert {script.name for script in scripts} == {"panel.js", "unsaved.js"}
+    for script in scripts:
+        assert len(script.read_text().splitlines()) <= SCRIPT_LINES
 
 
 def test_no_template_or_style_is_inline_or_leads_elsewhere() -> None:

@@ -27,14 +27,16 @@ PANEL = SystemPanel(
         PanelPage("/same", knowledge.same_name),
         PanelPage("/delete", knowledge.delete, "POST"),
         PanelPage("/upload", uploading.upload, "POST", streamed=True),
-        PanelPage("/text", plain_text.save, "POST", most_bytes=plain_text.MOST_BYTES),
+        PanelPage(
+            "/text", plain_text.save, "POST", most_bytes=plain_text.MOST_BYTES, texts=("text",)
+        ),
         PanelPage("/text/tokens", plain_text.tokens, "POST", most_bytes=plain_text.MOST_BYTES),
         PanelPage(_DOCUMENT, document_pages.document),
         PanelPage(f"{_DOCUMENT}/file", document_pages.file),
         PanelPage(f"{_DOCUMENT}/retry", document_pages.retry, "POST"),
         PanelPage(f"{_DOCUMENT}/enabled", document_pages.set_enabled, "POST"),
         PanelPage("/try", trial.form),
-        PanelPage("/try", trial.attempt, "POST"),
+        PanelPage("/try", trial.attempt, "POST", texts=("task",)),
         PanelPage("/models", model_pages.models),
         PanelPage("/models/progress", model_pages.progress, is_use=False),
         PanelPage("/models/keys", model_pages.set_key, "POST", is_sensitive=True),

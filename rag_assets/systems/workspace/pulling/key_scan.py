@@ -47,17 +47,18 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
         for source_type in report.read_again:
             follower.read_again(source_type)
         follower.lock.check()
-        report.held = 0
+        report.held, is_refused = 0, False
         try:
             done = _compare(follower, spool, remove=may_remove, allow_deletes=allow_deletes)
         except DeletionsHeld:
-            may_remove, done = False, _compare(follower, spool)
+            is_refused, may_remove, done = True, False, _compare(follower, spool)
         if may_remove:
             report.removed = done.removed
         elif done.going:
             report.held = done.going
-            payload = {"source": name, "vanished": report.held}
-            puller.catalog.events.write(puller.ref, "deletions_held", [payload])
+            if not is_refused:
+                payload = {"source": name, "vanished": report.held, "manifest": True}
+                puller.catalog.events.write(puller.ref, "deletions_held", [payload])
         if done.blobs:
             drop_blobs(puller.catalog, puller.blobs, puller.ref, done.blobs)
     follower.aside.forget_unseen(puller.ref, name, began)
@@ -100,6 +101,7 @@ def _compare(
         _lines(spool),
         remove_extra=remove,
         allow_deletes=allow_deletes,
+        window_hours=follower.config.deletion_window_hours,
         by=follower.by,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources import disk_reader
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES
 from rag_assets.ingest.sources.model import ListedDocument, path_of
@@ -34,6 +35,12 @@ def write(root: Path, *names: str) -> None:
 
 def open_descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture(autouse=True)
+def _file_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test change the folder between two files."""
+    monkeypatch.setattr(disk_reader, "DOCUMENTS_AT_ONCE", 1)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,47 @@
+"""deletions: reports documents that left their source and whose deletion waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Verdict
+from rag_assets.common.formatting import counted
+from rag_assets.storage.catalog.departures import HeldDeletions
+
+
+def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
+    """Warn of deletions that are held back until a person decides."""
+    documents = sum(each.documents for each in held)
+    description = "no deletion waits for a person"
+    if held:
+        more = f", and {counted(len(held) - 1, 'more source')}" if len(held) > 1 else ""
+        description = (
+            f"{counted(held[0].documents, 'document')} of source {held[0].source} disappeared, and"
+            f" the deletion is held back: {held[0].reason}{more}"
+        )
+    return Verdict(
+        passed=not held,
+        description=description,
+        compared=(Compared("deletions that are held back", 0, documents),),
+        columns=("source", "documents", "reason", "to delete them"),
+        offenders=tuple((e.source, e.documents, e.reason, e.remedy) for e in held),
+        severity="WARN",
+        mend="bring the documents back; or, if they are meant to be deleted, "
+        + (held[0].remedy if held else "allow it"),
+    )
+
+
+@tenant_check(
+    "raw_documents",
+    "deletions",
+    (
+        "No source lost so many documents, in one listing or within its window of time, that their "
+        "deletion waits for a person. Until somebody decides, they stay searchable. Evaluated by "
+        "every sync."
+    ),
+    with_syncs=True,
+)
+def deletions_check(context: CheckContext) -> Verdict:
+    """Name the sources whose deletions are held back."""
+    return verdict_of(context.tenant.catalog.departures.held(context.tenant.ref.id))

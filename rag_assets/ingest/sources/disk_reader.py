@@ -1,0 +1,158 @@
+"""Bounds on the time that a disk or a share may take to answer.
+
+A share whose server is gone blocks its reader in the kernel, where neither an exception nor a
+signal reaches it. So a source reads its folder in threads that the process can leave behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Final, TypeVar
+
+from rag_assets.common.errors import DocumentUnreachable, ListingFailed
+from rag_assets.ingest.sources.roots import Roots
+
+LOCATE_SECONDS: Final = 20.0
+"""How long the folder itself may take to answer; it shows whether the share is there."""
+READ_SECONDS: Final = 180.0
+"""How long a few hundred files of a listing, or a few pieces of a file, may take."""
+DOCUMENTS_AT_ONCE = 256
+"""How many files of a listing are taken at once."""
+
+_Result = TypeVar("_Result")
+
+
+class DiskReader:
+    """Reads the folder of one source, and gives up on it once it does not answer.
+
+    Args:
+        source: the source's given name.
+        folder: the folder, for errors.
+    """
+
+    def __init__(self, source: str, folder: Path) -> None:
+        self._source = source
+        self._folder = folder
+        self._hung_seconds = 0.0
+        self._idle: list[_Worker] = []
+
+    def locate(self, roots: Roots, *, follow_link: bool) -> Path:
+        """Return the folder that the source's root stands for, as Roots.locate does.
+
+        Where it does not answer, the root is returned as it is: nothing reads it any more.
+
+        Raises:
+            ConfigurationError: the root may not be used.
+        """
+        locate = partial(roots.locate, self._source, self._folder, follow_link=follow_link)
+        try:
+            return self.call(locate, LOCATE_SECONDS)
+        except ListingFailed:
+            return self._folder
+
+    def call(self, read: Callable[[], _Result], seconds: float | None = None) -> _Result:
+        """Call a function that reads the folder; calls within it count towards its time.
+
+        Args:
+            read: the function.
+            seconds: how long it may take; READ_SECONDS by default.
+
+        Raises:
+            ListingFailed: it does not answer, or did not the last time.
+        """
+        seconds = seconds or READ_SECONDS
+        if self._hung_seconds:
+            raise self._failure()
+        if isinstance(threading.current_thread(), _DiskThread):
+            return read()
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = _Worker()
+        try:
+            result = worker.call(read, seconds)
+        except Empty:
+            self._hung_seconds = seconds
+            raise self._failure() from None
+        self._idle.append(worker)
+        if isinstance(result, _Raised):
+            raise result.error
+        return result
+
+    def items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
+        """Yield what an iterator reads in the folder.
+
+        Raises:
+            ListingFailed: as in call().
+        """
+        at_once = at_once or DOCUMENTS_AT_ONCE
+        while batch := self.call(lambda: list(islice(items, at_once))):
+            yield from batch
+            if len(batch) < at_once:
+                return
+
+    def content(self, pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
+        """Yield the pieces of a file.
+
+        Raises:
+            DocumentUnreachable: the folder does not answer.
+        """
+        try:
+            yield from self.items(pieces, at_once=1)
+        except ListingFailed as error:
+            raise DocumentUnreachable(
+                f"cannot be read now: {path!r} ({error.message})",
+                hint="it is tried again; check the disk or the share that holds it",
+            ) from error
+
+    def _failure(self) -> ListingFailed:
+        return ListingFailed(
+            f"{str(self._folder)!r} did not answer for {self._hung_seconds:.0f} s",
+            hint="its disk or share hangs: mount it again; until then its documents are kept",
+        )
+
+
+class _Raised:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class _DiskThread(threading.Thread):
+    pass
+
+
+class _Worker:
+    """A thread that calls functions; it ends with the process, or with its reader."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._results: SimpleQueue[object] = SimpleQueue()
+        _DiskThread(
+            target=_work, args=(self._calls, self._results), name="disk", daemon=True
+        ).start()
+
+    def __del__(self) -> None:
+        self._calls.put(None)
+
+    def call(self, read: Callable[[], _Result], seconds: float) -> _Result | _Raised:
+        """Call a function, and wait for its result.
+
+        Raises:
+            Empty: it does not return.
+        """
+        self._calls.put(read)
+        return self._results.get(timeout=seconds)  # type: ignore[return-value]
+
+
+def _work(calls: SimpleQueue[Callable[[], object] | None], results: SimpleQueue[object]) -> None:
+    while (read := calls.get()) is not None:
+        try:
+            results.put(read())
+        except BaseException as error:  # raised by the caller
+            results.put(_Raised(error))
+        del read

@@ -1,0 +1,227 @@
+"""Documents that left a source: the memory of the guard against accidental mass deletion.
+
+A listing alone does not show a slow accident. Each listing and each manifest that removes documents
+therefore writes an event `documents_left`, and the next one is judged together with those of a
+window. A person's consent ends the window; a deletion that is held back keeps it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, or_, select
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from rag_assets.common.formatting import counted
+from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.tables import events, syncs, tenants
+
+_LEFT = "documents_left"
+_HELD = "deletions_held"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionWindow:
+    """The window of time in which a listing's deletions are judged.
+
+    Attributes:
+        since: when it begins.
+        left: documents that left the source in it.
+        hours: its length, for messages.
+    """
+
+    since: datetime
+    left: int
+    hours: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDeletions:
+    """Documents of one source that disappeared and are kept until a person decides.
+
+    Attributes:
+        documents: how many.
+        remedy: the command, or the parameter of a request, that deletes them.
+        is_manifest: whether they are records that a manifest lacks, and not documents of a listing.
+    """
+
+    tenant: str
+    source: str
+    documents: int
+    reason: str
+    remedy: str
+    is_manifest: bool = False
+
+    @property
+    def line(self) -> str:
+        """What is held back, why, and how to delete it."""
+        return (
+            f"{counted(self.documents, 'document')} of {self.tenant} disappeared, and the deletion"
+            f" is held back: source {self.source}: {self.reason}. To delete: {self.remedy}"
+        )
+
+
+class DepartureTable:
+    """Reads and writes how many documents left each source."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def window(self, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
+        """Return the window of a source, without its next listing.
+
+        Args:
+            hours: its length; 0 judges each listing alone.
+        """
+        with self._database.begin() as connection:
+            return read_window(connection, ref, source, hours)
+
+    def record(self, ref: TenantRef, source: str, left: int, *, is_confirmed: bool) -> None:
+        """Record documents that leave a source, before they are deleted.
+
+        Args:
+            left: how many.
+            is_confirmed: whether a person consented, which ends the window.
+        """
+        with self._database.begin_for(ref) as connection:
+            record_departures(connection, ref, source, left, is_confirmed=is_confirmed)
+
+    def held(self, tenant_id: str | None = None) -> list[HeldDeletions]:
+        """Return deletions that wait for a person, by tenant and source.
+
+        Args:
+            tenant_id: of this tenant only; None: of all.
+        """
+        of_tenant = tenants.c.state != "REMOVING"
+        if tenant_id is not None:
+            of_tenant = and_(of_tenant, tenants.c.id == tenant_id)
+        listings = (
+            select(syncs.c.tenant, syncs.c.source, syncs.c.held_deletions, syncs.c.held_reason)
+            .join(tenants, tenants.c.id == syncs.c.tenant)
+            .where(of_tenant, syncs.c.held_deletions > 0)
+        )
+        source = events.c.payload["source"].astext
+        # The last refusal of each source, unless a later manifest was accepted.
+        manifests = (
+            select(events.c.tenant, source, events.c.payload)
+            .ext(distinct_on(events.c.tenant, source))
+            .join(tenants, tenants.c.id == events.c.tenant)
+            .where(
+                of_tenant,
+                events.c.kind.in_((_HELD, _LEFT)),
+                events.c.payload.has_key("manifest"),
+            )
+            .order_by(events.c.tenant, source, events.c.id.desc())
+        )
+        with self._database.begin() as connection:
+            found = [
+                HeldDeletions(
+                    tenant,
+                    name,
+                    count,
+                    reason or "too many are gone",
+                    f"rag-assets sync {tenant} --allow-deletes",
+                )
+                for tenant, name, count, reason in connection.execute(listings)
+            ]
+            found += [
+                HeldDeletions(
+                    tenant,
+                    name,
+                    payload["vanished"],
+                    "the last manifest of its records lacks too many",
+                    f"rag-assets workspace pull {tenant} --allow-deletes for a database, or"
+                    " POST /rag/reconcile with apply and allow_deletes",
+                    is_manifest=True,
+                )
+                for tenant, name, payload in connection.execute(manifests)
+                if payload.get("vanished")
+            ]
+        return sorted(found, key=lambda each: (each.tenant, each.source))
+
+
+def read_window(connection: Connection, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
+    """Return the window of a source; see DepartureTable.window."""
+    now: datetime = connection.execute(select(func.now())).scalar_one()
+    since = now - timedelta(hours=hours)
+    is_holding = select(syncs.c.held_deletions).where(
+        syncs.c.tenant == ref.id, syncs.c.source == source
+    )
+    held = connection.execute(
+        select(events.c.id, events.c.payload)
+        .where(_of(ref, source, _HELD))
+        .order_by(events.c.id.desc())
+        .limit(1)
+    ).first()
+    # Otherwise a deletion that is held back would be allowed once the earlier losses are old.
+    if held and (
+        connection.scalar(is_holding)
+        or _is_refused_manifest(connection, ref, held.id, held.payload)
+    ):
+        since = min(since, datetime.fromisoformat(held.payload.get("since", since.isoformat())))
+    in_window = _of(ref, source, _LEFT) & (events.c.at > since)
+    is_confirmed = events.c.payload["confirmed"].as_boolean()
+    consent = connection.scalar(select(func.max(events.c.id)).where(in_window, is_confirmed)) or 0
+    left = select(func.sum(events.c.payload["left"].as_integer())).where(
+        in_window, events.c.id > consent
+    )
+    return DeletionWindow(since, int(connection.scalar(left) or 0), hours)
+
+
+def record_departures(
+    connection: Connection,
+    ref: TenantRef,
+    source: str,
+    left: int,
+    *,
+    is_confirmed: bool,
+    is_manifest: bool = False,
+) -> None:
+    """Record documents that leave a source; see DepartureTable.record."""
+    payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
+    if is_manifest:
+        payload["manifest"] = True
+    connection.execute(insert(events).values(tenant=ref.id, kind=_LEFT, payload=payload))
+
+
+def record_held_manifest(
+    connection: Connection, ref: TenantRef, source: str, vanished: int, window: DeletionWindow
+) -> None:
+    """Record a manifest that would remove so many records that it was refused."""
+    payload = {
+        "source": source,
+        "vanished": vanished,
+        "manifest": True,
+        "since": window.since.isoformat(),
+    }
+    connection.execute(insert(events).values(tenant=ref.id, kind=_HELD, payload=payload))
+
+
+def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None:
+    """Record that no record is missing any more, if the last manifest was refused."""
+    of_manifests = events.c.payload.has_key("manifest")
+    kinds = or_(_of(ref, source, _HELD), _of(ref, source, _LEFT))
+    last = select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
+    if connection.scalar(last) == _HELD:
+        record_departures(connection, ref, source, 0, is_confirmed=False, is_manifest=True)
+
+
+def _is_refused_manifest(
+    connection: Connection, ref: TenantRef, id_: int, payload: Mapping[str, Any]
+) -> bool:
+    """Return whether an event is of a refused manifest, and no later one was accepted."""
+    if not payload.get("manifest"):
+        return False
+    later = _of(ref, payload["source"], _LEFT) & (events.c.id > id_)
+    return not connection.scalar(select(exists().where(later)))
+
+
+def _of(ref: TenantRef, source: str, kind: str) -> ColumnElement[bool]:
+    return and_(
+        events.c.tenant == ref.id,
+        events.c.kind == kind,
+        events.c.payload["source"].astext == source,
+    )
