@@ -1,5 +1,7 @@
 """The Dagster resource that gives assets the tenant of their partition with all its stores."""
 
+import math
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from pydantic import PrivateAttr
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.workers.pool import KeptPool, usable_cores
+from rag_assets.local_stack.watch_report import WatchReportFile
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of, scanner_of
@@ -22,6 +25,8 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+
+_REPORT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     Attributes:
         slice_documents, slice_megabytes, slice_parse_seconds, slice_embed_seconds,
-            slice_list_seconds: see SliceLimits.
+            slice_list_seconds, slice_hurried_seconds: see SliceLimits.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
@@ -50,6 +55,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     slice_parse_seconds: float = SliceLimits().parse_seconds
     slice_embed_seconds: float = SliceLimits().embed_seconds
     slice_list_seconds: float = SliceLimits().list_seconds
+    slice_hurried_seconds: float = SliceLimits().hurried_seconds
     _workers: KeptPool | None = PrivateAttr(default=None)
     _kept: _Kept | None = PrivateAttr(default=None)
 
@@ -111,10 +117,12 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_parse_seconds,
                 self.slice_embed_seconds,
                 self.slice_list_seconds,
+                self.slice_hurried_seconds,
             ),
             batch_api=partial(embedders.batch_api, record.ref),
             embedder_of=partial(embedders.of_documents, record),
             kept_pool=self._workers,
+            has_changed=_change_finder(record.id),
         )
 
     def retreat(self, tenant_id: str) -> None:
@@ -126,6 +134,21 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     def scanner(self) -> SecretScanner:
         """The secret scanner; loaded once per process, its rules compiled once per installation."""
         return scanner_of(Settings.from_environment().local)
+
+
+def _change_finder(tenant_id: str) -> Callable[[], bool]:
+    """Return a function by which a run asks the change watcher, at most every half a second."""
+    report = WatchReportFile(Settings.from_environment())
+    is_changed, read_at = False, -math.inf
+
+    def has_changed() -> bool:
+        nonlocal is_changed, read_at
+        if not is_changed and time.monotonic() - read_at > _REPORT_SECONDS:
+            read_at = time.monotonic()
+            is_changed = tenant_id in report.read().changed
+        return is_changed
+
+    return has_changed
 
 
 @contextmanager

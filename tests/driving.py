@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -51,10 +51,17 @@ class Driver:
     Args:
         installation: whose tenants.
         limits: of each run's slice.
+        has_changed: what the change watcher tells a run.
     """
 
-    def __init__(self, installation: Installation, limits: SliceLimits | None = None) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        limits: SliceLimits | None = None,
+        has_changed: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._installation = installation
+        self._has_changed = has_changed
         self._limits = limits or SliceLimits()
 
     @cached_property
@@ -91,6 +98,7 @@ class Driver:
                 limits=self._limits,
                 batch_api=partial(self.session.embedders.batch_api, record.ref),
                 embedder_of=partial(self.session.embedders.of_documents, record),
+                has_changed=self._has_changed,
             )
 
     def sync(self, tenant_id: str, *, allow_deletes: bool = False) -> Counter[str]:

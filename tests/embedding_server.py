@@ -67,7 +67,8 @@ class EmbeddingServer:
     Attributes:
         faults: the faults of the next requests; None for a good response.
         always: the fault of all further requests.
-        rejects: texts that sink their request with status 400.
+        rejects: texts that sink their request with the status `rejection`.
+        spoils: texts whose vector is `spoilt`, whatever JSON that is.
         seconds: time an answer takes.
         cosine: of a text with every text that it is None for; by a hash of the text without it.
         requests: the texts of each request, and when it came.
@@ -80,6 +81,9 @@ class EmbeddingServer:
     faults: deque[Fault | None] = field(default_factory=deque)
     always: Fault | None = None
     rejects: Callable[[str], bool] = lambda text: False
+    rejection: int = 400
+    spoils: Callable[[str], bool] = lambda text: False
+    spoilt: Any = None
     cosine: Callable[[str], float | None] | None = None
     requests: list[list[str]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
@@ -138,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif isinstance(fault, Cut) and not fault.halfway:
                 self._cut()
             elif any(map(self.state.rejects, texts)):
-                self._refuse(Status(400, reason="invalid_request_error"))
+                self._refuse(Status(self.state.rejection, reason="invalid_request_error"))
             else:
                 self._embed(asked, texts, gemini=gemini, fault=fault)
 
@@ -147,6 +151,10 @@ class _Handler(BaseHTTPRequestHandler):
     ) -> None:
         vectors = _vectors(texts, self.state.dimensions, self.state.cosine)
         answer = _gemini_answer(vectors) if gemini else _openai_answer(asked, texts, vectors)
+        rows = answer["embeddings"] if gemini else answer["data"][::-1]
+        for row, text in zip(rows, texts, strict=True):
+            if self.state.spoils(text):
+                row["values" if gemini else "embedding"] = self.state.spoilt
         body = fault.change(answer) if isinstance(fault, Spoilt) else answer
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         halfway = isinstance(fault, Cut)

@@ -1,4 +1,4 @@
-"""File systems that a test mounts: where nobody else sees them, and ones that misbehave."""
+"""File systems that a test mounts, also ones that misbehave: hung, or soon full."""
 
 from __future__ import annotations
 
@@ -48,10 +48,14 @@ class Mounts:
             pytest.skip("only the superuser can mount")
         self._mount(None, "/", _MS_REC | _MS_PRIVATE)
 
-    def mount(self, folder: Path) -> None:
-        """Mount an empty file system."""
+    def mount(self, folder: Path, kilobytes: int | None = None) -> None:
+        """Mount an empty file system, with so much space."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._mount("tmpfs", folder, 0, kind="tmpfs")
+        self._mount("tmpfs", folder, 0, kind="tmpfs", options=_size(kilobytes))
+
+    def resize(self, folder: Path, kilobytes: int) -> None:
+        """Give a file system that was mounted so much space."""
+        self._mount("tmpfs", folder, _MS_REMOUNT, options=_size(kilobytes))
 
     def make_read_only(self, folder: Path) -> None:
         """Let nobody write to a file system that was mounted."""
@@ -72,10 +76,15 @@ class Mounts:
         self._require(self._libc.umount2(os.fsencode(folder), _MNT_DETACH))
 
     def _mount(
-        self, source: str | Path | None, folder: str | Path, flags: int, kind: str | None = None
+        self,
+        source: str | Path | None,
+        folder: str | Path,
+        flags: int,
+        kind: str | None = None,
+        options: bytes | None = None,
     ) -> None:
         names = [None if name is None else os.fsencode(name) for name in (source, folder, kind)]
-        self._require(self._libc.mount(*names, flags, None))
+        self._require(self._libc.mount(*names, flags, options))
 
     def _require(self, result: int) -> None:
         if result:
@@ -83,7 +92,12 @@ class Mounts:
             raise OSError(error, os.strerror(error))
 
 
-# -- mounts that every process sees
+def _size(kilobytes: int | None) -> bytes | None:
+    return None if kilobytes is None else f"size={kilobytes}k".encode()
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LAZY = 2  # MNT_DETACH of umount2(2)
 
 
 def can_mount() -> bool:
@@ -110,10 +124,10 @@ def small_disk(folder: Path, size_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def _mounted(folder: Path, kind: str, options: str) -> Iterator[None]:
-    libc, target = ctypes.CDLL(None, use_errno=True), os.fsencode(folder)
-    if libc.mount(b"test", target, kind.encode(), 0, options.encode()):
+    target = os.fsencode(folder)
+    if _LIBC.mount(b"test", target, kind.encode(), 0, options.encode()):
         raise OSError(ctypes.get_errno(), f"cannot mount a {kind} over {folder}")
     try:
         yield
     finally:
-        libc.umount2(target, _MNT_DETACH)
+        _LIBC.umount2(target, _LAZY)

@@ -28,11 +28,13 @@ class WatchReport:
         watcher: the process.
         watched: tenants of whose changes it is told, all of them.
         marked: tenants that it has synced as soon as it can.
+        changed: those of them that have changed since their sync began, which is in progress.
     """
 
     watcher: str
     watched: frozenset[str] = frozenset()
     marked: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
 
 
 NO_WATCHER = WatchReport("")
@@ -49,10 +51,15 @@ class WatchReportFile:
         self._path = settings.local / "forkserver" / "watched.json"
         self._written: WatchReport | None = None
 
-    def write(self, watched: frozenset[str], marked: frozenset[str]) -> None:
+    def write(
+        self,
+        watched: frozenset[str],
+        marked: frozenset[str],
+        changed: frozenset[str] = frozenset(),
+    ) -> None:
         """Report for this process; a sign of life if it is the same again."""
         pid = os.getpid()
-        report = WatchReport(f"{pid} {birth_of(pid)}", watched, marked)
+        report = WatchReport(f"{pid} {birth_of(pid)}", watched, marked, changed)
         if report == self._written:
             os.utime(self._path)
             return
@@ -60,6 +67,7 @@ class WatchReportFile:
             "watcher": report.watcher,
             "watched": sorted(watched),
             "marked": sorted(marked),
+            "changed": sorted(changed),
         }
         write_atomically(self._path, json.dumps(content))
         self._written = report
@@ -77,9 +85,9 @@ class WatchReportFile:
             watcher = str(content["watcher"])
             pid, _, birth = watcher.partition(" ")
             lives = birth_of(int(pid)) == birth
-            report = WatchReport(
-                watcher, frozenset(content["watched"]), frozenset(content["marked"])
-            )
+            # A watcher of an earlier version does not report what has changed.
+            names = (content["watched"], content["marked"], content.get("changed", ()))
+            report = WatchReport(watcher, *map(frozenset, names))
         except (OSError, ValueError, KeyError, TypeError):
             return NO_WATCHER
         return report if lives and abs(time.time() - touched) < _MOST_SECONDS else NO_WATCHER

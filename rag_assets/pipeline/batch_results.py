@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_assets.billing.spending import used_of
 from rag_assets.common.errors import (
+    BadVectors,
     BatchLost,
     MalformedResponse,
     ProviderError,
@@ -173,18 +174,22 @@ class _Fetching:
         self._dimensions = dimensions
         self._keys: list[str] = []
         self._vectors: list[Vectors] = []
+        self._error: BadVectors | None = None
         self.texts = self.tokens = self.refused = 0
 
     async def run(self, api: BatchApi) -> None:
-        """Store every result; texts without a result stay without a vector.
+        """Store every result; texts without a valid vector are sent again, outside of a batch.
 
         Raises:
-            MalformedResponse: one is unusable; those before it are kept, since they are charged.
+            MalformedResponse: no vector is valid, or the file is malformed; vectors before that are
+                kept, since they are charged.
             ProviderError: as BatchApi.results does.
         """
         try:
             async for result in api.results(self._batch.batch_id or ""):
                 self._take(result)
+            if self._error is not None and not self.texts:
+                raise self._error
         finally:
             self._keep()
 
@@ -196,12 +201,17 @@ class _Fetching:
         if result.vector is None:
             self.refused += 1
             return
-        vectors = checked_vectors(
-            [result.vector],  # type: ignore[arg-type]
-            count=1,
-            dimensions=self._dimensions,
-            source=self._batch.embedder_id,
-        )
+        try:
+            vectors = checked_vectors(
+                [result.vector],  # type: ignore[arg-type]
+                count=1,
+                dimensions=self._dimensions,
+                source=self._batch.embedder_id,
+            )
+        except BadVectors as error:
+            self._error = error
+            self.refused += 1
+            return
         self.texts += 1
         if result.key in self._wanted:
             self._keys.append(result.key)

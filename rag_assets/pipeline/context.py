@@ -56,13 +56,16 @@ class SliceLimits:
         parse_seconds: time after which no further document is sent to the parsers.
         embed_seconds: time after which no further text is sent to the embedder.
         list_seconds: time after which no further records are listed that were pushed in bulk.
+        hurried_seconds: the same for what is not urgent, where something urgent waits: of each of
+            listing, parsing and embedding.
     """
 
     documents: int = 2_000
     megabytes: int = 64
     parse_seconds: float = 15.0
-    embed_seconds: float = 15.0
+    embed_seconds: float = 10.0
     list_seconds: float = 5.0
+    hurried_seconds: float = 1.5
 
     @property
     def halved(self) -> SliceLimits:
@@ -85,6 +88,8 @@ class TenantContext:
             own.
         clock: by which ages are counted.
         scanned: by which rules for credentials the tenant's stores were scanned; see TenantRecord.
+        has_changed: whether the tenant's sources have changed since the run began, as far as that
+            is known without a listing.
     """
 
     tenant: Tenant
@@ -102,6 +107,7 @@ class TenantContext:
     kept_pool: KeptPool | None = None
     clock: Clock = field(default_factory=Clock)
     scanned: Mapping[str, Any] = field(default_factory=dict)
+    has_changed: Callable[[], bool] = lambda: False
 
     @contextmanager
     def worker_pool(self) -> Iterator[WorkerPool]:

@@ -27,10 +27,13 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_versions import documents_of, give_up
 from rag_assets.pipeline.interruption import is_permanent, quarantine_waiting, retry_at
 from rag_assets.pipeline.progress import Progress
-from rag_assets.pipeline.slices import ParsedDocument, Work, put_off
+from rag_assets.pipeline.slices import ParsedDocument, StageTime, Work, put_off
 from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.catalog.usage import Usage
 
+_LARGE_TEXTS = 100
+"""A document that lacks more vectors comes after others of its urgency."""
+_FIRST = (0, False)
 _KEPT_TOGETHER = 2_000
 _KEPT_WITHIN = 3.0
 _PAID_FOR_KEPT_WITHIN = 0.1
@@ -173,6 +176,20 @@ def _embed(
 ) -> EmbeddingReport:
     progress = Progress("embeddings", len(missing), ctx.log)
     embedder_id = ctx.embedder.embedder_id
+    waiting = sorted(waiting, key=partial(_order_of, missing))
+    items = _items(ctx, waiting, missing)
+    order = {item.document.document_id: _order_of(missing, item) for item in waiting}
+    is_hurried = work.answers and any(
+        order.get(document.document_id, (document.urgency, False)) == _FIRST
+        for document in work.documents
+    )
+    stage = StageTime(ctx, ctx.limits.embed_seconds, is_hurried=is_hurried)
+    urgent = {
+        text
+        for item in waiting
+        if order[item.document.document_id] == _FIRST
+        for text in item.texts
+    }
 
     def keep(keys: Sequence[str], vectors: Vectors) -> None:
         # First the vectors, then their price: a crash in between loses no vector that was paid for.
@@ -184,14 +201,16 @@ def _embed(
         outcome = asyncio.run(
             embed_all(
                 ctx.embedder,
-                _items(ctx, waiting, missing),
+                items,
                 keep=keep,
                 flush_items=_KEPT_TOGETHER,
                 flush_seconds=_kept_within(ctx),
-                deadline=time.monotonic() + ctx.limits.embed_seconds,
+                deadline=stage.deadline,
+                is_put_off=lambda text: stage.is_over(is_urgent=text in urgent),
                 progress=progress.at,
                 budget=ledger.budget,
                 spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),
+                probe_first=any(item.document.attempts for item in waiting),
             )
         )
     except MalformedResponse as error:
@@ -207,6 +226,15 @@ def _embed(
         embedded=outcome.embedded, remaining=outcome.remaining, failed=failed, used=ledger.total
     )
     return report if outcome.outage is None else _stopped(ctx, work, outcome.outage, report)
+
+
+def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
+    """Return the place of a document among those that wait: urgent and small ones first.
+
+    So a document that takes longer than a slice is embedded over several ones, beside others.
+    """
+    lacking = sum(text in missing for text in item.texts)
+    return item.document.urgency, lacking > _LARGE_TEXTS
 
 
 def _halted(
@@ -269,7 +297,7 @@ def _fail_incomplete(
     failures = []
     for item in waiting:
         lacking = [text for text in item.texts if text in without]
-        refused = next((rejected[text] for text in lacking if text in rejected), None)
+        refused = _refusal(item.texts, rejected)
         former = item.parsed.former
         if refused is not None and former is not None:
             give_up(ctx, work, item.document.document_id, former.document_key)
@@ -280,6 +308,14 @@ def _fail_incomplete(
             failures.append(_failure(item.document, outage.advice, failure_kind(outage), again))
     put_off(ctx, work, failures)
     return len(failures)
+
+
+def _refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
+    """Return which text of a document the embedder refused first, and why; None if it did not."""
+    for number, text in enumerate(texts, start=1):
+        if text in rejected:
+            return f"chunk {number} of {len(texts)}: {rejected[text]}"
+    return None
 
 
 def _failure(document: Document, reason: str, kind: FailureKind, again: datetime | None) -> Failure:

@@ -18,6 +18,7 @@ from rag_assets.pipeline.derived_marks import derived_configs
 from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
 from rag_assets.pipeline.masked_rows import change_of, settings_changed
+from rag_assets.pipeline.slices import StageTime
 from rag_assets.pipeline.source_listing import (
     SourceListing,
     changes_scope,
@@ -219,7 +220,9 @@ def _write_changes(
         in_bulk = document.lane == _BULK and document.document_id not in first
         (lines if in_bulk else others).append(change)
     _write_urgent(ctx, listing, names, scope, others)
-    written, until = 0, time.monotonic() + ctx.limits.list_seconds
+    seconds = ctx.limits.hurried_seconds if others else ctx.limits.list_seconds
+    stage = StageTime(ctx, min(seconds, ctx.limits.list_seconds))
+    written = 0
     for batch in batched(lines, _LINES):
         names.prepare(change.document for change in batch)
         rows = [
@@ -228,7 +231,7 @@ def _write_changes(
         ctx.guard()
         ctx.catalog.documents.record(ctx.ref, rows, lane=_BULK)
         written += len(batch)
-        if time.monotonic() > until:
+        if stage.is_over(is_urgent=False):
             break
     return [*others, *lines[:written]]
 

@@ -19,7 +19,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.interruption import retry_at
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.quarantine import DocumentNote
-from rag_assets.pipeline.slices import Work, put_off
+from rag_assets.pipeline.slices import StageTime, Work, put_off
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.document_rows import Document, Failure
@@ -171,12 +171,14 @@ class _Parsing:
     def _tasks(self) -> Iterator[ParseTask]:
         sources = {s.name: s for s in _opened(self._ctx)}
         paths = {name: ListedPaths(source) for name, source in sources.items()}
-        deadline = time.monotonic() + self._ctx.limits.parse_seconds
+        work = self._work
+        is_hurried = work.answers and any(not document.urgency for document in work.documents)
+        stage = StageTime(self._ctx, self._ctx.limits.parse_seconds, is_hurried=is_hurried)
         for number, (key, documents) in enumerate(self._missing.items()):
-            if number and time.monotonic() > deadline:
+            document = documents[0]
+            if number and stage.is_over(is_urgent=not document.urgency):
                 self._remaining += len(documents)
                 continue
-            document = documents[0]
             source = sources.get(document.source)
             if source is None:
                 self._vanished += documents

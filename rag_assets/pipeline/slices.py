@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,6 +35,39 @@ class Work:
     documents: tuple[Document, ...]
     unlisted: tuple[str, ...] = ()
     beside: bool = False
+
+    @property
+    def answers(self) -> bool:
+        """Whether searches are answered by its build, so that people wait for its edits."""
+        return self.generation.state == "SERVING"
+
+
+class StageTime:
+    """The time of a stage: full for urgent documents, short for others while urgent ones wait.
+
+    Those may be in the slice, or have changed since the run began. So a run with an edit ends soon,
+    as does one that an edit waits for, and the others go on in every run.
+
+    Args:
+        ctx: of the tenant.
+        seconds: the full time.
+        is_hurried: whether an urgent document is in the slice.
+    """
+
+    def __init__(self, ctx: TenantContext, seconds: float, *, is_hurried: bool = False) -> None:
+        started = time.monotonic()
+        self.deadline = started + seconds
+        self._hurried_deadline = started + min(seconds, ctx.limits.hurried_seconds)
+        self._has_changed = ctx.has_changed
+        self._is_hurried = is_hurried
+
+    def is_over(self, *, is_urgent: bool) -> bool:
+        """Whether no further document is begun that is urgent, or is not."""
+        now = time.monotonic()
+        if is_urgent or now < self._hurried_deadline:
+            return now >= self.deadline
+        self._is_hurried = self._is_hurried or self._has_changed()
+        return self._is_hurried or now >= self.deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +210,7 @@ def _pending(build: ActiveBuild) -> list[str]:
         beside=build.beside,
         documents_limit=ctx.limits.documents,
         bytes_limit=ctx.limits.megabytes * 1024 * 1024,
+        answers=build.generation.state == "SERVING",
     )
 
 

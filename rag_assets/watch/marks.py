@@ -120,6 +120,11 @@ class Marks:
         with self._changed:
             return self._under_way | self._waiting.keys()
 
+    def changed_since(self) -> set[str]:
+        """Return the tenants that are synced and were marked since that began."""
+        with self._changed:
+            return self._under_way & self._waiting.keys()
+
     def delay(self) -> float:
         """How many seconds ago the tenant that will be handed out next was due."""
         with self._changed:

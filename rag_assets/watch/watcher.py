@@ -97,7 +97,12 @@ class Watcher:
         if silent or not self._lanes.able:
             self._report.remove()
         else:
-            self._report.write(self._folders.watched, frozenset(self._marks.waiting()))
+            marks = self._marks
+            self._report.write(
+                self._folders.watched,
+                frozenset(marks.waiting()),
+                frozenset(marks.changed_since()),
+            )
 
     def _repeat(self, step: Callable[[], None]) -> None:
         """Repeat a step until stopped; after an error a little later, told once."""

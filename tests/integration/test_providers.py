@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import WrongShape
+from rag_assets.models.embedding.protocol import PROBE_TEXT
+from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.storage.catalog.document_rows import NEVER
 from rag_assets.storage.catalog.usage import today
 from tests.e5_server import e5_server
@@ -168,6 +170,7 @@ def test_an_outage_costs_nothing_twice_and_keeps_what_was_searchable(
     # Another process does not know that the server asked to be left alone; nor does this limit.
     shared_installation.configure("outage", embedder=remote(server, concurrency=2))
     assert shared_installation.synced("outage")["embeddings"]["embedded"] == 4
+    assert server.answered.pop(PROBE_TEXT) == 1, "what waits after an outage is not sent at once"
     assert set(server.answered.values()) == {1}
     assert len(server.answered) == 1 + 12
 
@@ -205,4 +208,81 @@ def test_one_text_that_a_server_rejects_fails_its_document_alone(
     assert (bad.status, bad.retry_at) == ("FAILED", None)
     assert "rejects a text (HTTP 400)" in (bad.error_message or "")
     assert {document.status for document in documents.values()} == {"READY"}
+    del server.answered[PROBE_TEXT]
     assert set(server.answered.values()) == {1}
+
+
+BAD_ANSWERS = {
+    "zeros": {"spoilt": [0.0] * 16},
+    "not finite": {"spoilt": [float("nan")] * 16},
+    "no vector": {"spoilt": None},
+    "returned no vector": {"spoilt": []},
+    "HTTP 500": {"rejection": 500},
+    "HTTP 400": {"rejection": 400},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("reason", BAD_ANSWERS)
+def test_one_text_that_a_server_fails_for_fails_its_document_alone(
+    shared_installation: Installation, server: EmbeddingServer, reason: str
+) -> None:
+    def is_bad(text: str) -> bool:
+        return "aardvark" in text
+
+    answer: dict[str, Any] = BAD_ANSWERS[reason]
+    if "spoilt" in answer:
+        server.spoils, server.spoilt = is_bad, answer["spoilt"]
+    else:
+        server.rejects, server.rejection = is_bad, answer["rejection"]
+    tenant = f"bad-{list(BAD_ANSWERS).index(reason)}"
+    folder = shared_installation.add_tenant(tenant, embedder=remote(server, batch_size=64))
+    parts = [f"## Part {n}\n\n" + f"Words of part {n} follow here. " * 150 for n in range(5)]
+    parts[2] += "An aardvark digs."
+    write(folder, {"bad.md": "\n\n".join(parts)})
+    write(folder, {f"n{n:02}.md": f"# Number {n}\n\nOf forty-six.\n" for n in range(46)})
+    assert shared_installation.synced(tenant)["search_index"]["pending"] == 0
+    ctx = shared_installation.context(tenant)
+    documents = {document.uri: document for document in ctx.catalog.documents.all(tenant)}
+    bad = documents.pop("files/bad.md")
+    assert {document.status for document in documents.values()} == {"READY"}
+    assert (bad.status, bad.error_kind, bad.retry_at) == ("FAILED", "text-rejected", None)
+    [parsed] = parsed_documents(ctx, [bad])
+    chunks = ctx.lake.chunk_sets({parsed.chunk_set_key})[parsed.chunk_set_key].chunks
+    [place] = [number for number, chunk in enumerate(chunks, start=1) if is_bad(chunk.text)]
+    assert (bad.error_message or "").startswith(f"chunk {place} of {len(chunks)}: ")
+    assert reason in (bad.error_message or "")
+    # What was paid for is kept, and no text but the bad one is paid for twice.
+    hashes = {chunk.embedded(parsed.title): chunk.text_sha256 for chunk in chunks}
+    answered = {hashes[text] for text in server.answered if text in hashes and not is_bad(text)}
+    assert not ctx.lake.missing_vectors(ctx.embedder.embedder_id, answered)
+    paid = {t: count for t, count in server.answered.items() if t != PROBE_TEXT and not is_bad(t)}
+    assert set(paid.values()) == {1}
+    before = len(server.requests)
+    assert shared_installation.sync(tenant).error is None
+    assert len(server.requests) == before
+    (folder / "bad.md").write_text("\n\n".join(parts).replace("aardvark", "badger"))
+    left = len(set(hashes.values()) - answered)
+    assert shared_installation.synced(tenant)["embeddings"]["embedded"] == left
+    assert set(ctx.catalog.documents.counts(tenant)) == {"READY"}
+
+
+def without_vectors(answer: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "data": [{**row, "embedding": [0.0] * 16} for row in answer["data"]]}
+
+
+def test_a_server_that_fails_for_every_text_costs_a_retry_one_harmless_text(
+    shared_installation: Installation, server: EmbeddingServer
+) -> None:
+    folder = shared_installation.add_tenant("every-text", embedder=remote(server, batch_size=64))
+    write(folder, {f"n{n:02}.md": f"# Number {n}\n\nOf thirty.\n" for n in range(30)})
+    server.always = Spoilt(without_vectors)
+    assert shared_installation.sync("every-text").error is not None
+    assert [len(texts) for texts in server.requests] == [30, 1]
+    assert shared_installation.sync("every-text").error is not None
+    assert server.requests[2:] == [[PROBE_TEXT]]
+    catalog = shared_installation.session().catalog
+    assert {d.status for d in catalog.documents.all("every-text")} == {"FAILED"}
+    assert all(d.retry_at is not None for d in catalog.documents.all("every-text"))
+    server.always = None
+    assert shared_installation.synced("every-text")["embeddings"]["embedded"] == 30

@@ -56,3 +56,44 @@ def test_few_others_go_with_urgent_documents_where_many_wait(
     (folder / "another.md").write_text("An edit.\n")
     everything = Driver(shared_installation, SliceLimits(documents=131))
     assert everything.run_once("edits-first")["parsed"] == 131, "what fits is not put off"
+
+
+def test_a_large_document_is_embedded_over_several_runs_behind_small_ones(
+    shared_installation: Installation,
+) -> None:
+    slow = {"provider": "deterministic", "seconds_per_text": 0.02}
+    folder = shared_installation.add_tenant("large-behind", embedder=slow)
+    parts = (f"## Part {n}\n\n" + f"Words of part {n} follow. " * 60 for n in range(150))
+    (folder / "large.md").write_text("\n\n".join(parts))
+    hasty = Driver(shared_installation, SliceLimits(embed_seconds=0.3))
+    first = hasty.run_once("large-behind")
+    assert (first["embedded"] > 0, first["upserted"]) == (True, 0)
+    (folder / "small.md").write_text("# Small\n\nAn edit.\n")
+    second = hasty.run_once("large-behind")
+    assert (second["upserted"], second["pending"]) == (1, 1)
+    assert set(shared_installation.entries("large-behind").values()) != set()
+    embedded = first["embedded"] + second["embedded"]
+    while (run := hasty.run_once("large-behind"))["pending"]:
+        assert run["upserted"] == 0, "it is published whole"
+        embedded += run["embedded"]
+    ctx = shared_installation.context("large-behind")
+    assert embedded + run["embedded"] == len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
+    assert run["upserted"] > 150
+
+
+def test_others_go_on_for_a_moment_beside_an_urgent_document(
+    shared_installation: Installation,
+) -> None:
+    slow = {"provider": "deterministic", "seconds_per_text": 0.05}
+    folder = shared_installation.add_tenant("moment", embedder=slow)
+    for number in range(250):
+        (folder / f"{number:03}.md").write_text(f"Text of number {number}.\n")
+    limits = SliceLimits(documents=200, hurried_seconds=0.2)
+    first = Driver(shared_installation, limits).run_once("moment")
+    assert first["embedded"] == 100, "the first hundred of a listing are urgent"
+    changed = Driver(shared_installation, limits, has_changed=lambda: True)
+    second = changed.run_once("moment")
+    assert 0 < second["embedded"] < 150, "a change that waits ends the run soon"
+    assert second["pending"] > 0
+    third = Driver(shared_installation, limits).run_once("moment")
+    assert (third["embedded"], third["pending"]) == (150 - second["embedded"], 0)

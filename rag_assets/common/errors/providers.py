@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 from rag_assets.common.errors.base import RagAssetsError
 
@@ -63,7 +65,14 @@ class RequestsStopped(ProviderError):
 
 
 class ProviderUnavailable(RequestsStopped, TransientFailure):
-    """The provider is unavailable."""
+    """The provider is unavailable.
+
+    Attributes:
+        may_be_input: whether it may be this input that the provider fails for: it reported an
+            error of its own, or closed the connection, and requires no pause.
+    """
+
+    may_be_input: bool = False
 
 
 class ProviderRefused(RequestsStopped, RequestRefused):
@@ -124,7 +133,13 @@ class CapReached(RequestsStopped):
 
 
 class InputRejected(ProviderError):
-    """The provider permanently rejects this input."""
+    """The provider permanently rejects this input.
+
+    Attributes:
+        is_compared: whether the provider has accepted another input since it rejected this one.
+    """
+
+    is_compared: bool = False
 
 
 class BatchLost(ProviderError):
@@ -142,7 +157,16 @@ class MalformedResponse(ProviderError):
 
 
 class BadVectors(MalformedResponse):
-    """The embedder returned vectors that must not be stored."""
+    """The embedder returned vectors that must not be stored.
+
+    Attributes:
+        usable: the valid vectors of the response, by the position of their text.
+        reasons: why the others are not valid, by the position of their text; empty if the vectors
+            cannot be assigned to texts.
+    """
+
+    usable: Mapping[int, Any] = MappingProxyType({})
+    reasons: Mapping[int, str] = MappingProxyType({})
 
 
 class WrongShape(BadVectors):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from rag_assets.models.embedding.protocol import CallLimits, Embedder
 from rag_assets.models.embedding.vectors import MAX_BATCH
 
+_FIRST_TEXTS = 16
+_CALL_SECONDS = 2.0
 _GROUP = 1_000
 """Texts whose tokens are counted at once: a few milliseconds of work."""
 
@@ -27,23 +29,62 @@ class Batch:
 
     Attributes:
         counts: tokens of each text; zeros if they are not counted.
+        is_part: whether it is a part of a batch that failed.
     """
 
     items: tuple[EmbedItem, ...]
     counts: tuple[int, ...]
+    is_part: bool = False
 
     @property
     def tokens(self) -> int:
         """Tokens of all texts together."""
         return sum(self.counts)
 
-    def halves(self) -> tuple[Batch, Batch]:
-        """The same texts in two batches; neither is empty if there are two texts or more."""
+    def divided(self, texts: int) -> tuple[Batch, Batch | None]:
+        """Return the first texts, and the others if there are more."""
+        if len(self.items) <= texts:
+            return self, None
+        first = Batch(self.items[:texts], self.counts[:texts], self.is_part)
+        return first, Batch(self.items[texts:], self.counts[texts:], self.is_part)
+
+    def part(self, positions: Sequence[int]) -> Batch:
+        """Return the texts at these positions."""
+        items = tuple(self.items[position] for position in positions)
+        return Batch(items, tuple(self.counts[position] for position in positions), is_part=True)
+
+    def halves(self) -> list[Batch]:
+        """Return the same texts in two batches, or in one if it is one text."""
         middle = len(self.items) // 2
-        return (
-            Batch(self.items[:middle], self.counts[:middle]),
-            Batch(self.items[middle:], self.counts[middle:]),
-        )
+        places = range(len(self.items))
+        return [self.part(half) for half in (places[:middle], places[middle:]) if half]
+
+
+class CallPace:
+    """How large calls are, and how many are made at once, so that none takes long.
+
+    What is in progress cannot be put off: an edit waits for it. A run of several calls begins with
+    a small one; then calls grow to what the embedder does in a few seconds, and their number to its
+    limit. An embedder that answers fast gets full calls after a moment.
+
+    Args:
+        limits: of the embedder.
+        texts: how many there are in all.
+    """
+
+    def __init__(self, limits: CallLimits, texts: int) -> None:
+        self._most_texts = max(1, min(limits.texts, MAX_BATCH))
+        self._most_calls = max(1, limits.concurrency)
+        is_short = texts <= self._most_texts or self._most_texts <= _FIRST_TEXTS
+        self.texts = self._most_texts if is_short else _FIRST_TEXTS
+        self.calls = self._most_calls if is_short else 1
+
+    def record(self, texts: int, seconds: float) -> None:
+        """Record how long a call with so many texts took."""
+        fitting = int(texts * _CALL_SECONDS / max(seconds, 1e-6))
+        self.texts = max(1, min(self._most_texts, fitting))
+        if seconds <= _CALL_SECONDS:
+            self.calls = min(self._most_calls, self.calls + 1)
 
 
 def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) -> Iterator[Batch]:

@@ -4,10 +4,11 @@ Completed vectors are stored within seconds, whatever happens to the rest:
 
 - the embedder is unavailable, refuses everything, or the budget is spent: nothing more is sent,
   calls in progress may end, and the outcome has the reason;
-- it rejects a batch: halves of it are sent until the rejected texts are found;
+- it fails for a batch, and accepts other texts: halves of it are sent until the texts are found
+  that it fails for; likewise for texts whose vectors are not valid, beside those that are;
 - a text exceeds its limit: the text is reported, and never sent;
 - the deadline passes: nothing more is sent, and the outcome counts what remains;
-- it returns bad vectors: likewise, and then the error is raised;
+- it returns a valid vector for no text: likewise, and then the error is raised;
 - vectors cannot be stored, or not be kept until they are: nothing more is sent, calls in progress
   may end, and the error is raised; what is in the spool is stored by the next run;
 - something unexpected happens, or the run is cancelled: the valid vectors so far are stored, then
@@ -17,14 +18,17 @@ Completed vectors are stored within seconds, whatever happens to the rest:
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import numpy as np
 
 from rag_assets.common.errors import (
+    BadVectors,
     DeadlineExceeded,
     InputRejected,
     MalformedResponse,
@@ -32,10 +36,12 @@ from rag_assets.common.errors import (
     ProviderRefused,
     RequestsStopped,
     ServiceUnavailable,
+    WrongShape,
 )
-from rag_assets.models.embedding.batches import Batch, EmbedItem, Packer
+from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, Packer
 from rag_assets.models.embedding.outcome import EmbedOutcome
 from rag_assets.models.embedding.protocol import (
+    PROBE_TEXT,
     Answer,
     Budget,
     Charge,
@@ -43,11 +49,12 @@ from rag_assets.models.embedding.protocol import (
     Purpose,
     Spool,
     SpooledCall,
+    Vectors,
 )
 from rag_assets.models.embedding.vector_buffer import Keep, VectorBuffer
 from rag_assets.models.embedding.vectors import checked_vectors
 
-_PROBE = "A sentence that any embedder takes."
+_NONE: Final = np.empty((0, 0), np.float32)
 
 
 async def embed_all(
@@ -62,6 +69,8 @@ async def embed_all(
     progress: Callable[[int], None] | None = None,
     budget: Budget | None = None,
     spool: Spool | None = None,
+    probe_first: bool = False,
+    is_put_off: Callable[[str], bool] = lambda key: False,
 ) -> EmbedOutcome:
     """Embed texts and store their vectors as they arrive.
 
@@ -82,17 +91,21 @@ async def embed_all(
             that have a vector.
         budget: limits spending; None for no limit.
         spool: keeps vectors until they are stored; no call is made without space in it.
+        probe_first: whether a harmless text is sent before the others: after an outage, so that a
+            retry costs no batch while it lasts.
+        is_put_off: whether a text and those after it are left for later, though there is time;
+            asked before each call with the key of its first text.
 
     Raises:
-        MalformedResponse: wrong count or dimension, not finite, or zero; nothing of that call is
-            stored.
+        MalformedResponse: the embedder returns a valid vector for no text.
         Exception: any other error of embedder or keep; earlier valid vectors are stored.
     """
     drive = _BulkRun(
         embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
     )
     drive.deadline, drive.progress, drive.budget = deadline, progress, budget
-    drive.purpose, drive.spool = purpose, spool
+    drive.purpose, drive.probe_first, drive.is_put_off = purpose, probe_first, is_put_off
+    drive.spool = spool
     try:
         await drive.run()
     except BaseException as error:  # also if cancelled: its vectors are charged
@@ -106,7 +119,8 @@ async def embed_all(
     return drive.outcome()
 
 
-_Call: TypeAlias = "asyncio.Task[Answer]"
+_Call: TypeAlias = "asyncio.Task[tuple[Vectors, Mapping[int, str]]]"
+"""Returns the vectors of a batch's valid texts, and the reasons for its others by position."""
 
 
 class _BulkRun:
@@ -120,6 +134,8 @@ class _BulkRun:
         self.budget: Budget | None = None
         self.purpose: Purpose = "document"
         self.spool: Spool | None = None
+        self.probe_first = False
+        self.is_put_off: Callable[[str], bool] = lambda key: False
         self._embedder = embedder
         self._keeper = keeper
         self._items = list({item.key: item for item in items}.values())
@@ -131,10 +147,12 @@ class _BulkRun:
         self._outage: RequestsStopped | None = None
         self._bad: MalformedResponse | None = None
         self._begun = self._late = False
+        self._pace = CallPace(embedder.limits, len(self._items))
         self._done = self._requests = self._retries = self._tokens = 0
-        # Whether the embedder has accepted any text: before that, it may reject every text.
-        self._trusted = False
+        # When the embedder accepted a text last; what failed for every text since is an outage.
+        self._accepted_at = -math.inf
         self._probing = asyncio.Lock()
+        self._failed_probe: ProviderError | None = None
         self._started = time.monotonic()
 
     async def run(self) -> None:
@@ -142,7 +160,13 @@ class _BulkRun:
         packer = Packer(self._items, self._embedder, counted=self.budget is not None)
         self._rejected = packer.rejected
         try:
+            if self.probe_first:
+                await self._probe(None)
             await self._drive(packer)
+        except RequestsStopped as error:
+            self._outage = error.with_traceback(None)
+        except MalformedResponse as error:
+            self._bad = error.with_traceback(None)
         finally:
             await packer.stop()
         if self._unstored is not None:
@@ -175,7 +199,7 @@ class _BulkRun:
             await asyncio.wait(self._calls)
         for call, batch in self._calls.items():
             if not call.cancelled() and call.exception() is None:
-                self._add(batch, call.result(), self._spooled.pop(call, None))
+                self._add(batch, *call.result(), self._spooled.pop(call, None))
         for spooled in self._spooled.values():
             spooled.release()
         await self._keeper.drain()
@@ -195,21 +219,32 @@ class _BulkRun:
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
-        stopped = self._late or self._outage or self._bad or self._unstored
-        return in_time and not stopped
+        if self._begun and self._queue and self.is_put_off(self._queue[0].items[0].key):
+            in_time = False
+        is_over = self._late or self._outage or self._bad or self._unstored
+        return (in_time or self._must_go_on()) and not is_over
+
+    def _must_go_on(self) -> bool:
+        """Whether parts of a failed batch are sent beyond the deadline, as nothing is done yet.
+
+        Otherwise every run would send the same batch, and none would find out the text at fault.
+        """
+        is_part = bool(self._queue) and self._queue[0].is_part
+        return is_part and not self._done and not self._rejected
 
     def _send(self) -> None:
         """Begin as many calls as the limit allows, unless storage falls behind."""
-        limit = max(1, self._embedder.limits.concurrency)
-        while self._queue and len(self._calls) < limit and self._may_send():
+        while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.behind:
                 return
-            batch = self._queue.popleft()
+            batch, rest = self._queue.popleft().divided(self._pace.texts)
+            if rest is not None:
+                self._queue.appendleft(rest)
             spooled = self._reserve(batch)
             if self._unstored is not None:
                 return
             # The first call has no deadline: with few calls a minute, no run would ever progress.
-            deadline = self.deadline if self._begun else None
+            deadline = self.deadline if self._begun and not batch.is_part else None
             call = asyncio.create_task(self._embed(batch, deadline))
             self._calls[call] = batch
             if spooled is not None:
@@ -224,22 +259,65 @@ class _BulkRun:
             self._unstored = error
             return None
 
-    async def _embed(self, batch: Batch, deadline: float | None) -> Answer:
-        """Embed a batch within the budget, and check its vectors."""
+    async def _embed(
+        self, batch: Batch, deadline: float | None
+    ) -> tuple[Vectors, Mapping[int, str]]:
+        """Embed a batch within the budget, and judge each text's vector.
+
+        Raises:
+            ProviderError: the embedder fails for every text.
+        """
+        began = time.monotonic()
+        try:
+            return await self._request(batch, deadline), {}
+        except (InputRejected, MalformedResponse) as error:
+            if isinstance(error, WrongShape) and len(batch.items) > 1 and not batch.is_part:
+                raise  # Another model answers.
+            return await self._judge(batch, error, began, deadline)
+
+    async def _request(self, batch: Batch, deadline: float | None) -> Vectors:
+        """Make one call within the budget, and return valid vectors."""
         texts = [item.text for item in batch.items]
+        answer = Answer(_NONE, 0, 0)
+        started = time.monotonic()
         try:
             answer = await self._pay_for(texts, batch.tokens, deadline)
-        except InputRejected as error:
-            await self._require_trust(error, deadline)
+            vectors = checked_vectors(
+                answer.vectors,
+                count=len(texts),
+                dimensions=self._embedder.dimensions,
+                source=self._embedder.embedder_id,
+            )
+        except ProviderError as error:
+            paid = (answer.tokens, answer.requests) if answer.requests else None
+            self._count(*(paid or (error.tokens, error.requests)))
             raise
-        vectors = checked_vectors(
-            answer.vectors,
-            count=len(texts),
-            dimensions=self._embedder.dimensions,
-            source=self._embedder.embedder_id,
-        )
-        self._trusted = True
-        return replace(answer, vectors=vectors)
+        self._count(answer.tokens, answer.requests)
+        self._accepted_at = time.monotonic()
+        if not batch.is_part:
+            seconds = answer.seconds or time.monotonic() - started
+            self._pace.record(len(texts), seconds)
+        return vectors
+
+    async def _judge(
+        self,
+        batch: Batch,
+        error: InputRejected | MalformedResponse,
+        began: float,
+        deadline: float | None,
+    ) -> tuple[Vectors, Mapping[int, str]]:
+        """Return what is valid of a failed call, and the reason for each other text."""
+        usable, reasons = {}, dict.fromkeys(range(len(batch.items)), error.message)
+        if isinstance(error, BadVectors):
+            usable, reasons = dict(error.usable), {**reasons, **error.reasons}
+        if usable or (isinstance(error, InputRejected) and error.is_compared):
+            self._accepted_at = time.monotonic()
+        # Once it is known that others are accepted, only the verdict on a single text is verified.
+        if not batch.is_part or len(batch.items) == 1:
+            await self._require_acceptance(error, began, deadline)
+        vectors = np.stack([usable[position] for position in sorted(usable)]) if usable else _NONE
+        refused = {position: reasons[position] for position in reasons if position not in usable}
+        return vectors, refused
 
     async def _pay_for(self, texts: Sequence[str], tokens: int, deadline: float | None) -> Answer:
         """Make one call, with its price reserved before it and its charge recorded after it."""
@@ -257,65 +335,92 @@ class _BulkRun:
             self.budget.settle(tokens, charge)
         return answer
 
-    async def _require_trust(self, rejection: InputRejected, deadline: float | None) -> None:
-        """Check that the embedder accepts a harmless text, before a rejected batch is halved.
+    async def _require_acceptance(
+        self, error: InputRejected | MalformedResponse, began: float, deadline: float | None
+    ) -> None:
+        """Check that the embedder accepts another text than those that it failed for.
+
+        Args:
+            error: how it failed.
+            began: when that call began; one that succeeded since needs no probe.
+            deadline: see embed_all.
 
         Raises:
-            ProviderRefused: it rejects every text.
+            ProviderError: it fails for every text.
         """
         async with self._probing:
-            if self._trusted:
+            if self._accepted_at > began:
                 return
-            self._requests += 1
-            try:
-                [tokens] = self._embedder.count_tokens([_PROBE])
-                self._tokens += (await self._pay_for([_PROBE], tokens, deadline)).tokens
-            except InputRejected:
-                raise ProviderRefused(
-                    f"{self._embedder.embedder_id} rejects every text: {rejection.message}",
-                    hint="check the embedder's model, dimensions and base_url",
-                ) from None
-            self._trusted = True
+            if self._failed_probe is None:
+                try:
+                    await self._probe(deadline)
+                except DeadlineExceeded:
+                    raise
+                except MalformedResponse:
+                    self._failed_probe = error
+                except ProviderError as second:
+                    self._failed_probe = second
+                else:
+                    return
+            raise self._failed_probe
+
+    async def _probe(self, deadline: float | None) -> None:
+        """Send a harmless text.
+
+        Raises:
+            ProviderRefused: the embedder rejects it.
+            MalformedResponse: the embedder returns no valid vector for it.
+        """
+        item = EmbedItem(PROBE_TEXT, PROBE_TEXT)
+        counts = self._embedder.count_tokens([PROBE_TEXT])
+        try:
+            await self._request(Batch((item,), tuple(counts)), deadline)
+        except InputRejected as error:
+            message = f"{self._embedder.embedder_id} rejects every text: {error.message}"
+        else:
+            return
+        raise ProviderRefused(message, hint="check the embedder's model, dimensions and base_url")
 
     def _take(self, call: _Call) -> None:
         batch, spooled = self._calls.pop(call), self._spooled.pop(call, None)
         if spooled is not None and (call.cancelled() or call.exception() is not None):
             spooled.release()
         try:
-            answer = call.result()
+            vectors, refused = call.result()
         except RequestsStopped as error:
             # Without its traceback, whose frames refer to the batch.
             self._outage = self._outage or error.with_traceback(None)
-            self._count(error)
-        except MalformedResponse as error:
-            # Calls in progress are charged too: they may end, and their charge is recorded.
-            self._bad = self._bad or error.with_traceback(None)
-            self._count(error)
         except DeadlineExceeded:
             self._late = True
             self._queue.appendleft(batch)
-        except InputRejected as error:
-            self._count(error)
-            self._narrow_down(batch, error)
+        except MalformedResponse as error:
+            # Calls in progress are charged too: they may end, and their charge is recorded.
+            self._bad = self._bad or error.with_traceback(None)
         else:
-            self._add(batch, answer, spooled)
+            self._add(batch, vectors, refused, spooled)
         if self.progress is not None:
             self.progress(self._done)
 
-    def _count(self, error: ProviderError) -> None:
-        self._tokens += error.tokens
-        self._requests += error.requests
-        self._retries += max(0, error.requests - 1)
+    def _count(self, tokens: int, requests: int) -> None:
+        self._tokens += tokens
+        self._requests += requests
+        self._retries += max(0, requests - 1)
 
-    def _add(self, batch: Batch, answer: Answer, spooled: SpooledCall | None) -> None:
-        self._keeper.add([item.key for item in batch.items], answer.vectors, spooled)
-        self._done += len(batch.items)
-        self._tokens += answer.tokens
-        self._requests += answer.requests
-        self._retries += answer.requests - 1
-
-    def _narrow_down(self, batch: Batch, error: InputRejected) -> None:
-        if len(batch.items) == 1:
-            self._rejected[batch.items[0].key] = error.message
-        else:
-            self._queue.extendleft(reversed(batch.halves()))
+    def _add(
+        self,
+        batch: Batch,
+        vectors: Vectors,
+        refused: Mapping[int, str],
+        spooled: SpooledCall | None,
+    ) -> None:
+        """Store a call's vectors, and send the texts again that it failed for, in halves."""
+        kept = [item.key for place, item in enumerate(batch.items) if place not in refused]
+        if kept:
+            self._keeper.add(kept, vectors, spooled)
+        elif spooled is not None:
+            spooled.release()
+        self._done += len(kept)
+        if refused and len(batch.items) == 1:
+            self._rejected[batch.items[0].key] = refused[0]
+        elif refused:
+            self._queue.extendleft(reversed(batch.part(sorted(refused)).halves()))

@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 
+PROBE_TEXT = "A sentence that any embedder takes."
+"""Sent to find out whether an embedder fails for the texts of a call, or for every text."""
+
 Purpose: TypeAlias = Literal["document", "query"]
 """The use of a text's vector: some models make different vectors for queries and documents."""
 
@@ -40,11 +43,13 @@ class Answer:
         vectors: one for each text, in order; shape (texts, dimensions).
         tokens: charged for the call.
         requests: number of attempts.
+        seconds: duration of the attempt that succeeded; None: of the call.
     """
 
     vectors: Vectors
     tokens: int
     requests: int = 1
+    seconds: float | None = None
 
 
 class Embedder(Protocol):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy.typing as npt
 
-from rag_assets.common.errors import InputRejected, MalformedResponse
+from rag_assets.common.errors import InputRejected, MalformedResponse, ProviderUnavailable
 from rag_assets.common.tokens import count_tokens
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
+from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Purpose
 from rag_assets.models.embedding.vectors import checked_vectors
 from rag_assets.models.transport.loop_clients import LoopClients
 from rag_assets.models.transport.retries import (
@@ -20,6 +21,8 @@ from rag_assets.models.transport.retries import (
     RetryPolicy,
 )
 from rag_assets.models.transport.traffic import Traffic
+
+_FAILURES_BEFORE_PROBE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +139,9 @@ class RemoteEmbedder:
             InputRejected: also if a text is empty, which no provider accepts.
         """
         _require_text(texts)
+        attempts = _Attempts(self._attempt, texts, purpose)
         call = RetriedCall(
-            lambda: self._attempt(texts, purpose),
+            attempts.next if purpose == "document" else attempts.send,
             self._traffic,
             tokens=self._weight(texts),
             policy=self._retries[purpose],
@@ -157,6 +161,7 @@ class RemoteEmbedder:
     async def _attempt(self, texts: Sequence[str], purpose: Purpose) -> Answer:
         """Make one attempt and validate its vectors; it is charged even if they are unusable."""
         charged: int | None = None
+        started = time.monotonic()
         try:
             async with self._connections.use() as endpoint:
                 reply = await endpoint.request(texts, purpose)
@@ -170,7 +175,8 @@ class RemoteEmbedder:
         except MalformedResponse as error:
             error.tokens = error.tokens or charged or self._tokens_of(texts)
             raise
-        return Answer(vectors, self._tokens_of(texts) if charged is None else charged)
+        tokens = self._tokens_of(texts) if charged is None else charged
+        return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _weight(self, texts: Sequence[str]) -> int:
         """The tokens of a call for the traffic; counted only if they are limited."""
@@ -178,6 +184,61 @@ class RemoteEmbedder:
 
     def _tokens_of(self, texts: Sequence[str]) -> int:
         return sum(self._count(texts))
+
+
+class _Attempts:
+    """The attempts of one call, which find out whether its texts are at fault.
+
+    An error of the server's own may be due to one text. After two of them a harmless text is sent
+    instead, until it is accepted or the attempts are over: an outage costs two batches, however
+    long it is. A single text is sent once more before it is blamed.
+
+    Args:
+        attempt: sends one request.
+        texts, purpose: of the call.
+    """
+
+    def __init__(
+        self,
+        attempt: Callable[[Sequence[str], Purpose], Awaitable[Answer]],
+        texts: Sequence[str],
+        purpose: Purpose,
+    ) -> None:
+        self._attempt = attempt
+        self._texts = texts
+        self._purpose = purpose
+        self._failures = 0
+        self._reason = ""
+        self._verified = len(texts) > 1
+
+    async def send(self) -> Answer:
+        """Send the texts."""
+        return await self._attempt(self._texts, self._purpose)
+
+    async def next(self) -> Answer:
+        """Send the texts, or a harmless one after two failures that may be due to them.
+
+        Raises:
+            InputRejected: the server fails for the texts, and accepts others.
+            ProviderError: see Endpoint.request.
+        """
+        if self._failures < _FAILURES_BEFORE_PROBE:
+            return await self._send_counted()
+        answer = await self._attempt([PROBE_TEXT], self._purpose)
+        if not self._verified:
+            self._verified = True
+            return await self._send_counted()
+        error = InputRejected(f"{self._reason}, for this text and not for others")
+        error.tokens, error.is_compared = answer.tokens, True
+        raise error
+
+    async def _send_counted(self) -> Answer:
+        try:
+            return await self.send()
+        except ProviderUnavailable as error:
+            self._failures += error.may_be_input
+            self._reason = error.message
+            raise
 
 
 def _require_text(texts: Sequence[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,31 +32,87 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
 
     Raises:
         WrongShape: wrong count or wrong dimension.
-        BadVectors: not numbers, not finite, or zeros.
+        BadVectors: not numbers, not finite, or zeros; with the vectors of the response that are
+            valid.
     """
+    vectors = _as_array(answer)
+    error = _problem_with(vectors, count, dimensions, source)
+    if error is None and vectors is not None:
+        return _normalised(vectors)
+    error = error or BadVectors(f"{source} did not return {count} vectors")
+    error.usable, error.reasons = _judge_each(answer, count, dimensions, source)
+    raise error
+
+
+def _as_array(answer: npt.ArrayLike) -> Vectors | None:
+    """Return the response as numbers; None if it is none, or its vectors differ in length."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            vectors = np.asarray(answer, dtype=np.float32)
+            return np.asarray(answer, dtype=np.float32)
     except (TypeError, ValueError, OverflowError):  # they may quote the response
-        raise BadVectors(f"{source} did not return {count} vectors") from None
+        return None
+
+
+def _problem_with(
+    vectors: Vectors | None, count: int, dimensions: int, source: str
+) -> BadVectors | None:
+    """Return why vectors must not be stored; None if they may be."""
+    if vectors is None or not vectors.size:
+        return BadVectors(f"{source} did not return {count} vectors")
     if vectors.shape != (count, dimensions):
-        raise WrongShape(
+        return WrongShape(
             f"{source} returned an array of shape {vectors.shape} for {count} texts"
             f" of {dimensions} dimensions",
             hint="the server runs another model than the configured one: check the embedder's"
             " model, dimensions and base_url",
         )
     if not np.isfinite(vectors).all():
-        raise BadVectors(f"{source} returned a vector that is not finite")
-    # Summed in double precision without a converted copy, which would take ten times as long.
-    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
-    if (norms < _SMALLEST_NORM).any():
-        raise BadVectors(f"{source} returned a vector of zeros")
+        return BadVectors(f"{source} returned a vector that is not finite")
+    if (_norms(vectors) < _SMALLEST_NORM).any():
+        return BadVectors(f"{source} returned a vector of zeros")
+    return None
+
+
+def _judge_each(
+    answer: npt.ArrayLike, count: int, dimensions: int, source: str
+) -> tuple[dict[int, Vectors], dict[int, str]]:
+    """Return the valid vectors of a response, and why the others are not, by their position."""
+    usable: dict[int, Vectors] = {}
+    reasons: dict[int, str] = {}
+    is_list = isinstance(answer, list | tuple) or (isinstance(answer, np.ndarray) and answer.ndim)
+    rows = list(cast("Sequence[npt.ArrayLike]", answer)) if is_list else []
+    if len(rows) != count:
+        return usable, reasons
+    for position, row in enumerate(rows):
+        vector = _as_array(row)
+        if vector is None or vector.ndim != 1 or not vector.size:
+            reasons[position] = f"{source} returned no vector for it"
+        elif vector.size != dimensions:
+            reasons[position] = (
+                f"{source} returned a vector of {vector.size} instead of {dimensions} dimensions"
+            )
+        elif (error := _problem_with(vector[None], 1, dimensions, source)) is not None:
+            reasons[position] = error.message
+        else:
+            usable[position] = _normalised(vector[None])[0]
+    return usable, reasons
+
+
+def _normalised(vectors: Vectors) -> Vectors:
+    norms = _norms(vectors)
     off = np.abs(norms - 1.0) > _NORM_TOLERANCE
     if off.any():
         vectors = vectors.copy()  # the response may be the embedder's own, read-only memory
         vectors[off] = (vectors[off] / norms[off, None]).astype(np.float32)
     return vectors
+
+
+def _norms(vectors: Vectors) -> npt.NDArray[np.float64]:
+    # Summed in double precision without a converted copy, which would take ten times as long.
+    norms: npt.NDArray[np.float64] = np.sqrt(
+        np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+    )
+    return norms
 
 
 def unit(vector: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

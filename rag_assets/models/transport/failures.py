@@ -89,7 +89,9 @@ def interruption_of(error: BaseException, model: str) -> ProviderError:
             )
         if isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__:
             return ProviderUnavailable(f"{model} did not answer in time")
-    return ProviderUnavailable(f"{model} cannot be reached, or closed the connection")
+    error = ProviderUnavailable(f"{model} cannot be reached, or closed the connection")
+    error.may_be_input = True
+    return error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -117,7 +119,9 @@ def _transient(refusal: Refusal, model: str) -> ProviderUnavailable:
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
     slow = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
     what = "limits requests" if slow else "is unavailable"
-    return ProviderUnavailable(f"{model} {what} (HTTP {refusal.status})", retry_after=wait)
+    error = ProviderUnavailable(f"{model} {what} (HTTP {refusal.status})", retry_after=wait)
+    error.may_be_input = wait is None and refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return error
 
 
 def _refused(fault: Fault, status: int, model: str) -> ProviderRefused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -104,10 +105,11 @@ class RetriedCall(Generic[AnswerT]):
         """Make attempts until one succeeds.
 
         Args:
-            deadline: time.monotonic() after which the first attempt is not sent.
+            deadline: time.monotonic() after which the first attempt is not sent, nor a further one
+                that the provider has put off.
 
         Raises:
-            DeadlineExceeded: the first attempt could not be sent before the deadline.
+            DeadlineExceeded: that is so; the call may be made again later.
             ProviderError: what the last attempt raised, with the number of attempts.
         """
         until = time.monotonic() + self._policy.turn
@@ -118,7 +120,7 @@ class RetriedCall(Generic[AnswerT]):
                 raise
             raise self._never_sent() from None
         while answer is None:
-            await self._wait()
+            await self._wait(deadline)
             try:
                 answer = await self._attempt(self._give_up - self._policy.least)
             except DeadlineExceeded:
@@ -147,11 +149,12 @@ class RetriedCall(Generic[AnswerT]):
             raise
         return None
 
-    async def _wait(self) -> None:
+    async def _wait(self, deadline: float | None) -> None:
         """Wait before the next attempt.
 
         Raises:
             ProviderUnavailable: no further attempt is allowed.
+            DeadlineExceeded: see answer.
         """
         failure = self._failed()
         pause = self._policy.pause(self._attempts)
@@ -161,6 +164,11 @@ class RetriedCall(Generic[AnswerT]):
         latest = self._give_up - self._policy.least
         if self._attempts >= self._policy.tries or time.monotonic() + pause > latest:
             raise failure
+        until = math.inf if failure.retry_after is None or deadline is None else deadline
+        if time.monotonic() + pause > until:
+            late = DeadlineExceeded(f"{self._source} limits requests beyond the deadline")
+            late.requests = self._attempts
+            raise late
         await asyncio.sleep(pause)
 
     def _failed(self) -> ProviderUnavailable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, Text, and_, case, cast, func, or_
+from sqlalchemy import ColumnElement, Label, Row, Text, and_, case, cast, func, or_
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -20,6 +20,9 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import documents
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
+
+LARGE_BYTES = 128 * 1024
+"""A document of more bytes does not go ahead of others: it may take longer than a slice."""
 
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 """The retry time of a failure that needs a person; only a sync that a person starts retries it."""
@@ -107,6 +110,7 @@ class Document:
         said_title: the title that its source gives; None: the title is read from its content.
         source_id, page_uuid: see ListedDocument.
         reindex_requests: the number of reindex requests for it.
+        lane: 0 for documents that were changed by themselves, 1 for a bulk import.
     """
 
     document_id: str
@@ -137,6 +141,15 @@ class Document:
     error_kind: FailureKind | None = None
     source_id: str | None = None
     page_uuid: str | None = None
+    lane: int = 0
+
+    @property
+    def urgency(self) -> int:
+        """The rank in which it is processed; see the function urgency."""
+        if self.lane:
+            return 2
+        is_changed = self.status == "PROCESSING" and self.facts.size <= LARGE_BYTES
+        return 0 if is_changed else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +254,22 @@ def numbered_key(
     return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
 
 
+def urgency() -> Label[int]:
+    """Return the rank in which documents are processed, as a column.
+
+    0: a small document that was changed by itself; 1: another one of the lane for such changes,
+    which is large, failed before, or has to be built anew; 2: one of a bulk import.
+    """
+    table = documents.c
+    is_changed = and_(table.status == "PROCESSING", table.size <= LARGE_BYTES)
+    return case((table.lane != 0, 2), (is_changed, 0), else_=1).label("urgency")
+
+
+def processing_order() -> tuple[ColumnElement[Any], ...]:
+    """Return the order in which documents are processed, the most urgent first."""
+    return urgency(), documents.c.changed_at, documents.c.document_id
+
+
 def document_of(row: Row[Any]) -> Document:
     """The document in a row with all columns of `documents`."""
     return Document(
@@ -274,4 +303,5 @@ def document_of(row: Row[Any]) -> Document:
         error_kind=row.error_kind,
         source_id=row.source_id,
         page_uuid=row.page_uuid,
+        lane=row.lane,
     )

@@ -16,6 +16,7 @@ from rag_assets.storage.catalog.document_rows import (
     Document,
     DocumentChange,
     document_of,
+    processing_order,
     record_statement,
     row_of,
 )
@@ -89,7 +90,7 @@ class DocumentTable:
         query = (
             select(documents)
             .where(documents.c.tenant == tenant_id, among(documents.c.document_id, document_ids))
-            .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
+            .order_by(*processing_order())
         )
         with self._database.begin() as connection:
             return [document_of(row) for row in connection.execute(query)]

@@ -17,7 +17,7 @@ from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.document_rows import Failure
+from rag_assets.storage.catalog.document_rows import Failure, processing_order, urgency
 from rag_assets.storage.catalog.index_rows import (
     ExpectedEntries,
     HeldVersion,
@@ -73,6 +73,7 @@ class IndexTable:
         beside: bool = False,
         documents_limit: int | None = None,
         bytes_limit: int | None = None,
+        answers: bool = True,
     ) -> list[str]:
         """Documents whose indexed version is missing or outdated, the most urgent first.
 
@@ -86,22 +87,20 @@ class IndexTable:
             beside: whether the configuration asks for another build.
             documents_limit: the most documents to return; None for all.
             bytes_limit: about the most bytes of content to return; None for all.
+            answers: whether the build answers searches; in another one nobody waits for an edit,
+                and a document that is edited all the time comes last.
         """
-        ahead = func.sum(documents.c.size).over(
-            order_by=(documents.c.lane, documents.c.changed_at, documents.c.document_id),
-            rows=(None, -1),
-        )
+        order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
+        ahead = func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
         work = (
-            select(
-                documents.c.document_id, documents.c.lane, func.coalesce(ahead, 0).label("ahead")
-            )
+            select(documents.c.document_id, urgency(), func.coalesce(ahead, 0).label("ahead"))
             .select_from(with_index(generation))
             .where(documents.c.tenant == tenant_id, _is_pending(config_key, beside=beside))
-            .order_by(documents.c.lane, documents.c.changed_at, documents.c.document_id)
+            .order_by(*order)
             .limit(None if documents_limit is None else documents_limit + 1)
             .subquery()
         )
-        query = select(work.c.document_id, work.c.lane)
+        query = select(work.c.document_id, work.c.urgency)
         if bytes_limit is not None:
             query = query.where(work.c.ahead < bytes_limit)
         with self._database.begin() as connection:
@@ -109,7 +108,7 @@ class IndexTable:
         found = [row.document_id for row in rows]
         if documents_limit is None or len(found) <= documents_limit:
             return found
-        urgent = sum(row.lane == 0 for row in rows)
+        urgent = sum(row.urgency == 0 for row in rows)
         most = max(urgent, documents_limit // _BESIDE_URGENT) if urgent else documents_limit
         return found[: min(most, documents_limit)]
 

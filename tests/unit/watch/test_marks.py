@@ -142,3 +142,15 @@ def test_a_mark_of_later_is_handed_out_when_its_time_has_come() -> None:
     started = time.monotonic()
     assert marks.take(30) == "a"
     assert 0.05 <= time.monotonic() - started < 15
+
+
+def test_a_tenant_that_changes_while_it_is_synced_is_named_until_it_is_taken_again() -> None:
+    marks = Marks()
+    marks.mark(["acme", "other"])
+    assert marks.changed_since() == set()
+    assert marks.take(1.0) == "acme"
+    assert marks.changed_since() == set()
+    marks.changed(["acme"])
+    assert marks.changed_since() == {"acme"}
+    marks.finish("acme")
+    assert marks.changed_since() == set()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rag_assets.common.errors import WrongShape
 from rag_assets.models.embedding.endpoint import SdkEndpoint
 from rag_assets.models.embedding.protocol import Purpose
@@ -51,13 +49,15 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
         missing = self.model.dimensions - self.model.native
         if not missing:
             return rows
-        if any(row is None or len(row) != self.model.native for row in rows):
+        native = self.model.native
+        if all(row is None or len(row) != native for row in rows):
             raise WrongShape(
                 f"{self.model.embedder_id} returned vectors of other dimensions than the"
-                f" {self.model.native} of its model",
+                f" {native} of its model",
                 hint="check the embedder's model and base_url",
             )
-        return np.pad(np.array(rows, dtype=np.float32), ((0, 0), (0, missing)))
+        padding = [0.0] * missing
+        return [[*row, *padding] if row and len(row) == native else [] for row in rows]
 
 
 def _tokens(answer: EmbedContentResponse) -> int | None:

@@ -67,16 +67,13 @@ def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
 
 
 def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
-    """A vector as numbers, whether it was sent as such or packed.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Return a vector as numbers, whether it was sent as such or packed; empty if it is neither."""
     if isinstance(vector, str):
-        return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
-    if isinstance(vector, list):
-        return vector
-    raise ValueError("not a vector")
+        try:
+            return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
+        except ValueError:
+            return []
+    return vector if isinstance(vector, list) else []
 
 
 def _tokens(body: Mapping[str, Any]) -> int | None:

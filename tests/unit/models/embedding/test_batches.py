@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import CapReached, InputRejected, ProviderRefused
-from rag_assets.models.embedding import bulk
-from rag_assets.models.embedding.batches import Batch, EmbedItem, pack
+from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, pack
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Charge, Vectors
+from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Charge, Vectors
 
 
 class Limited(DeterministicEmbedder):
@@ -124,10 +123,11 @@ def test_the_unused_reservation_of_a_failed_call_is_released():
                 raise InputRejected("refused")
             return await super().embed(texts, **options)
 
-    purse = Purse(100)
+    purse = Purse(200)
     outcome = run(Rejecting(CallLimits(texts=10, concurrency=1)), ["good", "bad"], purse)
     assert dict(outcome.rejected) == {"key-1": "refused"}
-    assert purse.left == 100 - len(bulk._PROBE) - len("good")
+    # One probe after the batch was refused, and one for the verdict on a single text.
+    assert purse.left == 200 - 2 * len(PROBE_TEXT) - len("good")
 
 
 @pytest.mark.parametrize("count", [1, 64])
@@ -156,3 +156,26 @@ def test_the_embedder_is_closed_however_it_ends():
     with pytest.raises(OSError, match="full"):
         asyncio.run(embed_all(wrong, [EmbedItem("key", "text")], keep=keep))
     assert (fine.closed, wrong.closed) == (1, 1)
+
+
+def test_a_run_of_several_calls_begins_with_a_small_one_and_grows_to_the_limits():
+    limits = CallLimits(texts=100, concurrency=3)
+    pace = CallPace(limits, 250)
+    assert (pace.texts, pace.calls) == (16, 1)
+    pace.record(16, 0.1)
+    pace.record(100, 0.5)
+    assert (pace.texts, pace.calls) == (100, 3)
+
+
+def test_calls_to_a_slow_embedder_are_no_larger_than_it_does_in_two_seconds():
+    pace = CallPace(CallLimits(texts=100, concurrency=3), 250)
+    pace.record(16, 8.0)
+    assert (pace.texts, pace.calls) == (4, 1)
+    pace.record(4, 100.0)
+    assert pace.texts == 1
+
+
+@pytest.mark.parametrize(("texts", "count"), [(100, 100), (10, 1_000)])
+def test_short_runs_and_small_calls_are_made_at_once(texts: int, count: int):
+    pace = CallPace(CallLimits(texts=texts, concurrency=3), count)
+    assert (pace.texts, pace.calls) == (texts, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.common.errors import BadVectors, InputRejected, ProviderUnavailable
+from rag_assets.common.errors import (
+    BadVectors,
+    InputRejected,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.outcome import EmbedOutcome
-from rag_assets.models.embedding.protocol import Answer, CallLimits, Vectors
+from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Vectors
 
 
 class Recorder(DeterministicEmbedder):
@@ -153,7 +159,8 @@ def test_batches_and_concurrency_stay_within_the_embedders_limits():
 def test_a_batch_never_exceeds_a_hundred():
     embedder = Recorder(batch=2048)
     run(embedder, Lake(), 250)
-    assert [len(call) for call in embedder.calls] == [100, 100, 50]
+    # The first call is a small one, which shows how long larger ones take.
+    assert [len(call) for call in embedder.calls] == [16, 84, 100, 50]
 
 
 def test_vectors_are_kept_in_groups_of_at_most_flush_items_off_the_event_loop():
@@ -274,14 +281,15 @@ def test_exactly_the_bad_texts_are_rejected(bad: set[int], batch: int, concurren
     assert (outcome.embedded, outcome.remaining) == (40 - len(bad), 0)
 
 
-def test_one_bad_text_in_a_batch_costs_two_calls_a_halving_and_a_probe():
+def test_one_bad_text_in_a_batch_costs_two_calls_a_halving_and_two_probes():
     def before(texts: Sequence[str]) -> None:
         if "text 37" in texts:
             raise InputRejected("refused")
 
     embedder = Recorder(before, batch=64)
     outcome = run(embedder, Lake(), 64)
-    assert outcome.requests == 1 + 1 + 2 * 6
+    # The first probe follows the batch, the second one the verdict on the single text.
+    assert outcome.requests == 1 + 1 + 2 * 6 + 1
 
 
 class Broken(Recorder):
@@ -295,14 +303,6 @@ class Broken(Recorder):
         return self._spoil(vectors) if len(self.calls) == 3 else vectors
 
 
-def with_row(value: float) -> Callable[[Vectors], Vectors]:
-    def spoil(vectors: Vectors) -> Vectors:
-        vectors[1] = value
-        return vectors
-
-    return spoil
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -310,19 +310,106 @@ def with_row(value: float) -> Callable[[Vectors], Vectors]:
         (lambda v: np.vstack([v, v]), r"shape \(8, 8\) for 4 texts"),
         (lambda v: v[:, :6], r"shape \(4, 6\) for 4 texts of 8 dimensions"),
         (lambda v: v[0], r"shape \(8,\)"),
-        (with_row(float("nan")), "not finite"),
-        (with_row(float("inf")), "not finite"),
-        (with_row(0.0), "zeros"),
-        (lambda v: [[1.0, 2.0], [3.0]], "did not return 4 vectors"),
         (lambda v: None, r"not 4 vectors|shape"),
     ],
 )
-def test_bad_vectors_stop_the_drive_and_the_good_ones_before_are_kept(spoil, message):
+def test_vectors_of_another_shape_stop_the_drive_and_the_good_ones_before_are_kept(spoil, message):
     embedder, lake = Broken(spoil), Lake()
     with pytest.raises(BadVectors, match=message):
         run(embedder, lake, 40)
     assert_holds(lake, {f"key-{n}" for n in range(8)})
     assert len(embedder.calls) == 3
+
+
+class Spoiling(Recorder):
+    """Spoils the vectors of some texts, in every call or in as many as are named."""
+
+    def __init__(
+        self, spoilt: Callable[[str], bool], value: object, *, times: int = 1_000, batch: int = 4
+    ) -> None:
+        super().__init__(batch=batch, concurrent=1)
+        self._spoilt = spoilt
+        self._value = value
+        self._times = times
+
+    async def embed(self, texts: Sequence[str], **options: Any) -> Answer:
+        answer = await super().embed(texts)
+        rows: list[Any] = list(answer.vectors)
+        for place, text in enumerate(texts):
+            if self._spoilt(text) and self._times > 0:
+                rows[place] = self._value
+                self._times -= 1
+        return replace(answer, vectors=rows)  # type: ignore[arg-type]
+
+
+BAD_VALUES = {
+    "not finite": [float("nan")] * 8,
+    "a vector of zeros": [0.0] * 8,
+    "no vector": [],
+    "6 instead of 8 dimensions": [0.5] * 6,
+}
+
+
+@pytest.mark.parametrize("reason", BAD_VALUES)
+@pytest.mark.parametrize("batch", [1, 4, 20])
+def test_a_bad_vector_among_good_ones_is_found_and_no_good_one_is_sent_again(
+    reason: str, batch: int
+):
+    embedder = Spoiling(lambda text: text == "text 5", BAD_VALUES[reason], batch=batch)
+    lake = Lake()
+    outcome = run(embedder, lake, 20)
+    assert_holds(lake, all_keys(20) - {"key-5"})
+    assert list(outcome.rejected) == ["key-5"]
+    assert reason in outcome.rejected["key-5"]
+    assert outcome.outage is None
+    sent = Counter(text for call in embedder.calls for text in call if text != PROBE_TEXT)
+    assert sent.pop("text 5") == (1 if batch == 1 else 2)
+    assert set(sent.values()) == {1}
+
+
+def test_a_vector_that_is_bad_once_is_asked_for_again():
+    embedder = Spoiling(lambda text: text == "text 5", [0.0] * 8, times=1)
+    lake = Lake()
+    assert not run(embedder, lake, 20).rejected
+    assert_holds(lake, all_keys(20))
+
+
+def test_bad_vectors_for_every_text_are_an_outage_after_one_probe():
+    embedder, lake = Spoiling(lambda text: True, [0.0] * 8), Lake()
+    with pytest.raises(BadVectors, match="zeros"):
+        run(embedder, lake, 40)
+    assert lake.vectors == {}
+    assert embedder.calls[1:] == [[PROBE_TEXT]]
+
+
+def test_an_outage_that_begins_after_successes_is_not_searched_for_a_text_at_fault():
+    embedder = Recorder(fail_from(4, InputRejected("refused")), batch=16, concurrent=1)
+    lake = Lake()
+    outcome = run(embedder, lake, 200)
+    assert isinstance(outcome.outage, ProviderRefused)
+    assert dict(outcome.rejected) == {}
+    assert embedder.calls[4:] == [[PROBE_TEXT]]
+    assert_holds(lake, {f"key-{n}" for n in range(48)})
+
+
+def test_a_retry_during_an_outage_sends_one_harmless_text():
+    embedder = Recorder(fail_from(1, ProviderUnavailable("gone")))
+    outcome = run(embedder, Lake(), 200, probe_first=True)
+    assert embedder.calls == [[PROBE_TEXT]]
+    assert (outcome.remaining, outcome.requests) == (200, 1)
+    assert outcome.outage is not None
+
+
+def test_a_failing_batch_is_searched_even_beyond_the_deadline():
+    def before(texts: Sequence[str]) -> None:
+        time.sleep(0.02)
+        if "text 2" in texts:
+            raise InputRejected("refused")
+
+    embedder, lake = Recorder(before, batch=8, concurrent=1), Lake()
+    outcome = run(embedder, lake, 8, deadline=time.monotonic() + 0.01)
+    assert outcome.embedded > 0
+    assert outcome.remaining > 0
 
 
 def test_vectors_of_another_length_are_normalised_and_unit_ones_left_bit_for_bit():
@@ -413,6 +500,20 @@ def test_progress_counts_up_to_the_outcome():
 
     seen: list[int] = []
     outcome = run(Recorder(before, seconds_per_text=0.001), Lake(), 20, progress=seen.append)
-    assert len(seen) == outcome.requests - 1  # the probe is part of another call
+    assert len(seen) == outcome.requests - 2  # a probe is part of another call
     assert seen == sorted(seen)
     assert seen[-1] == outcome.embedded == 19
+
+
+def test_texts_that_are_put_off_wait_and_those_before_them_do_not():
+    embedder, lake = Recorder(batch=2, concurrent=1), Lake()
+    urgent = {f"key-{n}" for n in range(6)}
+    outcome = run(embedder, lake, 20, is_put_off=lambda key: key not in urgent)
+    assert_holds(lake, urgent)
+    assert (outcome.remaining, outcome.outage) == (14, None)
+
+
+def test_the_first_call_is_made_even_if_its_texts_are_put_off():
+    lake = Lake()
+    run(Recorder(batch=2, concurrent=1), lake, 20, is_put_off=lambda key: True)
+    assert_holds(lake, {"key-0", "key-1"})

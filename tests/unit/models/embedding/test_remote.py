@@ -390,3 +390,12 @@ def test_closing_what_was_never_opened_opens_nothing():
     service = Service()
     asyncio.run(embedder(service).close())
     assert service.endpoints == []
+
+
+def test_a_request_that_is_put_off_beyond_the_deadline_is_left_for_later():
+    service = Service(failing(99, lambda: ProviderUnavailable("busy", retry_after=1.0)))
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceeded) as caught:
+        ask(embedder(service), deadline=started + 0.3)
+    assert time.monotonic() - started < 0.3
+    assert (caught.value.requests, len(service.requests)) == (1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +25,7 @@ from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.endpoint import SdkEndpoint
 from rag_assets.models.embedding.outcome import EmbedOutcome
 from rag_assets.models.embedding.prices import Price
-from rag_assets.models.embedding.protocol import Budget, Vectors
+from rag_assets.models.embedding.protocol import PROBE_TEXT, Budget, Vectors
 from rag_assets.models.embedding.remote import RemoteEmbedder
 from rag_assets.models.factory import remote_model
 from rag_assets.models.providers.gemini.embedding import GeminiEndpoint
@@ -248,7 +249,9 @@ def test_a_malformed_response_stops_embedding_and_is_not_kept(drive: Drive, how:
     drive.server.always = Spoilt(SPOILT[how])
     with pytest.raises(MalformedResponse) as caught:
         drive.run(concurrency=1)
-    assert len(drive.server.requests) == 2
+    # Without vectors of the right shape another text is tried, before it is called an outage.
+    batches = [texts for texts in drive.server.requests if len(texts) > 1]
+    assert (len(batches), len(drive.server.requests)) in {(2, 2), (2, 3)}
     assert drive.kept.keys() == keys(BATCH)
     assert_silent(caught.value)
 
@@ -268,7 +271,7 @@ def test_every_refused_response_is_charged_and_counts_against_the_cap(
     paid = price.of(sum(tokens_of(texts) for texts in server.requests))
     assert cap.spent == pytest.approx(paid)
     # Two a run; the cap of two and a half batches is broken by the second run, and stops the rest.
-    assert len(server.requests) == 4
+    assert sum(len(texts) > 1 for texts in server.requests) == 4
     assert budget.stopped_by is not None
 
 
@@ -284,10 +287,53 @@ def test_one_bad_text_among_many_is_found_and_the_others_are_kept(drive: Drive):
     assert drive.kept.keys() == keys(24) - {"key-5"}
     assert list(outcome.rejected) == ["key-5"]
     assert TEXT not in outcome.rejected["key-5"]
-    # Three batches, two for each halving of one, and a probe where the first answer was a no.
-    assert outcome.requests in (9, 10)
+    # Three batches, two for each halving of one, and a probe for each verdict that needs one: after
+    # the batch and after the single text, unless another text was embedded meanwhile.
+    assert outcome.requests in (9, 10, 11)
     assert len(drive.server.requests) == outcome.requests
+    del drive.server.answered[PROBE_TEXT]
     assert set(drive.server.answered.values()) == {1}
+
+
+@pytest.mark.parametrize("status", [400, 500, 503])
+def test_a_server_that_fails_for_one_text_embeds_all_others_and_is_not_asked_for_them_again(
+    drive: Drive, status: int
+):
+    drive.server.rejects, drive.server.rejection = lambda text: text.endswith(" 5"), status
+    outcome = drive.run()
+    assert outcome.outage is None
+    assert drive.kept.keys() == keys(24) - {"key-5"}
+    assert list(outcome.rejected) == ["key-5"]
+    assert f"HTTP {status}" in outcome.rejected["key-5"]
+    del drive.server.answered[PROBE_TEXT]
+    assert set(drive.server.answered.values()) == {1}
+    sent = Counter(text for texts in drive.server.requests for text in texts if text != PROBE_TEXT)
+    # Of an error of the server's own, each request is repeated once, and that of one text twice.
+    assert max(sent.values()) == (4 if status == 400 else 3 * 2 + 3)
+
+
+@pytest.mark.parametrize("vector", [[0.0] * 768, [NAN] * 768, None, [], [0.1] * 7], ids=str)
+def test_a_bad_vector_of_one_text_costs_that_text_twice_and_no_other(
+    server: EmbeddingServer, vector: Any
+):
+    server.spoils, server.spoilt = lambda text: text.endswith(" 5"), vector
+    drive = Drive(server, "openai-compatible")
+    outcome = drive.run()
+    assert outcome.outage is None
+    assert drive.kept.keys() == keys(24) - {"key-5"}
+    assert list(outcome.rejected) == ["key-5"]
+    texts = {text: count for text, count in server.answered.items() if text.startswith(TEXT)}
+    assert texts.pop(f"{TEXT} 5") == 2
+    assert set(texts.values()) == {1}
+    assert outcome.tokens == tokens_of([text for texts in server.requests for text in texts])
+
+
+def test_an_outage_costs_two_requests_with_texts_and_a_retry_none(drive: Drive):
+    drive.server.always = Status(500)
+    outcome = drive.run(concurrency=1)
+    assert isinstance(outcome.outage, ProviderUnavailable)
+    assert dict(outcome.rejected) == {}
+    assert [len(texts) for texts in drive.server.requests] == [BATCH, BATCH, 1, 1]
 
 
 def test_a_server_that_rejects_everything_is_found_out_by_one_probe(drive: Drive):

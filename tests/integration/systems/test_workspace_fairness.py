@@ -1,0 +1,105 @@
+"""People's edits are found soon, next to a large page, a bulk import and a slow embedder."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+
+from rag_assets.common.batches import batched
+from tests.driving import Driver
+from tests.installation import Installation
+from tests.integration.systems.workspace_site import Site, workspace
+
+SLOW = {"provider": "deterministic", "seconds_per_text": 0.1}
+"""Forty texts a second in four calls: a model on a few cores."""
+
+
+@contextmanager
+def followed(site: Site) -> Iterator[Callable[[], None]]:
+    """Sync a workspace all the time, as the change watcher does; yields what tells of a change."""
+    changed, stopped = Event(), Event()
+    driver = Driver(site.installation, has_changed=changed.is_set)
+    errors: list[BaseException] = []
+
+    def follow() -> None:
+        while not stopped.is_set():
+            changed.clear()
+            try:
+                driver.run_once(site.id)
+            except BaseException as error:
+                errors.append(error)
+                return
+            stopped.wait(0.05)
+
+    thread = Thread(target=follow)
+    thread.start()
+    try:
+        yield changed.set
+    finally:
+        stopped.set()
+        thread.join()
+    assert not errors
+
+
+def seconds_of_edits(site: Site, tell: Callable[[], None], count: int) -> list[float]:
+    """Push comments one after the other at random moments; the seconds until each is found."""
+    chance = random.Random(7)
+    taken = []
+    for number in range(count):
+        time.sleep(chance.uniform(0.0, 3.0))
+        word = "".join(chance.choices("bcdfghklmnprst", k=12))
+        site.put("comment", f"edit-{number}", {"page_uuid": "p", "text": f"About {word}."})
+        tell()
+        started = time.monotonic()
+        while f"edit-{number}" not in {hit["source_id"] for hit in site.hits(word)}:
+            assert time.monotonic() - started < 120
+            time.sleep(0.2)
+        taken.append(time.monotonic() - started)
+    return sorted(taken)
+
+
+def put_page(site: Site, blocks: int) -> None:
+    body = [
+        {
+            "block_id": f"b-{n}",
+            "type": "paragraph",
+            "text": f"Dotterel {n} flies to place {n}. " * 20,
+        }
+        for n in range(blocks)
+    ]
+    site.put("page", "large", {"title": "Large", "blocks": body})
+
+
+def put_lines(site: Site, count: int) -> None:
+    line = {"op": "put", "type": "comment", "page_uuid": "p"}
+    lines = [{**line, "id": f"c-{n}", "text": f"Dunlin {n} wades."} for n in range(count)]
+    for part in batched(lines, 1_000):
+        assert all(one["outcome"] == "queued" for one in site.lines(part))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("beside", ["page", "lines"])
+def test_edits_are_found_soon_beside_much_else(
+    shared_installation: Installation, beside: str
+) -> None:
+    tenant = f"fair-{beside}"
+    with workspace(shared_installation, tenant, embedder=SLOW) as site:
+        site.grant("p", "large")
+        site.put("comment", "first", {"page_uuid": "p", "text": "The first one."})
+        site.sync()
+        put_page(site, 1_000) if beside == "page" else put_lines(site, 1_000)
+        with followed(site) as tell:
+            time.sleep(1.0)
+            taken = seconds_of_edits(site, tell, 5)
+            word = "dotterel" if beside == "page" else "dunlin"
+            found = len(site.hits(word, top_k=20))
+        assert taken[-1] <= 12.0
+        if beside == "page":
+            assert not found, "a large page is published whole"
+        site.sync()
+        assert site.hits(word)
