@@ -6,10 +6,11 @@ anywhere and is repeated as a whole by the next run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import ErasureIncomplete
 from rag_assets.pipeline.blobs import drop_blobs, nobodys_blobs
 from rag_assets.pipeline.catalog_mark import may_delete, require_current
@@ -38,6 +39,8 @@ from rag_assets.storage.catalog.rescans import found_hashes
 from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.store import Lake
+
+_MATCHED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,23 +219,46 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
     ctx.catalog.traces.redact(ctx.ref.id, names, traces.phrases)
     ctx.guard()
     ctx.catalog.erasures.forget(erasure)
+    strays = _erase_stray_entries(ctx, traces)
     emptied = ("source_records", "held_records") if erasure.counts["records"]["records"] else ()
     if erasure.blobs:
         emptied = (*emptied, "uploads")
-    proof = prove(ctx, traces, *_clean_files(ctx, emptied), uploaded=bool(erasure.blobs))
+    proof = prove(ctx, traces, *_clean_files(ctx, emptied, strays), uploaded=bool(erasure.blobs))
     subject = f"purged documents of tenant {ctx.ref.id!r}"
     require_nothing_left(proof["found"], subject, f"rag-assets sync {ctx.ref.id}")
     return proof
 
 
-def _clean_files(ctx: TenantContext, rewritten: Collection[str]) -> tuple[int, int]:
+def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
+    """Delete entries of builds that the catalog does not know, as after a restore.
+
+    Returns:
+        the names of the indexes that held any.
+    """
+    values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
+    strays = set()
+    for index_name in ctx.store.indexes.names():
+        for field, wanted in values.items():
+            for batch in batched(wanted, _MATCHED_AT_ONCE):
+                ids = ctx.store.entries.matching(index_name, ctx.ref.id, field, batch)
+                if ids:
+                    ctx.guard()
+                    ctx.store.entries.delete(index_name, ctx.ref.id, ids)
+                    strays.add(index_name)
+    return frozenset(strays)
+
+
+def _clean_files(
+    ctx: TenantContext, rewritten: Collection[str], indexes: Set[str] = frozenset()
+) -> tuple[int, int]:
     """Remove deleted entries and rows from files; returns how many of both are left.
 
     Args:
         ctx: of the tenant.
         rewritten: tables of which every page is written anew.
+        indexes: from which entries were deleted, beside those of the tenant's builds.
     """
-    indexes = {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
+    indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = sum(ctx.store.indexes.expunge(name) for name in sorted(indexes))
     if ctx.store.vectors is not None:
         ctx.store.vectors.vacuum(ctx.ref.id)

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from elasticsearch import Elasticsearch
 from sqlalchemy import text
 
 from rag_assets.common.errors import OnHold, UnknownDocument
@@ -107,6 +109,29 @@ def test_nothing_of_it_is_left_and_its_neighbours_are_as_before(make: Make) -> N
     assert (done["added"], done["embedded"], done["parsed"]) == (0, 0, 0)
     tenant.write("keeper", "The keeper writes something else.")
     assert tenant.sync()["added"] == 1
+
+
+def test_entries_of_a_build_that_the_catalog_has_lost_go_as_well(make: Make) -> None:
+    tenant = make()
+    filled(tenant)
+    catalog = tenant.driver.session.catalog
+    serving = catalog.generations.serving(tenant.id)
+    assert serving is not None
+    terms = {"tenant": tenant.id, "document_id": document_id(tenant, "files/keeper.md")}
+    of_document = {"bool": {"filter": [{"term": {name: terms[name]}} for name in terms]}}
+    with Elasticsearch(tenant.installation.environment["ELASTICSEARCH_URL"]) as client:
+
+        def entries() -> list[dict[str, Any]]:
+            client.indices.refresh(index=serving.index_name)
+            found = client.search(index=serving.index_name, query=of_document)
+            return list(found["hits"]["hits"])
+
+        for hit in entries():
+            source = {**hit["_source"], "generation": hit["_source"]["generation"] + 7}
+            client.index(index=serving.index_name, routing=tenant.id, document=source)
+        receipt = purged(tenant, "files/keeper.md")
+        assert receipt.proof["complete"]
+        assert entries() == []
 
 
 def test_no_short_heading_of_it_is_left_in_records_of_runs(make: Make) -> None:

@@ -65,7 +65,7 @@ def test_only_long_tests_are_left_out_and_ci_runs_them() -> None:
     assert runs_all is not None
     assert not {"-m", "-k", "--deselect", "--ignore"} & set(runs_all[1].split()[2:])
     assert recipes["test"].split(" --")[0] == '$(TESTED) -m "not long"'
-    assert recipes["test-all"].split() == ["$(TESTED)", "--cov", "--cov-report=term:skip-covered"]
+    assert recipes["test-all"].split() == ["$(TESTED)", "--durations=40", "--durations-min=20"]
     assert "\nmake test-all\n" in (ROOT / ".ci" / "run").read_text()
 
 
