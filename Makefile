@@ -5,6 +5,7 @@
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
 # make test-operator walks 300 random steps of an operator with two installations (STEPS=… SEED=…)
+# make test-faults takes 200 random steps through faults of every kind (STEPS=… SEED=…)
 # make fuzz   parses thousands of damaged documents of every format, asks in random trees of pages, others each time
 # make bench  measures the chain beside bare Elasticsearch (benchmarks/README.md tells of others)
 # make audit  compares licences, writes the bill of materials, asks for known vulnerabilities
@@ -25,7 +26,7 @@ CODE := rag_assets resources sensors checks tests benchmarks examples docs
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all coverage php browser pooler renderers test-unit test-security test-kills test-operator fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all coverage php browser pooler renderers test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -85,6 +86,10 @@ test-kills: setup
 test-operator: setup
 	@RAG_ASSETS_TEST_OPERATOR_STEPS=$(or $(STEPS),300) RAG_ASSETS_TEST_OPERATOR_SEED=$(or $(SEED),1) \
 		$(BIN)/python -m pytest tests/e2e/test_operator.py
+
+test-faults: setup
+	@RAG_ASSETS_TEST_FAULT_STEPS=$(or $(STEPS),200) RAG_ASSETS_TEST_FAULT_SEED=$(or $(SEED),1) \
+		$(BIN)/python -m pytest tests/e2e/test_faults.py
 
 fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \
