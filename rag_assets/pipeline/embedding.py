@@ -210,7 +210,9 @@ def _embed(
                 progress=progress.at,
                 budget=ledger.budget,
                 spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),
-                probe_first=any(item.document.attempts for item in waiting),
+                probe_first=any(
+                    item.document.error_kind == "provider-unavailable" for item in waiting
+                ),
             )
         )
     except MalformedResponse as error:

@@ -166,7 +166,10 @@ class Lane:
         put(self.folder, state)
         killed = [self.sync(**kill) for kill in kills]
         boundaries = [boundary for outcome in killed for boundary in outcome.boundaries]
-        kept = self.context.lake.vector_hashes(self.context.embedder.embedder_id)
+        lake, embedder = self.context.lake, self.context.embedder
+        kept = lake.vector_hashes(embedder.embedder_id)
+        for _, texts, _ in lake.spool(embedder.embedder_id, embedder.dimensions).kept():
+            kept = {*kept, *texts}
         again = self.sync()
         assert again.code == 0, again.err
         assert again.json["error"] is None
@@ -218,6 +221,10 @@ def lanes(shared_installation: Installation, servers: list[ForkServer], twin: Tw
     for number, server in enumerate(servers):
         tenant = f"lane-{number}"
         folder = shared_installation.add_tenant(tenant, **SETTINGS)
+        # More documents leave it within the day than an accident would be allowed.
+        source = {"name": "files", "type": "files", "root": str(folder)}
+        source |= {"deletion_window_hours": 0}
+        shared_installation.configure(tenant, sources=[source])
         made.append(Lane(tenant, folder, server, twin, instance, shared_installation))
     side_by_side(made, lambda lane: lane.begin())
     return made

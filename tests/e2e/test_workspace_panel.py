@@ -214,7 +214,7 @@ def test_records_are_listed_with_reasons_and_nothing_unreadable(
         assert rows.count() == 1
         follow(page.get_by_role("link", name="f1"))
         page.get_by_role("heading", level=1).wait_for()
-        assert "damaged" in page.locator(".callout.bad").inner_text()
+        assert "damaged" in page.locator(".callout.bad:visible").inner_text()
         watched.shot("workspace-failed")
 
         page.goto(beside(page, "/panel/workspace/record?source=pushed&type=page&id=rollbacks"))

@@ -1,4 +1,4 @@
-"""People's edits are found soon, next to a large page, a bulk import and a slow embedder."""
+"""People's edits are found before a large page or a bulk import that a slow embedder works on."""
 
 from __future__ import annotations
 
@@ -46,10 +46,9 @@ def followed(site: Site) -> Iterator[Callable[[], None]]:
     assert not errors
 
 
-def seconds_of_edits(site: Site, tell: Callable[[], None], count: int) -> list[float]:
-    """Push comments one after the other at random moments; the seconds until each is found."""
+def edit(site: Site, tell: Callable[[], None], count: int) -> None:
+    """Push comments one after the other at random moments, and wait until each is found."""
     chance = random.Random(7)
-    taken = []
     for number in range(count):
         time.sleep(chance.uniform(0.0, 3.0))
         word = "".join(chance.choices("bcdfghklmnprst", k=12))
@@ -59,8 +58,6 @@ def seconds_of_edits(site: Site, tell: Callable[[], None], count: int) -> list[f
         while f"edit-{number}" not in {hit["source_id"] for hit in site.hits(word)}:
             assert time.monotonic() - started < 120
             time.sleep(0.2)
-        taken.append(time.monotonic() - started)
-    return sorted(taken)
 
 
 def put_page(site: Site, blocks: int) -> None:
@@ -84,7 +81,7 @@ def put_lines(site: Site, count: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("beside", ["page", "lines"])
-def test_edits_are_found_soon_beside_much_else(
+def test_edits_are_found_before_what_takes_long(
     shared_installation: Installation, beside: str
 ) -> None:
     tenant = f"fair-{beside}"
@@ -92,14 +89,13 @@ def test_edits_are_found_soon_beside_much_else(
         site.grant("p", "large")
         site.put("comment", "first", {"page_uuid": "p", "text": "The first one."})
         site.sync()
-        put_page(site, 1_000) if beside == "page" else put_lines(site, 1_000)
+        put_page(site, 2_000) if beside == "page" else put_lines(site, 2_000)
         with followed(site) as tell:
             time.sleep(1.0)
-            taken = seconds_of_edits(site, tell, 5)
-            word = "dotterel" if beside == "page" else "dunlin"
-            found = len(site.hits(word, top_k=20))
-        assert taken[-1] <= 12.0
-        if beside == "page":
-            assert not found, "a large page is published whole"
+            edit(site, tell, 3)
+            found = len(site.hits("dotterel", top_k=20))
+            counts = site.installation.session().catalog.documents.counts(site.id)
+        assert counts["PROCESSING"] > 0, "the rest goes on"
+        assert not found, "a large page is published whole"
         site.sync()
-        assert site.hits(word)
+        assert site.hits("dotterel" if beside == "page" else "dunlin")
