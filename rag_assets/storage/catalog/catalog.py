@@ -31,7 +31,13 @@ from rag_assets.storage.catalog.judgements import JudgementTable
 from rag_assets.storage.catalog.lake_keys import LakeKeyTable
 from rag_assets.storage.catalog.lock import TenantLock, require_sessions
 from rag_assets.storage.catalog.marks import MarkTable
-from rag_assets.storage.catalog.migrate import is_behind, migrate, other_programs, watch_schema
+from rag_assets.storage.catalog.migrate import (
+    is_behind,
+    is_new,
+    migrate,
+    other_programs,
+    watch_schema,
+)
 from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
@@ -143,8 +149,8 @@ class Catalog:
         Args:
             url: of the role that works with the catalog.
             owner_url: of the role that upgrades it; the same by default.
-            before_upgrade: called before the schema is upgraded, with the connections of other
-                programs (see other_programs); raises where it must not be.
+            before_upgrade: called before an existing schema is upgraded, with the connections of
+                other programs (see other_programs); raises where it must not be.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -158,7 +164,7 @@ class Catalog:
             if is_behind(database):
                 with closing(Database(owner_url or url)) as owners:
                     _require_same(database, owners)
-                    if before_upgrade is not None:
+                    if before_upgrade is not None and not is_new(database):
                         before_upgrade(other_programs(database))
                     migrate(owners)
             watch_schema(database)

@@ -111,6 +111,12 @@ def is_behind(database: Database, systems: Systems | None = None) -> bool:
     return _versions(database, histories) != {one.version_table: one.head for one in histories}
 
 
+def is_new(database: Database) -> bool:
+    """Return whether the database has no catalog yet."""
+    with database.begin() as connection:
+        return _present_revision(connection, _History(_VERSION_TABLE, HEAD)) is None
+
+
 def _histories(systems: Systems) -> Iterable[_History]:
     """The histories, that of the core first, because tables of systems refer to its tables."""
     yield _History(_VERSION_TABLE, HEAD)
