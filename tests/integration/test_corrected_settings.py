@@ -72,13 +72,20 @@ def test_the_key_of_an_environment_changes_with_its_settings_alone(
     def key() -> str:
         return environment_key(Settings.from_environment())
 
+    names = ("HOUSE_KEY", ENDPOINTS, "HTTPS_PROXY", "RAG_ASSETS_MASTER_KEY")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    # Other processes may install packages meanwhile.
+    packages = installation.home / "packages"
+    packages.mkdir()
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(packages))
     first = key()
     monkeypatch.setenv("SSH_CONNECTION", datetime.now(UTC).isoformat())
     assert key() == first
     (installation.home / "tenants.yaml").write_text("tenants: [{id: a, api_key: $HOUSE_KEY}]\n")
     assert key() == first
     keys = {first}
-    for name in ("HOUSE_KEY", ENDPOINTS, "HTTPS_PROXY", "RAG_ASSETS_MASTER_KEY"):
+    for name in names:
         monkeypatch.setenv(name, "127.0.0.1")
         keys.add(key())
     assert len(keys) == 5
