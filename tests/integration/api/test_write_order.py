@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from tests.integration.api.conftest import Api
 
 PATH = "/rag/records/page/ordered"
 NINE, TEN, ELEVEN = (f"2026-03-02T{hour}:00:00Z" for hour in ("09", "10", "11"))
+
+
+@pytest.fixture(autouse=True)
+def _leave_nothing(api: Api) -> Iterator[None]:
+    """Leave the tenant as it was, which other modules use as well."""
+
+    def pages() -> set[str]:
+        uris = {document.uri for document in api.driver.session.catalog.documents.all("acme")}
+        return {uri for uri in uris if uri.startswith("pushed/")}
+
+    before = pages()
+    yield
+    api.driver.sync("acme")
+    for uri in pages() - before:
+        assert remove(api, f"/rag/records/{uri.removeprefix('pushed/')}")[0] in (200, 202)
+    api.driver.sync("acme")
 
 
 def put(api: Api, text: str, path: str = PATH, **fields: Any) -> tuple[int, str]:
