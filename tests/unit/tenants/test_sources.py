@@ -50,7 +50,8 @@ def test_a_kind_of_a_system_is_validated_and_opened(tmp_path: Path) -> None:
     built = kind.build(source, SourceContext(tmp_path))
     assert [document.path for document in built.list()] == ["a.txt"]
     assert kind.folder_of(source) == Path("notes")
-    assert tenant.model_dump(mode="json")["sources"] == [{**SOURCE, "scope": None, "tags": []}]
+    defaults = {"scope": None, "tags": [], "deletion_window_hours": 24}
+    assert tenant.model_dump(mode="json")["sources"] == [{**SOURCE, **defaults}]
 
 
 def test_a_kind_of_a_system_is_unknown_without_it() -> None:

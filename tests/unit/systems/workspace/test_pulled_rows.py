@@ -39,7 +39,8 @@ def problem(source_type: RecordType, **row: Any) -> tuple[str, str]:
 def test_columns_are_the_fields_of_each_body() -> None:
     assert set(TYPES) == set(BODIES)
     for source_type in TYPES:
-        fields = set(BODIES[source_type].model_fields)
+        # A database has one state, and no writes that could come late.
+        fields = set(BODIES[source_type].model_fields) - {"version"}
         if source_type == BlockBody.TYPE:
             fields = fields - {"block"} | (set(PageBlock.model_fields) - {"block_id"})
         assert set(COLUMNS[source_type]) == fields
