@@ -27,6 +27,8 @@ from resources.embedders import EmbedderResource
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 
 _REPORT_SECONDS = 0.5
+_MOST_KEPT = 2
+"""That of the steps, which write, and that of the checks between them, which do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     slice_list_seconds: float = SliceLimits().list_seconds
     slice_hurried_seconds: float = SliceLimits().hurried_seconds
     _workers: KeptPool | None = PrivateAttr(default=None)
-    _kept: _Kept | None = PrivateAttr(default=None)
+    _kept: list[_Kept] = PrivateAttr(default_factory=list)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Keep worker processes for the run's stages; none is started before a stage needs it."""
@@ -85,10 +87,11 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         catalog = self.postgres.catalog()
         record = catalog.tenants.get(tenant_id)
         _require_active(record)
-        kept = self._kept
-        if kept is None or (kept.record, kept.guard) != (record, guard):
+        wanted = (record, guard)
+        kept = next((one for one in self._kept if (one.record, one.guard) == wanted), None)
+        if kept is None:
             kept = _Kept(record, guard, self._build(catalog, record, guard, log))
-            self._kept = kept
+            self._kept = [kept, *self._kept][:_MOST_KEPT]
         return replace(kept.context, log=log)
 
     def _build(

@@ -59,7 +59,7 @@ class SourcePlan:
         settings: see settings_key.
         listing: None where the source could not be listed; its documents stay as they are.
         folders: to remember with the listing; None: those that are remembered.
-        window: in which its deletions are judged; None where nothing was compared.
+        window: in which its deletions are judged; None if there are none.
         error: why it could not be listed.
     """
 
@@ -142,7 +142,10 @@ def plan_sources(
             yield SourcePlan(config, source, known, settings, None, error=error)
             continue
         listing = without_pruned(ctx, compared)
-        window = ctx.catalog.departures.window(ctx.ref, source.name, config.deletion_window_hours)
+        window = None
+        if listing.removed or allow_deletes:
+            hours = config.deletion_window_hours
+            window = ctx.catalog.departures.window(ctx.ref, source.name, hours)
         former = folders_from_json(last.folders or ()) if last and not allow_deletes else {}
         kept = _lost_with_their_folder(source, listing, known, former)
         if kept:
@@ -197,7 +200,7 @@ def _hold_with_folders(
     source: DocumentSource,
     listing: SourceListing,
     kept: Mapping[str, Collection[str]],
-    window: DeletionWindow,
+    window: DeletionWindow | None,
 ) -> Deletions:
     """Hold the lost documents of folders that were replaced; decide about all others as ever."""
     held = frozenset(id_ for lost in kept.values() for id_ in lost)

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.common.formatting import counted
@@ -21,6 +32,7 @@ from rag_assets.storage.catalog.tables import events, syncs, tenants
 
 _LEFT = "documents_left"
 _HELD = "deletions_held"
+_REFUSED = "the last manifest of its records lacks too many"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +111,20 @@ class DepartureTable:
         if tenant_id is not None:
             of_tenant = and_(of_tenant, tenants.c.id == tenant_id)
         listings = (
-            select(syncs.c.tenant, syncs.c.source, syncs.c.held_deletions, syncs.c.held_reason)
+            select(
+                *(syncs.c.tenant, syncs.c.source, syncs.c.held_deletions),
+                *(syncs.c.held_reason, literal(value=False)),
+            )
             .join(tenants, tenants.c.id == syncs.c.tenant)
             .where(of_tenant, syncs.c.held_deletions > 0)
         )
         source = events.c.payload["source"].astext
         # The last refusal of each source, unless a later manifest was accepted.
-        manifests = (
-            select(events.c.tenant, source, events.c.payload)
+        last = (
+            select(
+                *(events.c.tenant, source.label("source")),
+                events.c.payload["vanished"].as_integer().label("vanished"),
+            )
             .ext(distinct_on(events.c.tenant, source))
             .join(tenants, tenants.c.id == events.c.tenant)
             .where(
@@ -115,32 +133,26 @@ class DepartureTable:
                 events.c.payload.has_key("manifest"),
             )
             .order_by(events.c.tenant, source, events.c.id.desc())
+            .subquery()
         )
+        manifests = select(last, literal(_REFUSED), literal(value=True)).where(last.c.vanished > 0)
         with self._database.begin() as connection:
-            found = [
-                HeldDeletions(
-                    tenant,
-                    name,
-                    count,
-                    reason or "too many are gone",
-                    f"rag-assets sync {tenant} --allow-deletes",
-                )
-                for tenant, name, count, reason in connection.execute(listings)
-            ]
-            found += [
-                HeldDeletions(
-                    tenant,
-                    name,
-                    payload["vanished"],
-                    "the last manifest of its records lacks too many",
-                    f"rag-assets workspace pull {tenant} --allow-deletes for a database, or"
-                    " POST /rag/reconcile with apply and allow_deletes",
-                    is_manifest=True,
-                )
-                for tenant, name, payload in connection.execute(manifests)
-                if payload.get("vanished")
-            ]
+            found = [_held(*row) for row in connection.execute(union_all(listings, manifests))]
         return sorted(found, key=lambda each: (each.tenant, each.source))
+
+
+def _held(
+    tenant: str, source: str, documents: int, reason: str | None, is_manifest: bool
+) -> HeldDeletions:
+    remedy = f"rag-assets sync {tenant} --allow-deletes"
+    if is_manifest:
+        remedy = (
+            f"rag-assets workspace pull {tenant} --allow-deletes for a database, or"
+            " POST /rag/reconcile with apply and allow_deletes"
+        )
+    return HeldDeletions(
+        tenant, source, documents, reason or "too many are gone", remedy, is_manifest
+    )
 
 
 def read_window(connection: Connection, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
