@@ -65,7 +65,7 @@ def put_page(site: Site, blocks: int) -> None:
         {
             "block_id": f"b-{n}",
             "type": "paragraph",
-            "text": f"Dotterel {n} flies to place {n}. " * 20,
+            "text": f"Dotterel {n} flies to place {n}. " * 12,
         }
         for n in range(blocks)
     ]
