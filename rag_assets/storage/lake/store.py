@@ -353,7 +353,8 @@ class TenantLake:
 
         Args:
             live: keys to keep; everything by default.
-            dead: keys to drop in any case.
+            dead: keys to drop in any case; vectors in the spool, which may be of their texts, go
+                as well.
 
         Returns:
             the result for each table that exists.
@@ -361,11 +362,12 @@ class TenantLake:
         Raises:
             TenantGone, TenantLocked: by the guard; the tables stay readable.
         """
+        if dead is not None:
+            self._drop_spools()
         if self.is_empty():
             return {}
         from rag_assets.storage.lake import compaction
 
-        self._drop_spools()
         self._tables.drop_former_versions()
         live, dead = live or LiveKeys(), dead or DeadKeys()
         if live.embedders is not None:
@@ -377,7 +379,7 @@ class TenantLake:
         return {name: result for name, result in results.items() if result is not None}
 
     def _drop_spools(self) -> None:
-        """Delete vectors that no writer stored, so that those of erased texts do not come back."""
+        """Delete the vectors that no writer has stored yet."""
         if self._location.is_local and self._spools.is_dir():
             self._guard()
             shutil.rmtree(self._spools)

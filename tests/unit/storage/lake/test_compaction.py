@@ -13,7 +13,7 @@ from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.lake.compaction import files_to_merge, overlap_depth
 from rag_assets.storage.lake.location import embedder_slug
-from rag_assets.storage.lake.model import ChunkSetRow, LiveKeys, ParsedRow
+from rag_assets.storage.lake.model import ChunkSetRow, DeadKeys, LiveKeys, ParsedRow
 from rag_assets.storage.lake.schemas import EMBEDDINGS_TABLE
 from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.storage.lake.table import DataFile
@@ -291,3 +291,24 @@ def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(
     acme.compact()
     assert not former.exists()
     assert acme.parsed([row.key]) == {row.key: row}
+
+
+@pytest.mark.parametrize("has_tables", [True, False])
+def test_spooled_vectors_outlive_compaction_and_no_erasure(
+    acme: TenantLake, has_tables: bool
+) -> None:
+    if has_tables:
+        fill(acme, 1)
+
+    def spool_a_call() -> None:
+        spool = acme.spool(E, 4)
+        assert spool is not None
+        spool.reserve(1).fill([sha256_hex("paid")], np.ones((1, 4), dtype=np.float32))
+
+    spool_a_call()
+    acme.compact(LiveKeys())
+    assert acme.store_spooled(E, 4) == 1
+    assert acme.store_spooled(E, 4) == 0, "once"
+    spool_a_call()
+    acme.compact(LiveKeys(), DeadKeys())
+    assert acme.store_spooled(E, 4) == 0
