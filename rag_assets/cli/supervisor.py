@@ -20,7 +20,7 @@ def main() -> None:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
 
-    supervisor = Supervisor(LocalStack(settings).embedded(), RestartFile(settings), log)
+    supervisor = Supervisor(LocalStack(settings).embedded_servers(), RestartFile(settings), log)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
     supervisor.run()
 

@@ -94,7 +94,7 @@ def hint_to_start(variable: str) -> str:
 
 
 def disk_full(folder: Path | str, consequence: str) -> DiskFull:
-    """Return the error for a folder whose disk has no space for a write."""
+    """Return the error for a write to a full disk."""
     existing = _existing(Path(folder))
     free = in_megabytes(shutil.disk_usage(existing).free) if existing else "nothing"
     return DiskFull(f"the disk of {folder} is full ({free} free): {consequence}", hint=_HINT)

@@ -97,7 +97,7 @@ class LocalStack:
         self.watcher = ChangeWatcherProcess(settings)
         self.supervisor = SupervisorProcess(settings)
 
-    def embedded(self) -> list[Server]:
+    def embedded_servers(self) -> list[Server]:
         """Return the servers that are not external."""
         found: list[Server] = []
         if self._settings.database_url is None:
@@ -108,7 +108,7 @@ class LocalStack:
 
     def supervise(self, progress: Progress = silent) -> None:
         """Have the embedded servers started again when they die."""
-        if self.embedded():
+        if self.embedded_servers():
             self.supervisor.start(progress)
 
     def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:

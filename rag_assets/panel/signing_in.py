@@ -70,7 +70,7 @@ class SigningIn:
             opened(SIGN_IN, "GET", self.form),
             opened(SIGN_IN, "POST", self.by_token),
             opened(f"{SIGN_IN}/again", "POST", self.again),
-            opened(f"{PATH}/session", "GET", self.present),
+            opened(f"{PATH}/session", "GET", self.current_session),
             opened(ENTER, "GET", self.link),
             opened(ENTER, "POST", self.by_code),
             opened(f"{PATH}/sign-out", "POST", self.sign_out),
@@ -131,8 +131,8 @@ class SigningIn:
         self._set_cookie(response, secret)
         return response
 
-    async def present(self, request: Request) -> Response:
-        """Return the tenant and the token of requests of the present session, for an older page."""
+    async def current_session(self, request: Request) -> Response:
+        """Return the tenant and the request token of the current session, for an older page."""
         session, secret = await self._guarding.session(request, use=False)
         return JSONResponse({"tenant": session.tenant.id, "token": request_token(secret)})
 

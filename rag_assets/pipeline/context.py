@@ -88,8 +88,8 @@ class TenantContext:
             own.
         clock: by which ages are counted.
         scanned: by which rules for credentials the tenant's stores were scanned; see TenantRecord.
-        has_changed: whether the tenant's sources have changed since the run began, as far as that
-            is known without a listing.
+        has_changed: whether the change watcher has seen the tenant's sources change during the
+            run.
     """
 
     tenant: Tenant

@@ -62,7 +62,7 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
 
 
 def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
-    """Repair the lake where a stage could not read it, so that the stage can be run again.
+    """Repair the files that a stage could not read, so that the stage can be run again.
 
     Args:
         ctx: of the tenant, under its lock.

@@ -62,7 +62,7 @@ class StageTime:
         self._is_hurried = is_hurried
 
     def is_over(self, *, is_urgent: bool) -> bool:
-        """Whether no further document is begun that is urgent, or is not."""
+        """Return whether the time for urgent documents, or for the others, has passed."""
         now = time.monotonic()
         if is_urgent or now < self._hurried_deadline:
             return now >= self.deadline

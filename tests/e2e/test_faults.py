@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.databases import create_database, execute
+from tests.databases import create_database
 from tests.e2e.killing import ForkServer, fork_server
 from tests.e2e.operators import everyday, losses
 from tests.e2e.operators.everyday import note_erased, purge_of
@@ -310,15 +310,7 @@ def walk(
         try:
             yield FaultWalk(world, server, provider)
         finally:
-            for index_name in world.indexes():
-                world.client.indices.delete(index=index_name)
-            world.client.close()
-            with psycopg.connect(postgres_url) as connection:
-                names = connection.execute(
-                    "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [world.stem]
-                ).fetchall()
-            for (name,) in names:
-                execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
+            world.close()
 
 
 @pytest.mark.timeout(max(600, 30 * STEPS))

@@ -15,10 +15,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from tests.databases import execute
 from tests.e2e.killing import fork_server
 from tests.e2e.operators import everyday, losses, moves
 from tests.e2e.operators.model import LAKE
@@ -50,15 +48,7 @@ def walk(
         with fork_server({**os.environ, "RAG_ASSETS_HOME": str(cache)}) as server:
             yield Walk(world, server, SEED)
     finally:
-        for index_name in world.indexes():
-            world.client.indices.delete(index=index_name)
-        world.client.close()
-        with psycopg.connect(postgres_url) as connection:
-            names = connection.execute(
-                "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [world.stem]
-            ).fetchall()
-        for (name,) in names:
-            execute(postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
+        world.close()
 
 
 @pytest.mark.timeout(max(600, 30 * STEPS))

@@ -91,7 +91,7 @@ def test_killed_servers_start_again_and_stopped_ones_do_not(home: Home) -> None:
     copy = Home(home.folder.with_name("copy"))
     servers = (home.stack.postgres, home.stack.elasticsearch)
     for number, server in enumerate(servers):
-        copied = copy.stack.embedded()[number].process
+        copied = copy.stack.embedded_servers()[number].process
         copied.pid_file.parent.mkdir(parents=True)
         shutil.copy(server.process.pid_file, copied.pid_file)
         pid = kill(server.process)

@@ -141,7 +141,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
 
 
 def _schema_warnings(session: Session) -> list[str]:
-    """Return what connects to a catalog whose schema is another program's: this one, or others."""
+    """Warn that this program, or one connected to the catalog, has another schema revision."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.storage.catalog.database import Database

@@ -44,7 +44,7 @@ class DiskReader:
     def locate(self, roots: Roots, *, follow_link: bool) -> Path:
         """Return the folder that the source's root stands for, as Roots.locate does.
 
-        Where it does not answer, the root is returned as it is: nothing reads it any more.
+        If it does not answer, the configured root is returned; every later read then fails.
 
         Raises:
             ConfigurationError: the root may not be used.

@@ -222,9 +222,9 @@ class _BulkRun:
         if self._begun and self._queue and self.is_put_off(self._queue[0].items[0].key):
             in_time = False
         is_over = self._late or self._outage or self._bad or self._unstored
-        return (in_time or self._must_go_on()) and not is_over
+        return (in_time or self._must_find_rejected_text()) and not is_over
 
-    def _must_go_on(self) -> bool:
+    def _must_find_rejected_text(self) -> bool:
         """Whether parts of a failed batch are sent beyond the deadline, as nothing is done yet.
 
         Otherwise every run would send the same batch, and none would find out the text at fault.
@@ -306,7 +306,7 @@ class _BulkRun:
         began: float,
         deadline: float | None,
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Return what is valid of a failed call, and the reason for each other text."""
+        """Return the valid vectors of a failed call, and why each other text has none."""
         usable, reasons = {}, dict.fromkeys(range(len(batch.items)), error.message)
         if isinstance(error, BadVectors):
             usable, reasons = dict(error.usable), {**reasons, **error.reasons}

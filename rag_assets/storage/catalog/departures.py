@@ -69,7 +69,7 @@ class HeldDeletions:
 
     @property
     def line(self) -> str:
-        """What is held back, why, and how to delete it."""
+        """A sentence for people: the documents, the reason, and the command that deletes them."""
         return (
             f"{counted(self.documents, 'document')} of {self.tenant} disappeared, and the deletion"
             f" is held back: source {self.source}: {self.reason}. To delete: {self.remedy}"
@@ -164,7 +164,7 @@ def read_window(connection: Connection, ref: TenantRef, source: str, hours: int)
     )
     held = connection.execute(
         select(events.c.id, events.c.payload)
-        .where(_of(ref, source, _HELD))
+        .where(_is_event(ref, source, _HELD))
         .order_by(events.c.id.desc())
         .limit(1)
     ).first()
@@ -174,7 +174,7 @@ def read_window(connection: Connection, ref: TenantRef, source: str, hours: int)
         or _is_refused_manifest(connection, ref, held.id, held.payload)
     ):
         since = min(since, datetime.fromisoformat(held.payload.get("since", since.isoformat())))
-    in_window = _of(ref, source, _LEFT) & (events.c.at > since)
+    in_window = _is_event(ref, source, _LEFT) & (events.c.at > since)
     is_confirmed = events.c.payload["confirmed"].as_boolean()
     consent = connection.scalar(select(func.max(events.c.id)).where(in_window, is_confirmed)) or 0
     left = select(func.sum(events.c.payload["left"].as_integer())).where(
@@ -215,7 +215,7 @@ def record_held_manifest(
 def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None:
     """Record that no record is missing any more, if the last manifest was refused."""
     of_manifests = events.c.payload.has_key("manifest")
-    kinds = or_(_of(ref, source, _HELD), _of(ref, source, _LEFT))
+    kinds = or_(_is_event(ref, source, _HELD), _is_event(ref, source, _LEFT))
     last = select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
     if connection.scalar(last) == _HELD:
         record_departures(connection, ref, source, 0, is_confirmed=False, is_manifest=True)
@@ -227,11 +227,11 @@ def _is_refused_manifest(
     """Return whether an event is of a refused manifest, and no later one was accepted."""
     if not payload.get("manifest"):
         return False
-    later = _of(ref, payload["source"], _LEFT) & (events.c.id > id_)
+    later = _is_event(ref, payload["source"], _LEFT) & (events.c.id > id_)
     return not connection.scalar(select(exists().where(later)))
 
 
-def _of(ref: TenantRef, source: str, kind: str) -> ColumnElement[bool]:
+def _is_event(ref: TenantRef, source: str, kind: str) -> ColumnElement[bool]:
     return and_(
         events.c.tenant == ref.id,
         events.c.kind == kind,

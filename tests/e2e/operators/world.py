@@ -18,6 +18,8 @@ import psycopg
 from elasticsearch import Elasticsearch
 from psycopg import sql
 
+from tests.databases import execute
+
 WORD = re.compile(r"(?:lantern|label)\d{5}")
 
 
@@ -40,6 +42,18 @@ class World:
         self._words = count(1)
         self._numbers = count(1)
         self._words_of_files: dict[tuple[str, int, int], frozenset[str]] = {}
+
+    def close(self) -> None:
+        """Delete the indexes and databases of all installations."""
+        for index_name in self.indexes():
+            self.client.indices.delete(index=index_name)
+        self.client.close()
+        with psycopg.connect(self.postgres_url) as connection:
+            names = connection.execute(
+                "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [self.stem]
+            ).fetchall()
+        for (name,) in names:
+            execute(self.postgres_url, "DROP DATABASE {} WITH (FORCE)", name)
 
     def new_word(self) -> str:
         """A word that no other document has."""

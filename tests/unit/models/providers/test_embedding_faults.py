@@ -111,10 +111,10 @@ def keys(count: int) -> set[str]:
 
 
 def test_without_faults_everything_is_kept_with_one_request_a_batch(drive: Drive):
+    drive.run(1)  # The first call imports the SDK, and a slow call makes the next one small.
     outcome = drive.run()
     assert drive.kept.keys() == keys(24)
-    assert (outcome.embedded, outcome.retries) == (24, 0)
-    assert 3 <= outcome.requests <= 6, "the first may take long, and make the next one small"
+    assert (outcome.embedded, outcome.requests, outcome.retries) == (24, 3, 0)
     assert drive.server.keys == {KEY}
     again = Drive(drive.server, drive._config.provider)
     again.run(1)
