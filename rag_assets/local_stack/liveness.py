@@ -92,9 +92,7 @@ def mark_process(marks: Path) -> None:
     path = ProcessIdentity.of(os.getpid()).mark_in(marks)
     with suppress(OSError):
         marks.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for other in marks.iterdir():
-            if time.time() - other.stat().st_mtime > _KEPT_SECONDS and _is_free(other):
-                other.unlink()
+        _sweep(marks)
         if path.exists():
             return
         # Locked before it has its name: a mark that is free is one of a process that has ended.
@@ -104,6 +102,14 @@ def mark_process(marks: Path) -> None:
         draft.rename(path)
         _marks.append(descriptor)
         atexit.register(path.unlink, missing_ok=True)
+
+
+def _sweep(marks: Path) -> None:
+    """Delete the marks of processes that ended long ago."""
+    for mark in marks.iterdir():
+        with suppress(FileNotFoundError):  # its process ends now, or another one sweeps
+            if time.time() - mark.stat().st_mtime > _KEPT_SECONDS and _is_free(mark):
+                mark.unlink()
 
 
 def _is_free(mark: Path) -> bool:

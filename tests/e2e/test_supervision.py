@@ -114,7 +114,7 @@ def test_killed_servers_start_again_and_stopped_ones_do_not(home: Home) -> None:
     assert "Elasticsearch died and was started again once since `up`" in warnings
 
     home.run("down")
-    assert not any(server.process.has_died() for server in home.stack.embedded())
+    assert not any(server.process.has_died() for server in home.stack.embedded_servers())
     assert {service["state"] for service in home.status()["services"]} == {"stopped"}
     time.sleep(3)
     assert {service["state"] for service in home.status()["services"]} == {"stopped"}

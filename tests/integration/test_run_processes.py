@@ -12,7 +12,7 @@ import pytest
 from dagster._core.launcher.base import WorkerStatus
 
 from rag_assets.local_stack.liveness import ProcessIdentity, wait_for
-from resources.tenant_lock import fail_abandoned_runs
+from resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
 from tests.installation import FAST, Installation
 from tests.namespaces import needs_namespaces, start_in_namespace
 
@@ -48,6 +48,8 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
         run_id = next(line for line in lines if line.startswith("run ")).split()[1]
         run = instance.get_run_by_id(run_id)
         assert run is not None
+        mark = ProcessIdentity.parse(run.tags[PROCESS_TAG]).mark_in(marks())
+        assert mark.exists()
         launcher = instance.run_launcher
         assert fail_abandoned_runs(instance, catalog) == []
         assert launcher.check_run_worker_health(run).status is WorkerStatus.RUNNING
@@ -59,7 +61,7 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
     def has_failed() -> bool:
         return launcher.check_run_worker_health(run).status is WorkerStatus.FAILED
 
-    assert wait_for(has_failed, 10)
+    assert wait_for(has_failed, 60)
     assert fail_abandoned_runs(instance, catalog) == [run_id]
     ended = instance.get_run_by_id(run_id)
     assert ended is not None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.disk_reader import DOCUMENTS_AT_ONCE
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -140,7 +141,7 @@ def test_a_listing_during_which_a_folder_is_unmounted_fails(tmp_path: Path) -> N
         root = tmp_path / "docs"
         write(root, "beneath.md")
         mounts.mount(root)
-        write(root, "a.md", "b.md")
+        write(root, *(f"{number}.md" for number in range(DOCUMENTS_AT_ONCE + 1)))
         listing = FilesSource(FilesConfig(name="docs", root=root)).list()
         next(listing)
         mounts.move(root, tmp_path / "away")

@@ -91,11 +91,11 @@ class Api:
         return {hit["uri"] for hit in self.ask(token, **body).json()["hits"]}
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def installed(
     postgres_url: str, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
-    """An installation that the modules of this package share."""
+    """An installation with what answers on loopback."""
     home = tmp_path_factory.mktemp("service") / "home"
     with (
         new_installation(home, postgres_url, elasticsearch_url) as made,
@@ -106,7 +106,7 @@ def installed(
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def api(installed: Installation) -> Iterator[Api]:
     driver = Driver(installed)
     for tenant in ("acme", "other", "asleep"):
@@ -133,7 +133,7 @@ def api(installed: Installation) -> Iterator[Api]:
         yield Api(client, installed, driver, backend)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def address(api: Api) -> Iterator[str]:
     """Where the same service answers over real connections."""
     with running(api.another(SETTINGS)) as address:

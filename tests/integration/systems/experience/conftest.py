@@ -110,13 +110,13 @@ class Learning:
         return found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddingServer]:
     with embedding_server(cosine=asked_cosine) as found:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def installed(
     postgres_url: str,
     elasticsearch_url: str,
@@ -133,12 +133,12 @@ def installed(
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def driver(installed: Installation) -> Driver:
     return Driver(installed)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def service(installed: Installation) -> Iterator[TestClient]:
     application = build_app(
         _backend(installed),

@@ -138,7 +138,7 @@ class Guidelines:
         self.texts.put(record.ref, text, by="ada", replaces=replaces)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def guidelines(
     postgres_url: str, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Guidelines]:
