@@ -15,6 +15,8 @@ Source: TypeAlias = Literal["documents", "text", "none"]
 Reason: TypeAlias = Literal[
     "feature-off",
     "no-documents",
+    "documents-processing",
+    "documents-failed",
     "nothing-above-threshold",
     "no-key",
     "embedder-unavailable",
@@ -109,6 +111,7 @@ class GuidelinesContext:
         embedder: that made the vectors: provider, model and more; likewise.
         generation: of the index that answered; likewise.
         reason: why there are no passages of documents; null if there are.
+        detail: the same as a sentence with a remedy.
         near_misses: passages below the threshold, if an explanation was asked for.
         latency_ms: by step, if an explanation was asked for.
     """
@@ -125,6 +128,7 @@ class GuidelinesContext:
     embedder: str | None = None
     generation: int | None = None
     reason: Reason | None = None
+    detail: str | None = None
     near_misses: tuple[NearMiss, ...] | None = None
     latency_ms: Mapping[str, float] | None = None
 
@@ -194,6 +198,7 @@ class GuidelineDocument:
         retry_at: when it is tried again by itself.
         enabled: whether it may answer.
         answers: whether a version of it answers: the present one, or a former one.
+        can_retry: whether it failed for a reason that may be gone when it is tried again.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -220,6 +225,7 @@ class GuidelineDocument:
     retry_at: datetime | None
     enabled: bool
     answers: bool
+    can_retry: bool = False
 
 
 @dataclass(frozen=True, slots=True)

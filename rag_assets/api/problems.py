@@ -77,6 +77,7 @@ from rag_assets.common.errors import (
     VersionChanged,
     VersionMissing,
 )
+from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 
 MEDIA_TYPE = "application/problem+json"
 _UNAUTHORIZED = 401
@@ -123,12 +124,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     UnknownTenant: _NO_TENANT,
     TenantGone: _NO_TENANT,
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
-    UnknownProject: Kind(
-        404,
-        "unknown-project",
-        "There is no such project",
-        detail="it was never made, was removed, or is not one of the token's organization",
-    ),
+    UnknownProject: Kind(404, "unknown-project", "There is no such project"),
     UnknownExperience: Kind(404, "unknown-experience", "There is nothing of that id"),
     UnknownRun: Kind(404, "unknown-run", "The project has no such run"),
     EntryDiffers: Kind(409, "entry-differs", "Another entry has this external id"),
@@ -161,18 +157,24 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     UploadsFull: Kind(413, "project-full", "There is no room for further files"),
     TextRefused: Kind(422, "text-refused", "The text cannot be kept"),
     VersionChanged: Kind(412, "changed-meanwhile", "It was changed meanwhile"),
-    VersionMissing: Kind(428, "version-missing", "It is not said which version is replaced"),
+    VersionMissing: Kind(428, "version-missing", "The version to replace is not named"),
     UploadTooLarge: Kind(413, "too-large", "The file is too large"),
-    UploadUnreadable: Kind(415, "unsupported-file", "The file is nothing that can be read"),
+    UploadUnreadable: Kind(415, "unsupported-file", "The file has a format that is not accepted"),
     UploadRefused: Kind(422, "upload-refused", "The file cannot be uploaded"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has disconnected"),
     # Only requests for embeddings get here with a ProviderError: chat and reranking convert theirs.
-    MalformedResponse: Kind(502, "embedder-failed", "The embedding provider failed"),
-    ProviderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),
-    ChatFailed: Kind(502, "chat-failed", "The chat model's provider failed"),
-    ChatRefused: Kind(502, "chat-refused", "The chat model's provider refuses"),
+    MalformedResponse: Kind(
+        502, "embedder-failed", "The embedding provider's response cannot be used"
+    ),
+    ProviderRefused: Kind(
+        502, "embedder-refused", "The question cannot be sent to its embedding provider"
+    ),
+    ChatFailed: Kind(502, "chat-failed", "The chat model's response cannot be used"),
+    ChatRefused: Kind(
+        502, "chat-refused", "The request cannot be sent to the chat model's provider"
+    ),
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
     ProviderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
     ProviderError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
@@ -318,7 +320,13 @@ def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     if kind.status < _INTERNAL:
         return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
-    return kind, kind.detail
+    return kind, kind.detail or _text_of_failure(error)
+
+
+def _text_of_failure(error: RagAssetsError) -> str | None:
+    """Return the text for a failure of a provider; None for others, which the log describes."""
+    failure = failure_kind(error)
+    return WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
 
 
 def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:

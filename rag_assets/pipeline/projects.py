@@ -61,7 +61,7 @@ class Projects:
         if not found:
             raise UnknownProject(
                 "none of the token's tenants is this project",
-                hint="make it, or use a token that covers it",
+                hint="use a token that covers it; one of an organization can also make it",
             )
         return found[0]
 

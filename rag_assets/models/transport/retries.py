@@ -180,5 +180,6 @@ class RetriedCall(Generic[AnswerT]):
         pause = self._traffic.pause_left
         reason = "accepts no requests for now" if pause else "has reached its request limits"
         error = ProviderUnavailable(f"{self._source} {reason}", retry_after=pause or None)
+        error.is_limited = True
         error.requests = 0
         return error

@@ -219,7 +219,7 @@ def _locked(
         return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
     row = connection.execute(query.where(table.document_id == replaces)).first()
     if row is None:
-        raise _unknown(ref.id)
+        raise _unknown()
     return row
 
 
@@ -277,7 +277,7 @@ def _its_document() -> ColumnElement[bool]:
 def _one(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
     row = connection.execute(_uploads(tenant_id).where(uploads.c.document_id == upload_id)).first()
     if row is None:
-        raise _unknown(tenant_id)
+        raise _unknown()
     return _upload_of(row)
 
 
@@ -295,8 +295,8 @@ def _upload_of(row: Row[Any]) -> Upload:
     )
 
 
-def _unknown(tenant_id: str) -> UnknownDocument:
+def _unknown() -> UnknownDocument:
     return UnknownDocument(
-        f"tenant {tenant_id!r} has no such upload",
+        "there is no upload of this id",
         hint="take an id from the list of uploads",
     )

@@ -201,7 +201,7 @@ def context(
     if found.reason is not None:
         threshold = f" of {found.threshold}" if found.threshold is not None else ""
         nearest = f"; the nearest is at {found.nearest}" if found.nearest is not None else ""
-        warn(f"no passages: {found.reason.replace('-', ' ')}{threshold}{nearest}")
+        warn(f"no passages: {found.reason.replace('-', ' ')}{threshold}{nearest}; {found.detail}")
     if found.omitted:
         warn(f"{found.omitted} passages did not fit into {request.token_budget} tokens")
     for miss in found.near_misses or ():

@@ -6,7 +6,7 @@ index that fails takes away the passages, and never the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Protocol, TypeVar
 
@@ -29,6 +29,7 @@ from rag_assets.common.errors import (
     UnknownProject,
     UnknownTenant,
 )
+from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
@@ -50,6 +51,20 @@ PATIENCE = Patience(embedding=3.0, whole=6.0)
 
 _NEAR = 2 * MAX_PASSAGES
 """Passages that are looked at for near misses."""
+
+REASONS: Mapping[Reason, str] = {
+    "feature-off": "The organization has its guidelines switched off.",
+    "no-documents": "No document is enabled: upload one, or enable one.",
+    "documents-processing": "The documents are still being processed. Try again in a minute.",
+    "documents-failed": (
+        "Every document failed. The list of documents has the reason and the remedy of each."
+    ),
+    "nothing-above-threshold": "No passage is near enough to this task.",
+    "no-key": "There is no usable key for the provider of models.",
+    "embedder-unavailable": "The task could not be embedded in time. Try again later.",
+    "index-unavailable": "The index does not answer, or is being repaired. Try again later.",
+}
+"""The sentence of each reason; that of a provider's failure comes from its kind."""
 
 _T = TypeVar("_T")
 
@@ -132,29 +147,47 @@ class Contexts:
             record.id, caller.name, lambda: self.catalog.readable.any(record.id, principals)
         )
         if not has_documents:
-            return await self._without("no-documents", record, caller)
+            reason = await self.run_blocking(
+                record.id, caller.name, lambda: self._reason_of_none(record.id)
+            )
+            return await self._without(reason, record, caller)
         search = SearchRequest(query=request.task, top_k=request.top_k, caller=caller)
         try:
             answer = await self.search.search(record.id, search, patience=PATIENCE)
         except RagAssetsError as error:
-            return await self._without(_reason(error), record, caller)
+            failure = failure_kind(error)
+            detail = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
+            return await self._without(_reason(error), record, caller, detail)
         context = _found(answer, request) if answer.hits else None
         if context is None:
             context = await self._without(_reason_of_nothing(answer), record, caller)
         return await self._explained(context, answer, record, search, explain=request.explain)
 
+    def _reason_of_none(self, tenant_id: str) -> Reason:
+        """Return why no document can be found: none is there, or none is READY."""
+        states = self.catalog.upload_states
+        if states.page(tenant_id, status="PROCESSING", limit=1):
+            return "documents-processing"
+        if states.page(tenant_id, status="FAILED", limit=1):
+            return "documents-failed"
+        return "no-documents"
+
     async def _without(
-        self, reason: Reason, record: TenantRecord, caller: Caller
+        self, reason: Reason, record: TenantRecord, caller: Caller, detail: str | None = None
     ) -> GuidelinesContext:
         """The plain text, or nothing."""
 
         def read() -> GuidelinesContext:
             found = GuidelineTexts(self.catalog.database).get(record.id)
-            if found is None or found.is_blank:
-                return GuidelinesContext(source="none", section="", tokens=0, reason=reason)
-            section = section_of_text(found.text)
-            tokens = count_text(section)
-            return GuidelinesContext(source="text", section=section, tokens=tokens, reason=reason)
+            is_none = found is None or found.is_blank
+            section = "" if found is None or is_none else section_of_text(found.text)
+            return GuidelinesContext(
+                source="none" if is_none else "text",
+                section=section,
+                tokens=count_text(section),
+                reason=reason,
+                detail=detail or REASONS[reason],
+            )
 
         return await self.run_blocking(record.id, caller.name, read)
 

@@ -110,7 +110,7 @@ def shown_document(
         mime_type=state.media_type,
         status=state.status,
         chunk_count=state.chunk_count if state.answers else progress.total,
-        error_message=None if words is None else f"{words.reason} {words.remedy}",
+        error_message=None if words is None else words.text,
         error_kind=state.error_kind,
         uploaded_by=state.uploaded_by,
         created_at=state.created_at,
@@ -125,6 +125,7 @@ def shown_document(
         retry_at=state.retry_at,
         enabled=state.enabled,
         answers=state.answers,
+        can_retry=state.status == "FAILED" and (words is None or words.can_retry),
     )
     if state.status != "PROCESSING":
         return shown

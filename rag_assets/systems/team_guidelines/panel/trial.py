@@ -14,15 +14,6 @@ from rag_assets.systems.team_guidelines.contexts import (
 )
 from rag_assets.systems.team_guidelines.panel.room import room_of
 
-_REASONS = {
-    "feature-off": "The organization has its guidelines switched off.",
-    "no-documents": "No document is READY yet.",
-    "nothing-above-threshold": "No passage is near enough to this task.",
-    "no-key": "There is no usable key for the provider of embeddings.",
-    "embedder-unavailable": "The provider of embeddings did not answer in time.",
-    "index-unavailable": "The index did not answer, or is being repaired.",
-}
-
 
 async def form(visit: Visit) -> Response:
     """The form."""
@@ -49,7 +40,7 @@ async def attempt(visit: Visit) -> Response:
         template,
         task=task,
         context=found,
-        why="" if found.reason is None else _REASONS[found.reason],
+        why=found.detail or "",
         problem="",
         most=MAX_TOKENS,
     )

@@ -183,12 +183,14 @@ def test_something_unforeseen_is_not_tried_again():
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        ([[1.0, 0.0]], r"\(1, 2\) for 2 texts"),
-        ([[1.0, 0.0, 0.0]] * 2, "of 2 dimensions"),
+        ([[1.0, 0.0]], "returned 1 vectors for 2 texts"),
+        ([[1.0, 0.0, 0.0]] * 2, "vectors of 3 instead of 2 dimensions"),
         ([[0.0, 0.0]] * 2, "zeros"),
         ([[float("nan"), 0.0]] * 2, "not finite"),
-        ([[1.0], [1.0, 2.0]], "did not return 2 vectors"),
-        ([[1.0, 10**400]] * 2, "did not return 2 vectors"),
+        ([[1.0], [1.0, 2.0]], "vector 1 of 2: .* a vector of 1 instead of 2 dimensions"),
+        ([[1.0, 2.0], [1.0]], "vector 2 of 2: .* a vector of 1 instead of 2 dimensions"),
+        ([[1.0, 10**400]] * 2, "vector 1 of 2: .* no vector for it, and 1 more"),
+        ([[1.0], [1.0, 2.0], [1.0]], "returned 3 vectors for 2 texts"),
     ],
 )
 def test_vectors_of_another_count_or_shape_are_refused(vectors, message):
