@@ -238,8 +238,12 @@ def require_size(size: int, source: UploadsConfig) -> None:
 
 def _accepted(source: UploadsConfig) -> str | None:
     """Return the formats that a source accepts, as a remedy; None if it accepts all."""
-    suffixes = {media_type: suffix for suffix, media_type in reversed(SUFFIXES.items())}
-    names = [suffixes.get(media_type, media_type) for media_type in source.media_types]
+    names = [
+        min(
+            (s for s, named in SUFFIXES.items() if named == media_type), key=len, default=media_type
+        )
+        for media_type in source.media_types
+    ]
     return f"save it in a format that is accepted: {', '.join(names)}" if names else None
 
 

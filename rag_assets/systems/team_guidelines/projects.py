@@ -188,14 +188,20 @@ class GuidelineProjects:
         """
         named = _named(scope.organization, project_id)
         record = None if named is None else self._catalog.projects.find(named)
-        if record is None and scope.organization is not None and not scope.tenants:
+        if record is None:
+            record = self._covered(scope, project_id)
+        return self.opened(record)
+
+    def _covered(self, scope: ProjectScope, project_id: str) -> TenantRecord:
+        try:
+            return self._projects.covered(scope.tenants, PROFILE, project_id)
+        except UnknownProject:
+            if scope.organization is None:
+                raise
             raise UnknownProject(
                 "the token's organization has no project of this id",
                 hint="make it with PUT /api/projects/{id}, or use a token of its organization",
-            )
-        if record is None:
-            record = self._projects.covered(scope.tenants, PROFILE, project_id)
-        return self.opened(record)
+            ) from None
 
     def opened(self, record: TenantRecord) -> OpenProject:
         """A project of which the tenant was found.

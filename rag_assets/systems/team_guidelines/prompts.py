@@ -31,7 +31,7 @@ def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
         record = catalog.tenants.get(tenant_id)
         if record.config.get("profile") != "team-guidelines":
             raise UnknownProject(
-                "this knowledge is not that of a project with team guidelines",
+                "this tenant is not a project with team guidelines",
                 hint="connect to a project's tenant",
             )
         return record

@@ -298,4 +298,4 @@ def test_an_agent_is_offered_the_prompt(guidelines: Guidelines, service: Service
     guidelines.installation.add_tenant("other", embedder={"provider": "deterministic"})
     guidelines.driver.sync("other")
     stranger = call("other", "prompts/get", name="team_guidelines", arguments={"task": "x"})
-    assert "it was never made" in stranger["error"]["message"]
+    assert "not a project with team guidelines" in stranger["error"]["message"]
