@@ -108,7 +108,7 @@ _NO_TENANT = Kind(
     detail="it was removed, or never existed; contact the operator of the service",
 )
 INVALID = Kind(422, "invalid-request", "The request is not valid")
-_KINDS: Mapping[type[RagAssetsError], Kind] = {
+KINDS: Mapping[type[RagAssetsError], Kind] = {
     Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
@@ -195,19 +195,17 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     SchemaTooNew: Kind(503, "unavailable", "A server that is needed is unavailable"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
 }
-_HTTP: Mapping[int, Kind] = {
-    kind.status: kind
-    for kind in (
-        Kind(400, "bad-request", "The request cannot be read"),
-        Kind(404, "not-found", "There is nothing at this address"),
-        Kind(405, "method-not-allowed", "This address does not take that method"),
-        Kind(408, "too-slow", "The request came too slowly"),
-        Kind(413, "too-large", "The request is too large"),
-        Kind(414, "address-too-long", "The request's address is too long"),
-        Kind(415, "unsupported-encoding", "The body is compressed, which is not read here"),
-        Kind(431, "head-too-large", "The request's headers are too many or too large"),
-    )
-}
+HTTP_KINDS: Sequence[Kind] = (
+    Kind(400, "bad-request", "The request cannot be read"),
+    Kind(404, "not-found", "There is nothing at this address"),
+    Kind(405, "method-not-allowed", "This address does not take that method"),
+    Kind(408, "too-slow", "The request came too slowly"),
+    Kind(413, "too-large", "The request is too large"),
+    Kind(414, "address-too-long", "The request's address is too long"),
+    Kind(415, "unsupported-encoding", "The body is compressed, which is not read here"),
+    Kind(431, "head-too-large", "The request's headers are too many or too large"),
+)
+_HTTP: Mapping[int, Kind] = {kind.status: kind for kind in HTTP_KINDS}
 
 
 class Refused(HTTPException):
@@ -292,7 +290,7 @@ def http_kind(status: int) -> Kind:
 
 
 def _description(status: int) -> str:
-    kinds = [*_KINDS.values(), *_HTTP.values(), INVALID]
+    kinds = [*KINDS.values(), *_HTTP.values(), INVALID]
     return "; ".join(dict.fromkeys(kind.title for kind in kinds if kind.status == status))
 
 
@@ -315,12 +313,17 @@ def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
         # Its message may quote a document or a key, so only its kind is logged.
         reason = f"unexpected {type(error).__name__}"
         LOGGER.error("problem", extra={"request_id": request_id, "reason": reason})
-        return _KINDS[RagAssetsError], None
-    kind = next(_KINDS[base] for base in type(error).__mro__ if base in _KINDS)
+        return KINDS[RagAssetsError], None
+    kind = kind_of(type(error))
     if kind.status < _INTERNAL:
         return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
     return kind, kind.detail or _text_of_failure(error)
+
+
+def kind_of(error: type[RagAssetsError]) -> Kind:
+    """Return the kind of problem that a class of errors is."""
+    return next(KINDS[base] for base in error.__mro__ if base in KINDS)
 
 
 def _text_of_failure(error: RagAssetsError) -> str | None:

@@ -106,7 +106,7 @@ def _draft(drafting: Drafting, line: bytes) -> Draft:
         values = json.loads(line, parse_constant=_no_number)
         require_few_values(line, most=MOST_VALUES)
     except (ValueError, RecursionError):
-        raise invalid("body", "it is no JSON") from None
+        raise invalid("body", "it is not JSON") from None
     except Refused as error:
         raise invalid("body", str(error.detail)) from None
     if not isinstance(values, dict):

@@ -132,6 +132,11 @@ _WITHOUT_TYPE: Final = frozenset(
 )
 
 
+def allowed_texts() -> set[str]:
+    """Return every text that allowed_value() can return, apart from those of models."""
+    return {*_ALLOWED.values(), _FORM}
+
+
 def allowed_value(error: Mapping[str, Any]) -> str:
     """Return what is allowed in the place of a validation error.
 

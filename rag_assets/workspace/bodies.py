@@ -59,7 +59,7 @@ def _writable(value: _Any) -> _Any:
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
-        raise ValueError("it holds a number or a text that no JSON has") from None
+        raise ValueError("it contains a number or a string that JSON does not allow") from None
     return value
 
 

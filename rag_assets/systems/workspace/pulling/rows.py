@@ -64,7 +64,7 @@ def _text(value: Any, _: ZoneInfo) -> Any:
         try:
             return bytes(value).decode()
         except UnicodeDecodeError:
-            raise ValueError("it is no text in UTF-8") from None
+            raise ValueError("it is not valid UTF-8") from None
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
@@ -77,7 +77,7 @@ def _json(value: Any, _: ZoneInfo) -> Any:
     try:
         return _parsed(value)
     except (ValueError, RecursionError):
-        raise ValueError("it is no JSON") from None
+        raise ValueError("it is not JSON") from None
 
 
 def _payload(value: Any, zone: ZoneInfo) -> Any:
@@ -121,7 +121,7 @@ def _time(value: Any, zone: ZoneInfo) -> datetime:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise ValueError("it is no time that can be read") from None
+            raise ValueError("not a valid time: expected RFC 3339") from None
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=zone)
     if isinstance(value, date):
