@@ -155,6 +155,8 @@ class AsyncRetriever:
                 hits = await run_sync(origins.told, answer.hits)
                 answer = replace(answer, hits=hits)
         journaled.completed(answer, progress)
+        if progress.floor is not None:
+            self._journal.calibrate(progress)
         if answer.clarification is not None:
             journaled.paused(answer.clarification)
         return answer

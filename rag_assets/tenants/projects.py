@@ -20,7 +20,7 @@ from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.models.config.embedder import AUTO
 from rag_assets.models.providers.registry import auto_embeddings
 from rag_assets.models.transport.settings import ModelName
-from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant
+from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, ThresholdFrom
 
 MAX_NAME = 256
 
@@ -80,6 +80,7 @@ class ProjectSettings(BaseModel):
         chat_model: name of the model that it chats with: its embedder follows from it.
         provider: of embeddings; "auto": as follows from the chat model and the keys.
         min_score: cosine below which a passage is left out.
+        threshold_from: where that comes from without min_score; see RetrievalConfig.
         caps: spending caps, all of them.
     """
 
@@ -89,6 +90,7 @@ class ProjectSettings(BaseModel):
     chat_model: ModelName | None = None
     provider: AutoProvider | None = None
     min_score: float | None = None
+    threshold_from: ThresholdFrom | None = None
     caps: CapsConfig | None = None
 
     @field_validator("name")
@@ -152,6 +154,11 @@ def project_config(
         retrieval = dict(config.get("retrieval") or {})
         _put(retrieval, "min_score", of_all.get("min_score") if score is None else score)
         _put(config, "retrieval", retrieval or None)
+    if "threshold_from" in given:
+        of_all = dict(beginning.get("retrieval") or {})
+        retrieval = dict(config.get("retrieval") or {})
+        _put(retrieval, "threshold_from", settings.threshold_from or of_all.get("threshold_from"))
+        _put(config, "retrieval", retrieval or None)
     if "caps" in given:
         caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
         _put(config, "caps", beginning.get("caps") if caps is None else caps)
@@ -198,6 +205,7 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
         "chat_model": tenant.chat_model.model if tenant.chat_model else None,
         "provider": embedder.only or embedder.provider,
         "min_score": tenant.retrieval.min_score,
+        "threshold_from": tenant.retrieval.threshold_from,
         "caps": tenant.caps.model_dump(),
     }
 

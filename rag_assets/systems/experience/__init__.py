@@ -25,6 +25,7 @@ SYSTEM = System(
                 "local/all-MiniLM-L6-v2": 0.36,
             },
         },
+        calibrates=True,
         asked_by=frozenset({"orchestrator"}),
     ),
     source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},

@@ -34,6 +34,7 @@ SYSTEM = System(
             "gemini/text-embedding-004": 0.75,
             "local/all-MiniLM-L6-v2": 0.20,
         },
+        calibrates=True,
         requires_project=True,
         projects_over_api=True,
         follows_guidelines=True,

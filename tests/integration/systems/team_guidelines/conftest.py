@@ -73,7 +73,8 @@ class Guidelines:
             {"provider": "gemini", "base_url": self.server.origin, "price": {"per_million": 1}},
         ]
         path = self.installation.home / "tenants.yaml"
-        beginning = {"embedder": {"providers": providers}, **beginning}
+        described = {"retrieval": {"threshold_from": "as described"}}
+        beginning = {"embedder": {"providers": providers}, **described, **beginning}
         document = {"tenants": [], "projects": beginning}
         with path.open("w") as stream:
             YAML().dump(document, stream)

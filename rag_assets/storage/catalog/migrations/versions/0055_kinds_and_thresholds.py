@@ -1,8 +1,10 @@
-"""Kinds of failures that name what a provider of models refuses, or returns wrongly."""
+"""Kinds of failures of providers, and thresholds that are measured for a build."""
 
 from collections.abc import Sequence
 
+import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects.postgresql import JSONB
 
 revision: str = "0055"
 down_revision: str | None = "0052"
@@ -31,6 +33,8 @@ FORMER = {
 
 def upgrade() -> None:
     _allow((*KINDS, *FORMER))
+    column = sa.Column("thresholds", JSONB(), nullable=False, server_default=sa.text("'{}'::jsonb"))
+    op.add_column("generations", column, schema=SCHEMA)
 
 
 def downgrade() -> None:
@@ -40,6 +44,7 @@ def downgrade() -> None:
             f" WHERE error_kind = '{kind}'"
         )
     _allow(KINDS)
+    op.drop_column("generations", "thresholds", schema=SCHEMA)
 
 
 def _allow(kinds: Sequence[str]) -> None:
