@@ -23,6 +23,7 @@ Reason: TypeAlias = Literal[
     "index-unavailable",
 ]
 """Why a prompt gets no passages of documents."""
+RuleKind: TypeAlias = Literal["always", "path"]
 DocumentStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
 Stage: TypeAlias = Literal["queued", "parsing", "chunking", "embedding", "indexing"]
 
@@ -53,7 +54,7 @@ class GuidelinePlace:
 
     Attributes:
         chunk_index: its place among the passages of its document, from 0.
-        score: cosine of task and passage.
+        score: cosine of task and passage; null of a rule's, which is not found by its words.
         tokens: of its text.
     """
 
@@ -62,7 +63,7 @@ class GuidelinePlace:
     document_id: str
     file_name: str
     chunk_index: int
-    score: float
+    score: float | None
     page: int | None
     heading_path: tuple[str, ...]
     tokens: int
@@ -75,12 +76,15 @@ class GuidelineChunk(GuidelinePlace):
     Attributes:
         number: that it has there.
         trimmed: whether it ends at an earlier sentence, to keep within the budget.
+        rule: why it is there without being found: its document applies always, or to the path of
+            one of the task's files; null for a passage that was found.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
 
     number: int
     trimmed: bool
+    rule: RuleKind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +114,7 @@ class GuidelinesContext:
         nearest: highest cosine of a passage, left out or not; likewise.
         embedder: that made the vectors: provider, model and more; likewise.
         generation: of the index that answered; likewise.
-        reason: why there are no passages of documents; null if there are.
+        reason: why no passage of documents was found; null if one was.
         detail: the same as a sentence with a remedy.
         near_misses: passages below the threshold, if an explanation was asked for.
         latency_ms: by step, if an explanation was asked for.

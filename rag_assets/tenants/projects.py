@@ -23,6 +23,8 @@ from rag_assets.models.transport.settings import ModelName
 from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, ThresholdFrom
 
 MAX_NAME = 256
+LOCAL = "local"
+"""The provider that runs the shipped model, which only an operator chooses."""
 
 _PLAIN = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
 _LONGEST_ID = 63
@@ -31,8 +33,10 @@ _STEM = (_LONGEST_ID - _DIGEST - 2) // 2
 
 if TYPE_CHECKING:
     AutoProvider: TypeAlias = str
+    ProjectProvider: TypeAlias = str
 else:
     AutoProvider = Literal[(AUTO, *auto_embeddings())]
+    ProjectProvider = Literal[(AUTO, *auto_embeddings(), LOCAL)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ class ProjectSettings(BaseModel):
     Attributes:
         name: for people.
         chat_model: name of the model that it chats with: its embedder follows from it.
-        provider: of embeddings; "auto": as follows from the chat model and the keys.
+        provider: of embeddings; "auto": as follows from the chat model and the keys; "local": the
+            shipped model, which needs no key.
         min_score: cosine below which a passage is left out.
         threshold_from: where that comes from without min_score; see RetrievalConfig.
         caps: spending caps, all of them.
@@ -88,7 +93,7 @@ class ProjectSettings(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
     chat_model: ModelName | None = None
-    provider: AutoProvider | None = None
+    provider: ProjectProvider | None = None
     min_score: float | None = None
     threshold_from: ThresholdFrom | None = None
     caps: CapsConfig | None = None
@@ -148,7 +153,7 @@ def project_config(
     if "chat_model" in given:
         _put(config, "chat_model", _chat_model(config, beginning, settings.chat_model))
     if "provider" in given:
-        _put(config, "embedder", _embedder(config, settings.provider))
+        _put(config, "embedder", _embedder(config, beginning, settings.provider))
     if "min_score" in given:
         score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
         retrieval = dict(config.get("retrieval") or {})
@@ -221,8 +226,15 @@ def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: s
     return {**kept, "model": name}
 
 
-def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:
-    embedder = {k: v for k, v in (config.get("embedder") or {}).items() if k != "only"}
+def _embedder(
+    config: Mapping[str, Any], beginning: Mapping[str, Any], provider: str | None
+) -> dict[str, Any] | None:
+    if provider == LOCAL:
+        return {"provider": LOCAL}
+    present = config.get("embedder") or {}
+    if present.get("provider") == LOCAL:
+        present = beginning.get("embedder") or {}
+    embedder = {k: v for k, v in present.items() if k != "only"}
     chosen = Tenant.from_config({**config, "embedder": embedder}).embedder.provider
     if provider not in {None, chosen} and chosen != AUTO:
         raise InvalidRequest(

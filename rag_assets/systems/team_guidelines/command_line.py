@@ -1,4 +1,4 @@
-"""guidelines upload, list, delete, text, context: what the commands do.
+"""guidelines upload, list, delete, retry, enable, chunks, usage, text, context: the commands.
 
 As JSON they print what the endpoints below `/api` answer.
 """
@@ -36,6 +36,7 @@ from rag_assets.pipeline.projects import Projects
 from rag_assets.pipeline.uploads import Uploads, require_size
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
@@ -148,6 +149,88 @@ def delete(
 
 
 @with_session
+def retry(
+    session: Session, organization: str, project: str, document_id: str, *, as_json: bool
+) -> None:
+    """Try a document again that failed."""
+    guidelines, opened = _opened(session, organization, project)
+    shown, is_tried = guidelines.library.retry(opened, document_id, operator())
+    if as_json:
+        print_json(_as_json(shown))
+    elif is_tried:
+        say(f"{shown.file_name} is tried again by `rag-assets sync {opened.ref.id}`.")
+    else:
+        say(f"{shown.file_name} has not failed: it is {shown.status}.")
+
+
+@with_session
+def set_enabled(
+    session: Session,
+    organization: str,
+    project: str,
+    document_id: str,
+    *,
+    enabled: bool,
+    as_json: bool,
+) -> None:
+    """Let a document answer, or take it out of answers."""
+    guidelines, opened = _opened(session, organization, project)
+    shown = guidelines.library.set_enabled(opened, document_id, operator(), enabled=enabled)
+    if as_json:
+        print_json(_as_json(shown))
+        return
+    state = "answers again from the next sync on" if enabled else "does not answer any more"
+    say(f"{shown.file_name} {state}.")
+
+
+@with_reading_session
+def chunks(
+    session: Session, organization: str, project: str, document_id: str, *, as_json: bool
+) -> None:
+    """Print the passages of a document, and what was withheld or masked."""
+    guidelines, opened = _opened(session, organization, project)
+    found = guidelines.library.chunks(opened, document_id)
+    if as_json:
+        print_json(_as_json(found))
+        return
+    if not found.answers:
+        warn("these passages do not answer yet")
+    for one in found.chunks:
+        page = "" if one.page is None else f", page {one.page}"
+        headings = "".join(f" › {heading}" for heading in one.heading_path)
+        say(f"--- {one.chunk_index + 1}{page}{headings} ({one.tokens} tokens)\n{one.text}\n")
+    for dropped in found.dropped:
+        say(f"{dropped.chunk_index + 1} is withheld: {', '.join(dropped.rules)}")
+    for masked in found.masked:
+        say(f"masked: {masked.rule}, line {', '.join(map(str, masked.lines))}")
+
+
+@with_reading_session
+def usage(session: Session, organization: str, project: str, *, days: int, as_json: bool) -> None:
+    """Print what a project has used, by day and model."""
+    guidelines, opened = _opened(session, organization, project)
+    found = guidelines.usage.of(opened, days)
+    if as_json:
+        print_json(_as_json(found))
+        return
+    print_table(
+        ["day", "provider", "model", "requests", "tokens", "dollars"],
+        [
+            (
+                *(str(one.day), one.provider, one.model, one.used.requests, one.used.tokens),
+                f"{one.used.cost:.4f}",
+            )
+            for one in found.days
+        ],
+    )
+    say(f"This month: ${found.month.cost:.4f}, {found.month.tokens:,} tokens")
+    for cap in found.caps:
+        note = " (reached)" if cap.reached else ""
+        say(f"{cap.name}: ${cap.spent:.4f} of ${cap.dollars:.4f}{note}")
+    say(f"Waiting: {found.waiting.documents} documents, {found.waiting.tokens:,} tokens")
+
+
+@with_session
 def text(
     session: Session,
     organization: str,
@@ -214,7 +297,8 @@ async def _context(
 ) -> GuidelinesContext:
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
-        contexts = Contexts(session.catalog, retriever, retriever.policy)
+        reader = DocumentReader(session.catalog, session.store, retriever.policy)
+        contexts = Contexts(session.catalog, retriever, reader)
         return await contexts.of(opened.record, request, caller)
     finally:
         await retriever.close()

@@ -6,14 +6,20 @@ index that fails takes away the passages, and never the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Protocol, TypeVar
 
 from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.api.guideline_responses import GuidelinesContext, NearMiss, Reason, camel
+from rag_assets.api.guideline_responses import (
+    GuidelinesContext,
+    NearMiss,
+    Reason,
+    RuleKind,
+    camel,
+)
 from rag_assets.billing.switched_off import is_switched_off
 from rag_assets.common.errors import (
     ConfigurationError,
@@ -31,11 +37,12 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import Patience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.team_guidelines.rules import MAX_PATHS, files_of, rule_hits
 from rag_assets.systems.team_guidelines.section import (
     file_name_of,
     section_of_passages,
@@ -69,12 +76,19 @@ REASONS: Mapping[Reason, str] = {
 _T = TypeVar("_T")
 
 
+_TaskPath = Annotated[
+    str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")
+]
+
+
 class ContextRequest(BaseModel):
     """What a prompt is about, and how much of the guidelines it takes.
 
     Attributes:
         task: in words, as in "Playwright test for login with data-testid selectors".
-        top_k: passages at most.
+        top_k: passages at most that are found by the task; those of rules come in addition.
+        paths: of the files that the task is about, for rules by path; those that the task names
+            count as well.
         token_budget: cl100k_base tokens of the whole section at most, where it is of passages.
         explain: also tell which passages were nearly taken, and how long each step took.
     """
@@ -86,6 +100,7 @@ class ContextRequest(BaseModel):
     task: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
     top_k: Annotated[int, Field(ge=1, le=MAX_PASSAGES), NUMBER] = MAX_PASSAGES
     token_budget: Annotated[int, Field(ge=1, le=MAX_TOKENS), NUMBER] = MAX_TOKENS
+    paths: Annotated[tuple[_TaskPath, ...], Field(max_length=MAX_PATHS)] = ()
     explain: bool = False
 
 
@@ -117,13 +132,13 @@ class Contexts:
     Attributes:
         catalog: holds plain texts.
         search: finds passages.
-        policy: what callers may read.
+        reader: reads the documents of rules, as far as callers may.
         run_blocking: runs what waits for the catalog.
     """
 
     catalog: Catalog
     search: GuidelineSearch
-    policy: AccessPolicy = field(default_factory=FlatScopes)
+    reader: DocumentReader
     run_blocking: BlockingRunner = in_thread
 
     async def of(
@@ -142,7 +157,7 @@ class Contexts:
         """
         if is_switched_off(record) or record.state != "ACTIVE":
             return await self._without("feature-off", record, caller)
-        principals = self.policy.principals(caller)
+        principals = self.reader.policy.principals(caller)
         has_documents = await self.run_blocking(
             record.id, caller.name, lambda: self.catalog.readable.any(record.id, principals)
         )
@@ -152,15 +167,21 @@ class Contexts:
             )
             return await self._without(reason, record, caller)
         search = SearchRequest(query=request.task, top_k=request.top_k, caller=caller)
+        files = files_of(request.task, request.paths)
+        rules = await self.run_blocking(
+            record.id, caller.name, lambda: rule_hits(self.reader, record.id, caller, files)
+        )
         try:
             answer = await self.search.search(record.id, search, patience=PATIENCE)
         except RagAssetsError as error:
             failure = failure_kind(error)
             detail = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
-            return await self._without(_reason(error), record, caller, detail)
-        context = _found(answer, request) if answer.hits else None
+            context = await self._without(_reason(error), record, caller, detail)
+            return _with_rules(context, rules, request)
+        context = _found(answer, request, rules) if answer.hits else None
         if context is None:
             context = await self._without(_reason_of_nothing(answer), record, caller)
+            context = _with_rules(context, rules, request)
         return await self._explained(context, answer, record, search, explain=request.explain)
 
     def _reason_of_none(self, tenant_id: str) -> Reason:
@@ -232,12 +253,40 @@ class Contexts:
         return tuple(map(_near_miss, below[:MAX_PASSAGES]))
 
 
-def _found(answer: SearchAnswer, request: ContextRequest) -> GuidelinesContext:
-    section = section_of_passages(answer.hits, request.token_budget)
+def _found(
+    answer: SearchAnswer, request: ContextRequest, rules: Sequence[tuple[Hit, RuleKind]]
+) -> GuidelinesContext:
+    """Passages of rules in half of the budget at most, then those that were found."""
+    kinds = {hit.document_id: kind for hit, kind in rules}
+    share = request.token_budget // 2
+    of_rules = section_of_passages([hit for hit, _ in rules], share)
+    taken = {(chunk.document_id, chunk.chunk_index) for chunk in of_rules.chunks}
+    kept = [hit for hit, _ in rules if (hit.document_id, hit.ordinal) in taken]
+    found = [hit for hit in answer.hits if (hit.document_id, hit.ordinal) not in taken]
+    section = section_of_passages([*kept, *found], request.token_budget, kinds)
     return GuidelinesContext(
         source="documents",
         section=section.text,
         tokens=section.tokens,
+        chunks=section.chunks,
+        omitted=section.omitted + len(rules) - len(kept),
+    )
+
+
+def _with_rules(
+    context: GuidelinesContext, rules: Sequence[tuple[Hit, RuleKind]], request: ContextRequest
+) -> GuidelinesContext:
+    """A context without found passages, with those of rules before the plain text."""
+    kinds = {hit.document_id: kind for hit, kind in rules}
+    section = section_of_passages([hit for hit, _ in rules], request.token_budget, kinds)
+    if not section.chunks:
+        return context
+    text = "\n\n".join(filter(None, (section.text, context.section)))
+    return replace(
+        context,
+        source="documents",
+        section=text,
+        tokens=count_text(text),
         chunks=section.chunks,
         omitted=section.omitted,
     )

@@ -25,7 +25,7 @@ def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
     async def run(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
         return await knowledge.in_thread(work)
 
-    contexts = Contexts(catalog, knowledge, knowledge.reader.policy, run_blocking=run)
+    contexts = Contexts(catalog, knowledge, knowledge.reader, run_blocking=run)
 
     def project(tenant_id: str) -> TenantRecord:
         record = catalog.tenants.get(tenant_id)

@@ -32,7 +32,7 @@ async def attempt(visit: Visit) -> Response:
         return visit.html(template, task=task, context=None, problem=problem, most=MAX_TOKENS)
     backend = visit.backend
     contexts = Contexts(
-        backend.catalog, backend.retriever, backend.reader.policy, run_blocking=backend.run
+        backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
     )
     caller = Caller(principals=visit.session.principals, name=visit.session.name)
     found = await contexts.of(room.project.record, wanted, caller)

@@ -21,6 +21,7 @@ from rag_assets.api.guideline_responses import GuidelinesContext
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.pipeline.projects import Projects
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -119,7 +120,8 @@ class Guidelines:
         async def run() -> T:
             retriever = AsyncRetriever(session.catalog, store or session.store, session.embedders)
             try:
-                return await work(Contexts(session.catalog, retriever))
+                reader = DocumentReader(session.catalog, store or session.store, retriever.policy)
+                return await work(Contexts(session.catalog, retriever, reader))
             finally:
                 await retriever.close()
 

@@ -91,3 +91,46 @@ def test_a_text_is_set_printed_and_cleared(
     assert run(guidelines, "text", "--file", str(file), "--clear").code == 1
     assert run(guidelines, "text", "--clear").out == "There is no text any more.\n"
     assert run(guidelines, "text").out == "There is no text.\n"
+
+
+def test_operators_retry_enable_read_and_count(guidelines: Guidelines) -> None:
+    record = guidelines.project("operated", "web", near=NEAR)
+
+    def run(command: str, *arguments: str) -> CommandResult:
+        done = guidelines.installation.command("guidelines", command, "operated", "web", *arguments)
+        assert done.code == 0, done.err
+        return done
+
+    [document] = run("list", "--json").json["documents"]
+    id_ = document["_id"]
+    assert "data-testid" in run("chunks", id_).out
+    assert run("chunks", id_, "--json").json["chunks"][0]["chunkIndex"] == 0
+    assert "has not failed: it is READY" in run("retry", id_).out
+    assert run("disable", id_, "--json").json["enabled"] is False
+    assert guidelines.context(record).reason == "no-documents"
+    run("enable", id_)
+    guidelines.driver.sync(record.id)
+    assert guidelines.context(record).source == "documents"
+    used = run("usage", "--json").json
+    assert used["days"][0]["used"]["texts"] > 0
+    assert "This month: $" in run("usage").out
+    unknown = guidelines.installation.command("guidelines", "retry", "operated", "web", "0" * 32)
+    assert "the project has no such document" in unknown.err
+
+
+def test_a_project_uses_the_local_model_and_goes_back(guidelines: Guidelines) -> None:
+    def put(*options: str) -> Any:
+        done = guidelines.installation.command(
+            "projects", "put", "offline", "web", *options, "--json"
+        )
+        assert done.code == 0, done.err
+        return done.json
+
+    assert put("--provider", "local")["embedder_provider"] == "local"
+    guidelines.switch("offline", on=True)
+    record = guidelines.catalog.tenants.get("offline.web")
+    guidelines.upload(record, near=NEAR)
+    found = guidelines.context(record, "Which attribute do locators use?")
+    assert (found.source, found.embedder.partition("/")[0]) == ("documents", "local")
+    assert put("--provider", "openai")["embedder_provider"] == "openai"
+    assert put("--threshold-from", "measured")["embedder_provider"] == "openai"
