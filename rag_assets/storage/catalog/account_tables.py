@@ -109,7 +109,9 @@ service_tokens = Table(
     "service_tokens",
     metadata,
     Column("token_id", Text, primary_key=True),
-    tenant_column(primary_key=False),
+    # Either for a tenant, or for all projects of an organization, present and new ones.
+    Column("tenant", Text, ForeignKey("tenants.id", ondelete="CASCADE")),
+    Column("organization", Text, ForeignKey("organizations.id", ondelete="CASCADE")),
     Column("token_sha256", LargeBinary, nullable=False, unique=True),
     Column("role", Text, nullable=False),
     Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
@@ -117,5 +119,7 @@ service_tokens = Table(
     time_column("expires_at"),
     time_column("last_used_at", "event"),
     CheckConstraint("role IN ('admin', 'member', 'guest', 'orchestrator')", name="role"),
+    CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
     Index(None, "tenant"),
+    Index(None, "organization"),
 )

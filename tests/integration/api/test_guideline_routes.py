@@ -1027,3 +1027,24 @@ def test_what_is_missing_is_named_without_the_tenant(guidelines: Guidelines) -> 
         said = guidelines.ask(method, path, body)
         assert kind(said) == (404, "unknown-document")
         assert guidelines.tenant(project) not in said.text
+
+
+def test_a_service_token_of_an_organization_covers_its_projects(guidelines: Guidelines) -> None:
+    command = guidelines.api.installation.command
+    assert "there is no organization" in command("tokens", "create", "nobody", "--organization").err
+    made = command("tokens", "create", "harbour", "--organization", "--role", "admin", "--json")
+    assert made.code == 0, made.err
+    token = made.json["token"]
+    # It makes projects, and covers those that are made later; other organizations stay closed.
+    assert guidelines.ask("PUT", "/projects/by-token", {}, token=token).status_code == 201
+    later = guidelines.project("later")
+    assert guidelines.ask("GET", f"/projects/{later}", token=token).status_code == 200
+    assert guidelines.ask("GET", "/organizations/harbour", token=token).status_code == 200
+    assert kind(guidelines.ask("GET", "/organizations/quay", token=token)) == (403, "forbidden")
+    assert kind(guidelines.ask("GET", "/projects/crane", token=token))[0] == 404
+    listed = command("tokens", "list", "harbour", "--organization", "--json").json["tokens"]
+    assert [one["token_id"] for one in listed] == [made.json["token_id"]]
+    wrong = command("tokens", "revoke", "harbour", "unknown", "--organization")
+    assert "organization 'harbour' has no token with this id" in wrong.err
+    command("tokens", "revoke", "harbour", made.json["token_id"], "--organization")
+    assert kind(guidelines.ask("GET", f"/projects/{later}", token=token))[0] == 401

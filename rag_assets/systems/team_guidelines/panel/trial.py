@@ -12,12 +12,15 @@ from rag_assets.systems.team_guidelines.contexts import (
     ContextRequest,
     Contexts,
 )
+from rag_assets.systems.team_guidelines.panel.document_pages import PASSAGES
 from rag_assets.systems.team_guidelines.panel.room import room_of
 
 
 async def form(visit: Visit) -> Response:
     """The form."""
-    return visit.html("try.html", task="", context=None, problem="", most=MAX_TOKENS)
+    return visit.html(
+        "try.html", task="", context=None, problem="", most=MAX_TOKENS, per_page=PASSAGES
+    )
 
 
 async def attempt(visit: Visit) -> Response:
@@ -29,7 +32,9 @@ async def attempt(visit: Visit) -> Response:
         wanted = ContextRequest(task=task, explain=True)
     except ValidationError:
         problem = f"Describe a task, in {MAX_QUERY:,} characters at most."
-        return visit.html(template, task=task, context=None, problem=problem, most=MAX_TOKENS)
+        return visit.html(
+            template, task=task, context=None, problem=problem, most=MAX_TOKENS, per_page=PASSAGES
+        )
     backend = visit.backend
     contexts = Contexts(
         backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
@@ -43,4 +48,5 @@ async def attempt(visit: Visit) -> Response:
         why=found.detail or "",
         problem="",
         most=MAX_TOKENS,
+        per_page=PASSAGES,
     )

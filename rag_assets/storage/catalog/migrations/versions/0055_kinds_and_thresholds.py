@@ -1,4 +1,4 @@
-"""Kinds of failures of providers, and thresholds that are measured for a build."""
+"""Kinds of failures of providers, measured thresholds of builds, tokens of organizations."""
 
 from collections.abc import Sequence
 
@@ -35,6 +35,26 @@ def upgrade() -> None:
     _allow((*KINDS, *FORMER))
     column = sa.Column("thresholds", JSONB(), nullable=False, server_default=sa.text("'{}'::jsonb"))
     op.add_column("generations", column, schema=SCHEMA)
+    op.alter_column("service_tokens", "tenant", nullable=True, schema=SCHEMA)
+    organization = sa.Column(
+        "organization",
+        sa.Text(),
+        sa.ForeignKey(
+            f"{SCHEMA}.organizations.id",
+            name="fk_service_tokens_organization",
+            ondelete="CASCADE",
+        ),
+    )
+    op.add_column("service_tokens", organization, schema=SCHEMA)
+    op.create_check_constraint(
+        op.f("ck_service_tokens_owner"),
+        "service_tokens",
+        "(tenant IS NULL) <> (organization IS NULL)",
+        schema=SCHEMA,
+    )
+    op.create_index(
+        "ix_service_tokens_organization", "service_tokens", ["organization"], schema=SCHEMA
+    )
 
 
 def downgrade() -> None:
@@ -45,6 +65,10 @@ def downgrade() -> None:
         )
     _allow(KINDS)
     op.drop_column("generations", "thresholds", schema=SCHEMA)
+    op.execute(f"DELETE FROM {SCHEMA}.service_tokens WHERE tenant IS NULL")  # noqa: S608 - constant
+    op.drop_constraint(op.f("ck_service_tokens_owner"), "service_tokens", schema=SCHEMA)
+    op.drop_column("service_tokens", "organization", schema=SCHEMA)
+    op.alter_column("service_tokens", "tenant", nullable=False, schema=SCHEMA)
 
 
 def _allow(kinds: Sequence[str]) -> None:
