@@ -129,7 +129,8 @@ def test_a_team_sets_up_its_guidelines(  # noqa: PLR0915 - one visit, step by st
     for name in ("selectors.md", "payments.pdf", "waiting.docx"):
         expect(row(page, name)).to_contain_text("READY")
     expect(row(page, "broken.pdf")).to_contain_text("FAILED")
-    expect(row(page, "broken.pdf").get_by_role("button", name="Try again")).to_be_visible()
+    # The same bytes would fail again.
+    expect(row(page, "broken.pdf").get_by_role("button", name="Try again")).to_have_count(0)
     expect(page.locator("#said")).not_to_be_empty()
     expect(page.locator("#watch[hx-get]")).to_have_count(0)
     expect(page.locator("#summary")).to_have_text("4 documents, 1 failed")
