@@ -176,8 +176,8 @@ class Contexts:
         except RagAssetsError as error:
             failure = failure_kind(error)
             detail = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
-            context = await self._without(_reason(error), record, caller, detail)
-            return _with_rules(context, rules, request)
+            without = await self._without(_reason(error), record, caller, detail)
+            return _with_rules(without, rules, request)
         context = _found(answer, request, rules) if answer.hits else None
         if context is None:
             context = await self._without(_reason_of_nothing(answer), record, caller)

@@ -12,6 +12,7 @@ depends_on: str | Sequence[str] | None = None
 
 SCHEMA = "rag_catalog"
 TABLE = "guideline_rules"
+FORGET = f"{SCHEMA}.forget_guideline_rule"
 
 
 def upgrade() -> None:
@@ -26,17 +27,22 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["tenant"], [f"{SCHEMA}.tenants.id"], name=f"fk_{TABLE}_tenant", ondelete="CASCADE"
         ),
-        sa.ForeignKeyConstraint(
-            ["tenant", "document_id"],
-            [f"{SCHEMA}.uploads.tenant", f"{SCHEMA}.uploads.document_id"],
-            name=f"fk_{TABLE}_tenant_document_id",
-            ondelete="CASCADE",
-        ),
         schema=SCHEMA,
     )
     # Statistics of a column hold values of it, also of rows that were replaced.
     op.execute(f"ALTER TABLE {SCHEMA}.{TABLE} ALTER COLUMN paths SET STATISTICS 0")
+    # No foreign key: a table of the core must not depend on one of a system.
+    op.execute(
+        f"CREATE FUNCTION {FORGET}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"  # noqa: S608
+        f" DELETE FROM {SCHEMA}.{TABLE} WHERE tenant = OLD.tenant"
+        " AND document_id = OLD.document_id; RETURN NULL; END $$"
+    )
+    op.execute(
+        f"CREATE TRIGGER forget_guideline_rule AFTER DELETE ON {SCHEMA}.uploads"
+        f" FOR EACH ROW EXECUTE FUNCTION {FORGET}()"
+    )
 
 
 def downgrade() -> None:
+    op.execute(f"DROP FUNCTION IF EXISTS {FORGET}() CASCADE")
     op.drop_table(TABLE, schema=SCHEMA)
