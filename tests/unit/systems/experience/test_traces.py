@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.systems.experience.traces import (
@@ -316,6 +316,7 @@ LINES = st.lists(
 
 
 @given(LINES)
+@settings(max_examples=40)
 def test_any_text_can_be_read(text: str) -> None:
     traces = read_traces(text.splitlines())
     assert all(one.chain and one.first_line < one.end_line for one in traces)
