@@ -129,7 +129,8 @@ class Assigner:
                 continue
             if problems_differ(compared_problem(entry), compared_problem(other.entry)):
                 continue
-            alternative = alternative or other.problem_id
+            if entry.entry_type != "gate_approval":
+                alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
             if differ(solution_of(entry), solution_of(other.entry)):

@@ -349,11 +349,13 @@ def _patterns(
         id_ = entry.pattern_id
         if id_ is not None and id_ in found.counts and id_ not in patterns:
             patterns[id_] = pattern_of(entry, found.counts[id_], scores[entry.id])
-    one = min((found.counts[id_].problem_id for id_ in patterns if id_ in same), default=None)
-    problems = [
-        one if one is not None and id_ in same else found.counts[id_].problem_id for id_ in patterns
-    ]
-    return list(patterns.values()), problems
+    problems = {id_: found.counts[id_].problem_id for id_ in patterns}
+    # To pass a gate is no problem with alternatives: what passed it once contradicts nothing.
+    passed = {id_ for id_, one in patterns.items() if one.entry_type == "gate_approval"}
+    problems |= {id_: id_ for id_ in passed}
+    shared = problems.keys() & same
+    problems |= dict.fromkeys(shared, min((problems[id_] for id_ in shared), default=UUID(int=0)))
+    return list(patterns.values()), list(problems.values())
 
 
 def _chosen(
