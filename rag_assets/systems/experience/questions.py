@@ -204,7 +204,7 @@ class Questions:
         if matching.keys() - scores.keys():
             scores = matching | scores
             found = await self._found(record, tenant, scores, project, request)
-        exact = {one.pattern_id for one in found.entries if one.id in matching}
+        exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
         patterns, problems = _patterns(found, scores, exact if same else ())
         cutoff = cutoff_of(tenant, self.clock.now())
         fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
@@ -334,7 +334,7 @@ def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
 
 
 def _patterns(
-    found: Found, scores: Mapping[UUID, float], same: Collection[UUID | None]
+    found: Found, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
     """Return the patterns of entries, each in the words of its nearest one, and their problems.
 
@@ -362,7 +362,7 @@ def _chosen(
     patterns: Sequence[Pattern],
     problems: Sequence[UUID],
     limit: int,
-    exact: Collection[UUID | None],
+    exact: Collection[UUID],
 ) -> list[Pattern]:
     """Return the best patterns, each with its alternatives."""
     solves = {pattern.id: problem for pattern, problem in zip(patterns, problems, strict=True)}
