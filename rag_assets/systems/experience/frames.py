@@ -16,10 +16,16 @@ MAX_LINE: Final = 1_000
 """Characters of a line that are read."""
 
 # Regular expressions of lines. None repeats a group that can match nothing, so none backtracks far.
-TIME: Final = r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?"
+TIME: Final = r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?"
 _LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|SEVERE|CRITICAL|FATAL)\]?"
 _PREFIX = re.compile(
-    rf"(?:[\w.-]{{0,60}}[-_]\d+ +\| )?(?:E {{2,}}(?=\S))?(?:{TIME}[ :]*)?(?:{_LEVEL}[ :-]+(?=\S))?"
+    rf"""(?:[\w.-]{{0,60}}[-_]\d+\ +\|\ )?  # Compose
+      (?:E\ {{2,}}(?=\S))?  # pytest
+      (?:[A-Z][a-z]{{2}}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S{{1,80}}\ [^\s:\[]{{1,80}}(?:\[\d+\])?:\ )?
+      (?:\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+\ +\d+\ +\d+\ [A-Z]\ [\w.]{{1,60}}\ *:\ )?  # Android
+      (?:{TIME}[\ :]?(?:std(?:out|err)\ [FP]\ )?)?  # Kubernetes
+      (?:[\ :]*{_LEVEL}[\ :-]+(?=\S))?""",
+    re.VERBOSE,
 )
 """What a container runtime, a logger or pytest writes before a line."""
 _ESCAPED = re.compile(r"\\n(?:\\t| +|#0 |thread )(?:at |File |\S)")
@@ -43,7 +49,9 @@ _PHP = re.compile(r"#\d+ (?:([^\s(][^(\n]*)\(\d+\): (.+)|\{main\}|\[internal fun
 _NATIVE = re.compile(
     r"\s*#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>*&, ]+?) ?(?:\(.*\))? (?:at )?([^\s:()]+):\d+(?::\d+)?$"
 )
-RUBY_FRAME = re.compile(r"\s*(?:\d+: )?(?:from )?([^\s:][^:\n]*):\d+:in [`']([^']+)'(?:: (.+))?$")
+RUBY_FRAME = re.compile(
+    r"\s*(?:\d+: )?(?:from |# )?([^\s:][^:\n]*):\d+:in [`']([^']+)'(?:: (.+))?$"
+)
 RUBY_CALLER = re.compile(r"\s*from \S+:\d+:in ")
 BESIDE_FRAMES = re.compile(
     r"""\s*(?:
@@ -124,7 +132,7 @@ def frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
     """Return the frame that begins at a line, and its number of lines."""
     line = lines[at]
     if python := PYTHON_FRAME.match(line):
-        return frame_of(python[2], python[3] or ""), _python_lines(lines, at, len(python[1]))
+        return frame_of(python[2], python[3] or ""), _python_lines(lines, at, _indent(line))
     following = lines[at + 1] if at + 1 < len(lines) else ""
     if (go := _GO_FILE.match(following)) and (function := _GO_FUNCTION.match(line.strip())):
         return frame_of(go[1], function[1].rpartition("/")[2], function[1]), 2
@@ -140,11 +148,15 @@ def _python_lines(lines: Sequence[str], at: int, indent: int) -> int:
     """Return the lines of a frame of Python: with its source, which is indented further."""
     end = at + 1
     while end < len(lines) and lines[end].strip():
-        further = len(lines[end]) - len(lines[end].lstrip(" |")) > indent
-        if not further or PYTHON_FRAME.match(lines[end]):
+        if _indent(lines[end]) <= indent or PYTHON_FRAME.match(lines[end]):
             break
         end += 1
     return end - at
+
+
+def _indent(line: str) -> int:
+    """Return the indent of a line, in a group of exceptions with its rule."""
+    return len(line) - len(line.lstrip(" |"))
 
 
 def _frame_in(line: str) -> Frame | None:
@@ -172,6 +184,8 @@ def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
 
 def _class_and_method(qualified: str) -> str:
     """Return the class and the method of a qualified name."""
+    # The compiler of C# makes a class of each asynchronous method.
+    qualified = re.sub(r"\.<(\w+)>d__\d+\.MoveNext$", r".\1", qualified)
     return ".".join(qualified.split(".")[-2:])
 
 

@@ -200,7 +200,7 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
 
 
 # Regular expressions of lines. None repeats a group that can match nothing: none backtracks far.
-_PYTHON_START = re.compile(r"\s*(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\):")
+_PYTHON_START = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
 _NODE_PLACE = re.compile(r"(?:file://)?[/A-Z]\S*:\d+$")
 """What Node writes four lines above an uncaught exception, with the source and a caret."""
 _RUST_PANIC = re.compile(
@@ -212,14 +212,14 @@ _RAILS_RAISED = re.compile(r"([A-Z]\w*(?:::\w+)*) \((.+)\):?$")
 _CAUSED = "direct cause of the following exception"
 _HANDLED = "During handling of the above exception"
 _ERROR_NAME = (
-    r"(?:[A-Za-z_$][\w$]*(?:\.|::|\\+|/))*"
+    r"(?:[A-Za-z_$][\w$]*(?:\.|::|\\+))*"
     r"(?:[A-Z][\w$]*)?(?:Error|Exception|Failure|Fault|Timeout|Interrupt|Panic|Abort|Warning|Exit)"
 )
 _BEFORE_TYPE = re.compile(
     r"""\s*(?:
         Exception\ in\ thread\ "[^"]*"\ + | Caused\ by:\ + | Suppressed:\ + | --->\ +
       | Unhandled\ [Ee]xception[.:]\ + | (?:PHP\ )?Fatal\ error:\s+(?=Uncaught) | Uncaught\ +
-      | \(in\ promise\)\ + | \[cause\]:\ + | [{}]\s+
+      | \(node:\d+\)\ (?:\w+Warning:\ )? | \(in\ promise\)\ + | \[cause\]:\ + | [{}]\s+
     )""",
     re.VERBOSE,
 )
@@ -240,6 +240,7 @@ _GENERAL = re.compile(
 _GENERAL_TYPES = frozenset(
     {"error", "fatal", "fatal error", "err", "err!", "npm err!", "npm error"}
 )
+_GO_SERVED = re.compile(r"http: panic serving \S+: (.+)$")
 _PHP_PLACE = re.compile(r" in (\S+?):\d+$")
 _ERROR_WORD = re.compile(
     r"error|exception|fatal|panic|critical|severe|fail(?:ed|ure)|timeout|denied|refused", re.I
@@ -395,6 +396,8 @@ def _trace_below(
         above = before[-1] if before else start
         chain = [Raised("", lines[above].strip() if before else "")]
     message, place = _without_place(chain[0].message)
+    if not message and above + 1 < start:
+        message = lines[above + 1].strip()
     own = place if place is not None and place.is_own else own
     root = Raised(chain[0].type, message, own)
     if above - 4 >= floor and _NODE_PLACE.match(lines[above - 4]):
@@ -407,6 +410,9 @@ def _header(line: str) -> Raised | None:
     named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
     if named:
         return Raised(_short(named[1]), named[2].strip())
+    served = _GO_SERVED.match(line)
+    if served:
+        return Raised("panic", served[1])
     bare = _without_introduction(line)
     typed = _typed(bare, _TYPED)
     if typed is not None or bare != line:
@@ -426,7 +432,9 @@ def _typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
     if match is None:
         return None
     code = f" [{match['code']}]" if match["code"] else ""
-    return Raised(_short(match["type"]) + code, (match["message"] or "").strip(" {"))
+    message = (match["message"] or "").strip(" {")
+    # Logback writes it where there is no message.
+    return Raised(_short(match["type"]) + code, "" if message == "null" else message)
 
 
 def _without_place(message: str) -> tuple[str, Frame | None]:

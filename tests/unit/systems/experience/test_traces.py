@@ -231,6 +231,105 @@ def test_another_place_or_another_message_is_another_failure(language: str) -> N
         assert not stored & set(asked_keys("Checkout is down", moved).placed)
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "2026-05-01T10:00:00.123456789Z stderr F ",
+        "2026-05-01T10:00:00.1234567Z ",
+        "2026/05/01 10:00:00 ",
+        "[2026-05-01 10:00:00 +0000] ",
+        "May  1 10:00:00 web1 shop[123]: ",
+        "05-01 10:00:00.123  1234  1234 E AndroidRuntime: ",
+        "web-1  | ",
+    ],
+)
+@pytest.mark.parametrize("language", ["python", "python, caused", "java", "go", "node", "ruby"])
+def test_what_a_logger_writes_before_each_line_changes_nothing(prefix: str, language: str) -> None:
+    trace = TRACES[language]
+    logged = "\n".join(prefix + line for line in trace.splitlines())
+    assert asked_keys("", logged) == asked_keys("", trace)
+    assert condense(logged) == condense(trace)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            (
+                "Traceback (most recent call last):\n"
+                "  File \"a.py\", line 1, in first\n    x()\nKeyError: 'a'\n\n"
+                "During handling of the above exception, another exception occurred:\n\n"
+                "Traceback (most recent call last):\n"
+                '  File "b.py", line 1, in second\n    x()\nValueError: no second value'
+            ),
+            "ValueError: no second value (at second in b.py)",
+        ),
+        (
+            (
+                "  + Exception Group Traceback (most recent call last):\n"
+                '  |   File "/app/main.py", line 4, in run\n  |     async with tasks:\n'
+                "  | ExceptionGroup: unhandled errors in a TaskGroup"
+            ),
+            "ExceptionGroup: unhandled errors in a TaskGroup (at run in main.py)",
+        ),
+        (
+            (
+                "    TypeError: price is undefined\n\n      10 | function total(items) {\n"
+                "    > 11 |   return items[0].price\n         |                  ^\n\n"
+                "      at total (src/cart.js:11:25)\n      at Object.<anonymous> (src/x.test.js:5:1)"
+            ),
+            "TypeError: price is undefined (at total in cart.js)",
+        ),
+        (
+            (
+                "     NoMethodError:\n       undefined method `price' for nil:NilClass\n"
+                "     # ./app/models/cart.rb:12:in `total'"
+            ),
+            "NoMethodError: undefined method `price' for nil:NilClass (at total in cart.rb)",
+        ),
+        (
+            (
+                "2026/05/01 10:00:00 http: panic serving 127.0.0.1:34034: cart is empty\n"
+                "goroutine 18 [running]:\nnet/http.(*conn).serve.func1()\n"
+                "\t/usr/local/go/src/net/http/server.go:1868 +0xb9\n"
+                "main.pick(...)\n\t/home/me/shop/main.go:14"
+            ),
+            "panic: cart is empty (at main.pick in main.go)",
+        ),
+        (
+            (
+                "java.lang.NullPointerException: null\n"
+                "\tat com.shop.Cart.total(Cart.java:55) ~[classes!/:na]\n"
+                "\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source)"
+            ),
+            "NullPointerException (at Cart.total in Cart.java)",
+        ),
+        (
+            (
+                "System.NullReferenceException: Object reference not set.\n"
+                "   at Shop.Cart.<TotalAsync>d__5.MoveNext() in /src/Cart.cs:line 3\n"
+                "--- End of stack trace from previous location ---\n"
+                "   at System.Runtime.ExceptionServices.ExceptionDispatchInfo.Throw()"
+            ),
+            "NullReferenceException: Object reference not set. (at Cart.TotalAsync)",
+        ),
+        (
+            (
+                "Error: could not load the cart\n    at load (/srv/src/cart.js:1:2) {\n"
+                "  [cause]: Error: connect ECONNREFUSED 127.0.0.1:5432\n"
+                "      at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1494:16)"
+            ),
+            (
+                "Error: could not load the cart (at load in cart.js)\n"
+                "Error: connect ECONNREFUSED 127.0.0.1:5432"
+            ),
+        ),
+    ],
+)
+def test_other_forms_of_traces_are_read(text: str, shown: str) -> None:
+    assert condense(text) == shown
+
+
 def test_a_description_with_a_trace_has_the_signature_as_well() -> None:
     text = f"Checkout fails with\n{TRACES['python']}\nsince Monday."
     assert asked_keys(text, None) == asked_keys("", TRACES["python"])
