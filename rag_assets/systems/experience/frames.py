@@ -87,6 +87,9 @@ _LIBRARY_FUNCTION = re.compile(
 )
 
 
+_NUMBER = re.compile(r"\d+")
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A place in a trace.
@@ -94,12 +97,24 @@ class Frame:
     Attributes:
         file: without its folder; empty where the trace names none.
         function: without arguments; empty where the trace names none.
+        place: the file with the folder around it, and the function; where the function is named
+            with its package, that and the file.
         is_own: whether it is in the project's own code, not in a library or a runtime.
     """
 
     file: str
     function: str
+    place: str
     is_own: bool
+
+    @property
+    def short_place(self) -> str:
+        """The file and the function alone, as files in no folder have them."""
+        return f"{self.file}:{self.function}"
+
+
+_RUNTIME = Frame("", "", "", is_own=False)
+"""A frame that shows no place."""
 
 
 def read_lines(text: str) -> list[str]:
@@ -176,10 +191,13 @@ def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
         qualified: the function with its package, by which libraries are recognized.
     """
     is_library = _LIBRARY_FILE.search(file) or _LIBRARY_FUNCTION.match(qualified or function)
-    name = re.split(r"[/\\]", file.partition("?")[0])[-1]
     # A build adds the hash of its content to a file's name.
-    name = re.sub(r"(?<=[.-])(?=[A-Za-z]*\d)[0-9A-Za-z]{6,}(?=\.)", "0", name)
-    return Frame(name, re.sub(r"\d+", "0", function.strip()), is_own=not is_library)
+    path = re.sub(r"(?<=[.-])(?=[A-Za-z]*\d)[0-9A-Za-z]{6,}(?=\.)", "0", file.partition("?")[0])
+    folder, name = ["", *re.split(r"[/\\]", path)][-2:]
+    function = _NUMBER.sub("0", function.strip())
+    around = f"{folder}/{name}:{function}" if folder not in {"", "."} else f"{name}:{function}"
+    place = around if qualified is None else f"{qualified}:{name}"
+    return Frame(name, function, _NUMBER.sub("0", place), is_own=not is_library)
 
 
 def _class_and_method(qualified: str) -> str:
@@ -203,10 +221,10 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Frame]], ...] =
     (_JAVA, lambda m: frame_of(m[2].partition(":")[0], _class_and_method(m[1]), m[1])),
     (_JAVASCRIPT, _read_script),
     (_FIREFOX, _read_script),
-    (_JAVASCRIPT_BUILT_IN, lambda _: Frame("", "", is_own=False)),
+    (_JAVASCRIPT_BUILT_IN, lambda _: _RUNTIME),
     (_DOTNET, _read_dotnet),
     # PHP names the function that is called at a place, not the one around it.
-    (_PHP, lambda m: frame_of(m[1], "") if m[1] else Frame("", "", is_own=False)),
+    (_PHP, lambda m: frame_of(m[1], "") if m[1] else _RUNTIME),
     (_PYTEST, lambda m: frame_of(m[1], m[2])),
     (RUBY_FRAME, lambda m: frame_of(m[1], re.split(r"[#. ]", m[2])[-1])),
     (_NATIVE, lambda m: frame_of(m[2], m[1])),

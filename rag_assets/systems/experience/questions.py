@@ -205,7 +205,8 @@ class Questions:
             scores = matching | scores
             found = await self._found(record, tenant, scores, project, request)
         exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
-        patterns, problems = _patterns(found, scores, exact if same else ())
+        is_one_error = same and len(keys.placed) == 1
+        patterns, problems = _patterns(found, scores, exact if is_one_error else ())
         cutoff = cutoff_of(tenant, self.clock.now())
         fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)

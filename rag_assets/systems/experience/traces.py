@@ -68,7 +68,7 @@ class Raised:
         template = normalize(self.message)
         has_type = bool(self.type) and self.type.casefold() not in _GENERAL_TYPES
         if frame is None and self.frame is not None:
-            frame = f"{self.frame.file}:{self.frame.function}"
+            frame = self.frame.place
         if not has_type and len(template.split()) < _MIN_WORDS:
             return None
         if not template and frame in {None, _NO_FRAME, _ANY_FRAME}:
@@ -92,7 +92,8 @@ class AskedKeys:
 
     Attributes:
         placed: of the same errors at the same place in the project's own code.
-        unplaced: of the same errors, where the question or the entry shows no such place.
+        unplaced: of the same errors, where the question or the entry shows no such place, or not
+            the folder of the file.
     """
 
     placed: tuple[str, ...]
@@ -109,7 +110,9 @@ def stored_keys(prose: str, error: str | None) -> list[str]:
     found: dict[str, None] = {}
     for failure in _failures(prose, error):
         for raised in {failure.chain[0], failure.chain[-1]}:
-            keys = [raised.key()] + ([raised.key(_ANY_FRAME)] if raised.frame else [])
+            keys = [raised.key()]
+            if raised.frame:
+                keys += [raised.key(raised.frame.short_place), raised.key(_ANY_FRAME)]
             found |= dict.fromkeys(filter(None, keys))
     return sorted(found)
 
@@ -127,7 +130,8 @@ def asked_keys(prose: str, error: str | None) -> AskedKeys:
         root = failure.chain[-1]
         if root.frame:
             placed |= dict.fromkeys(filter(None, [root.key()]))
-            unplaced |= dict.fromkeys(filter(None, [root.key(_NO_FRAME)]))
+            other = (root.key(root.frame.short_place), root.key(_NO_FRAME))
+            unplaced |= dict.fromkeys(filter(None, other))
         else:
             unplaced |= dict.fromkeys(filter(None, [root.key(), root.key(_ANY_FRAME)]))
     return AskedKeys(tuple(placed), tuple(unplaced))
@@ -158,9 +162,13 @@ def prose_of(text: str) -> str:
     return "\n".join(_condensed(text, lambda raised: normalize(raised.line)))
 
 
-def error_line(error: str) -> str | None:
-    """Return the line by which a person recognizes an error; None if it has no line."""
-    return next((failure.chain[-1].line for failure in _failures("", error)), None)
+def error_line(prose: str, error: str | None) -> str | None:
+    """Return the line by which a person recognizes an error; None if there is none.
+
+    Args:
+        prose, error: see stored_keys.
+    """
+    return next((failure.chain[-1].line for failure in _failures(prose, error)), None)
 
 
 def normalize(line: str) -> str:

@@ -99,7 +99,7 @@ def when_to_try(entry: Worded) -> str | None:
     """
     if entry.when_to_try:
         return entry.when_to_try
-    line = error_line(entry.error_message) if entry.error_message else None
+    line = error_line(entry.failure_description or "", entry.error_message)
     return f"After the error {shortened(line, _MAX_SYMPTOM_TOKENS)}" if line else None
 
 
