@@ -28,6 +28,8 @@ from rag_assets.systems.experience.wording import (
 )
 
 _BATCH: Final = 500
+MAX_ENTRIES_PER_RUN: Final = 5_000
+"""Entries that one run writes anew; the tenant is due for another run while some are left."""
 _STAGED = knowledge_staging.c
 
 
@@ -41,12 +43,12 @@ def select_outdated(tenant_id: str) -> Select[Any]:
 
 
 def rewrite_outdated(ctx: TenantContext) -> int:
-    """Write the records of former rules anew; return the number of entries.
+    """Write records of former rules anew; return the number of entries.
 
     Each batch is a transaction of its own, after which the run may end.
     """
     count = 0
-    while True:
+    while count < MAX_ENTRIES_PER_RUN:
         ctx.guard()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             query = select_outdated(ctx.ref.id).order_by(_STAGED.id).limit(_BATCH)
@@ -56,6 +58,7 @@ def rewrite_outdated(ctx: TenantContext) -> int:
             _rewrite(connection, ctx.ref, rows)
             notify(connection, ctx.ref.id)
         count += len(rows)
+    return count
 
 
 def restore_ages(connection: Connection, ref: TenantRef) -> None:
