@@ -155,11 +155,17 @@ def searchable(text: str) -> str:
 
 
 def prose_of(text: str) -> str:
-    """Return a description for embedding: as it is, but for its traces."""
-    traces = read_traces(read_lines(text))
-    if not traces:
+    """Return a description for embedding: as it is, but for traces and logs pasted into it."""
+    lines = read_lines(text)
+    logged = {line for line in lines if strip_prefix(line) != line}
+    has_log = len(logged) > MAX_PLAIN_LINES
+    if not has_log and not read_traces(lines):
         return text
-    return "\n".join(_condensed(text, lambda raised: normalize(raised.line)))
+    condensed = list(_condensed(text, lambda raised: normalize(raised.line)))
+    if not has_log:
+        return "\n".join(condensed)
+    log = searchable("\n".join(line for line in condensed if line in logged))
+    return "\n".join([*(line for line in condensed if line not in logged), log]).strip()
 
 
 def error_line(prose: str, error: str | None) -> str | None:

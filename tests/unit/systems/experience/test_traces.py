@@ -368,6 +368,11 @@ def test_of_a_log_the_lines_with_errors_are_searched() -> None:
     quiet = [f"2026-05-01 10:00:{number:02} INFO served request {number}" for number in range(50)]
     log = [*quiet, "2026-05-01 10:01:00,250 ERROR payment 77 was refused by host 10.0.0.7", *quiet]
     assert searchable("\n".join(log)) == "served request 0\npayment 0 was refused by host 0"
+    pasted = "\n".join(["Payments fail since noon, 3 of 10:", *log, "Why?"])
+    assert prose_of(pasted) == (
+        "Payments fail since noon, 3 of 10:\nWhy?\n"
+        "served request 0\npayment 0 was refused by host 0"
+    )
     noisy = [f"2026-05-01 10:00:00 INFO step {'abcdefghijklmnopqrstuvwxyz'[n]}" for n in range(26)]
     assert searchable("\n".join([*noisy, log[50]])) == "payment 0 was refused by host 0"
 
