@@ -153,7 +153,7 @@ def project_config(
     if "chat_model" in given:
         _put(config, "chat_model", _chat_model(config, beginning, settings.chat_model))
     if "provider" in given:
-        _put(config, "embedder", _embedder(config, beginning, settings.provider))
+        _put(config, "embedder", _embedder(config, settings.provider))
     if "min_score" in given:
         score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
         retrieval = dict(config.get("retrieval") or {})
@@ -226,15 +226,10 @@ def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: s
     return {**kept, "model": name}
 
 
-def _embedder(
-    config: Mapping[str, Any], beginning: Mapping[str, Any], provider: str | None
-) -> dict[str, Any] | None:
+def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:
     if provider == LOCAL:
         return {"provider": LOCAL}
-    present = config.get("embedder") or {}
-    if present.get("provider") == LOCAL:
-        present = beginning.get("embedder") or {}
-    embedder = {k: v for k, v in present.items() if k != "only"}
+    embedder = {k: v for k, v in (config.get("embedder") or {}).items() if k != "only"}
     chosen = Tenant.from_config({**config, "embedder": embedder}).embedder.provider
     if provider not in {None, chosen} and chosen != AUTO:
         raise InvalidRequest(

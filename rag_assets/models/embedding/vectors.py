@@ -85,10 +85,11 @@ def _problem_with(vectors: Vectors, count: int, dimensions: int, source: str) ->
 
 def _difference(shape: tuple[int, ...], count: int, dimensions: int, source: str) -> str:
     """Describe how the shape of a response differs from one vector for each text."""
+    if len(shape) != 2:  # noqa: PLR2004 - texts and dimensions
+        return f"{source} did not return a list of {count} vectors"
     if shape[0] != count:
         return f"{source} returned {shape[0]} vectors for {count} texts"
-    lengths = " × ".join(map(str, shape[1:])) or "no"
-    return f"{source} returned vectors of {lengths} instead of {dimensions} dimensions"
+    return f"{source} returned vectors of {shape[1]} instead of {dimensions} dimensions"
 
 
 def _judge_each(

@@ -118,7 +118,7 @@ def test_operators_retry_enable_read_and_count(guidelines: Guidelines) -> None:
     assert "the project has no such document" in unknown.err
 
 
-def test_a_project_uses_the_local_model_and_goes_back(guidelines: Guidelines) -> None:
+def test_a_project_uses_the_local_model_until_it_begins_again(guidelines: Guidelines) -> None:
     def put(*options: str) -> Any:
         done = guidelines.installation.command(
             "projects", "put", "offline", "web", *options, "--json"
@@ -132,5 +132,9 @@ def test_a_project_uses_the_local_model_and_goes_back(guidelines: Guidelines) ->
     guidelines.upload(record, near=NEAR)
     found = guidelines.context(record, "Which attribute do locators use?")
     assert (found.source, found.embedder.partition("/")[0]) == ("documents", "local")
-    assert put("--provider", "openai")["embedder_provider"] == "openai"
+    refused = guidelines.installation.command(
+        "projects", "put", "offline", "web", "--provider", "openai"
+    )
+    assert "the operator has chosen the provider of embeddings: local" in refused.err
+    assert put("--anew", "--provider", "openai")["embedder_provider"] == "openai"
     assert put("--threshold-from", "measured")["embedder_provider"] == "openai"
