@@ -134,7 +134,11 @@ def test_a_project_is_made_once_and_changed_in_place(made: Installation) -> None
 
 
 def test_wrong_settings_are_refused_with_the_field(made: Installation) -> None:
-    for option, value in (("--provider", "local"), ("--min-score", "7"), ("--chat-model", "a b")):
+    for option, value in (
+        ("--provider", "deterministic"),
+        ("--min-score", "7"),
+        ("--chat-model", "a b"),
+    ):
         said = made.command("projects", "put", "wrong", "one", option, value)
         assert said.code == 1, said.out
         assert option[2:].replace("-", "_") in said.err
