@@ -17,7 +17,7 @@ QUESTIONS: Final = 30
 SAMPLES: Final = 40
 """Random passages that each of them is compared with."""
 FEWEST_SAMPLES: Final = 4
-"""With fewer passages there is no chance to measure."""
+"""With fewer different passages there is nothing to compare with."""
 WIDTH: Final = 1.0
 """Spreads between the median of random passages and the floor (decision 0136)."""
 

@@ -119,7 +119,9 @@ def _floors(
     tenant: Tenant, request: SearchRequest, serving: Generation | None
 ) -> tuple[float, ...] | None:
     """Return the floors so far where the first questions calibrate a threshold; else None."""
-    if request.min_score is not None or serving is None or not tenant.calibrates:
+    if request.min_score is not None or serving is None:
+        return None
+    if not tenant.calibrates(serving.embedder_id):
         return None
     if measured_value(serving, request.use) is not None:
         return None

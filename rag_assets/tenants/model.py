@@ -365,13 +365,12 @@ class Tenant(_Model):
             return measured
         return profile_of(self.profile).threshold(embedder_id, use)
 
-    @property
-    def calibrates(self) -> bool:
+    def calibrates(self, embedder_id: str) -> bool:
         """Whether its first questions to an embedder measure a threshold."""
         retrieval = self.retrieval
-        is_set = "min_score" in retrieval.model_fields_set
-        is_measured = retrieval.threshold_from == "measured"
-        return is_measured and not is_set and profile_of(self.profile).calibrates
+        if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
+            return False
+        return embedder_id.partition("@")[0] in profile_of(self.profile).calibrates
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], kinds: TenantKinds | None = None) -> Self:

@@ -167,7 +167,7 @@ def _row(tenant: Tenant, serving: Generation, use: str) -> dict[str, Any]:
         origin = "retrieval.min_score"
     elif tenant.retrieval.threshold_from == "measured" and measured is not None:
         origin, reason = str(stored.get("by")), str(stored.get("reason"))
-    elif tenant.calibrates and described is not None:
+    elif tenant.calibrates(serving.embedder_id) and described is not None:
         origin = "calibration"
         reason = f"{len(measured_floors(serving, use))} of {QUESTIONS} questions so far"
     return {

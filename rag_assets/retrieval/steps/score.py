@@ -72,9 +72,11 @@ class Score:
                 scored = await self._searcher.cosines(
                     progress.serving.index_name, progress.owner, progress.vector, ids
                 )
-            if len(scored) < FEWEST_SAMPLES:
+            # Equal passages, such as one lesson of many projects, are one.
+            distinct = {round(cosine, 6) for cosine in scored.values()}
+            if len(distinct) < FEWEST_SAMPLES:
                 return progress
-            floor = floor_of_question([*scored.values()])
+            floor = floor_of_question([*distinct])
         threshold = floor_of([*search.floors, floor])
         if search.min_cosine is not None:
             threshold = min(search.min_cosine, threshold)

@@ -34,7 +34,13 @@ SYSTEM = System(
             "gemini/text-embedding-004": 0.75,
             "local/all-MiniLM-L6-v2": 0.20,
         },
-        calibrates=True,
+        calibrates=frozenset(
+            {
+                "openai/text-embedding-3-small",
+                *("gemini/gemini-embedding-001", "gemini/gemini-embedding-2"),
+                "gemini/text-embedding-004",
+            }
+        ),
         requires_project=True,
         projects_over_api=True,
         follows_guidelines=True,
