@@ -89,6 +89,7 @@ class Answerer:
                 notice=SWITCHED_OFF if found.disabled else None,
                 needs_clarification=reason is not None,
                 reason=reason,
+                warnings=found.warnings,
                 latency_ms=latency,
             )
         question = request.query
@@ -111,7 +112,13 @@ class Answerer:
         result = supported_answer(completion, found.hits)
         if self._model is not None:
             result = replace(result, citations=await _cited_by_meaning(result, self._model))
-        return replace(result, model=chat.id, latency_ms=latency, degraded=found.degraded)
+        return replace(
+            result,
+            model=chat.id,
+            latency_ms=latency,
+            degraded=found.degraded,
+            warnings=found.warnings,
+        )
 
 
 def supported_answer(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:

@@ -10,7 +10,13 @@ from pydantic import Field
 
 from rag_assets.ingest.chunking.location import Location
 from rag_assets.models.chat.protocol import MOST_WRITTEN
-from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, SkippableStep
+from rag_assets.retrieval.model import (
+    NUMBER,
+    Hit,
+    SearchRequest,
+    SkippableStep,
+    UnmatchedFilter,
+)
 
 CONTEXT_TOKENS = 4_000
 """Of the passages that a model is given, by default."""
@@ -76,6 +82,7 @@ class AnswerResult:
             switched off, and who switches it on.
         cut: the model stopped since it may write no more.
         degraded: steps that the search for passages had to leave out; see SearchAnswer.
+        warnings: values of filters that match nothing.
         model: provider and model; None where none was used.
         input_tokens, output_tokens: that the model is charged for.
         latency_ms: by step.
@@ -91,6 +98,7 @@ class AnswerResult:
     notice: str | None = None
     cut: bool = False
     degraded: tuple[SkippableStep, ...] = ()
+    warnings: tuple[UnmatchedFilter, ...] = ()
     model: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0

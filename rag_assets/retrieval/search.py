@@ -39,6 +39,7 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
+from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -115,7 +116,7 @@ class AsyncRetriever:
             RoleRefused: the caller's role may not ask this tenant.
             GuidelinesOff: its organization has its guidelines switched off.
             UnknownGeneration: the tenant has no such build.
-            InvalidRequest: it is narrowed to too many pages.
+            InvalidRequest: it is narrowed to too many pages, or to a source type that there is not.
             NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
@@ -131,6 +132,7 @@ class AsyncRetriever:
             return SearchAnswer(disabled=True)
         if profile_of(config.profile).follows_guidelines and not tenant.rag_guidelines:
             raise guidelines_off(config.organization)
+        require_known_source_types(config, request)
         pages = await self._builds.pages(tenant.ref, request, principals)
         masked = await self.masked(request.query)
         search = ResolvedSearch.of(config, request, masked, tenant.serving)
@@ -143,7 +145,8 @@ class AsyncRetriever:
             progress = replace(progress, patience=patience, pages=pages)
             with limited(patience.whole, _late):
                 progress = await self._builds.run(progress, named=generation is not None)
-            answer = answer_of(progress)
+                warnings = await unmatched_filters(self._services, progress)
+            answer = replace(answer_of(progress), warnings=warnings)
             if answer.needs_clarification and config.reads_code:
                 answer = replace(answer, clarification=await self._clarification(progress))
         except BaseException as error:

@@ -32,7 +32,7 @@ def search(
     tenant: str,
     question: str,
     *,
-    source_types: Sequence[str],
+    source_types: Sequence[str] | None,
     path: str | None,
     principals: Sequence[str],
     as_json: bool,
@@ -41,7 +41,7 @@ def search(
     about = _about(session, tenant, principals)
     request = SearchRequest.of(
         query=question,
-        source_types=tuple(source_types),
+        source_types=source_types,
         filters={"paths": [path]} if path else None,
         caller=about.caller,
     )

@@ -97,7 +97,7 @@ def search(
     agent_commands.search(
         tenant,
         question,
-        source_types=source_type or (),
+        source_types=source_type,
         path=path,
         principals=principal or (),
         as_json=json,

@@ -88,4 +88,4 @@ def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(plain, context.records, context.uploads)
 
 
-SQL = SourceKind("sql", SqlConfig, _build, pulled=True)
+SQL = SourceKind("sql", SqlConfig, _build, pulled=True, source_types=TYPES)
