@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from rag_assets.cli.arguments import AsOption, RoleOption, caller_of
+
 
 def _question(
     question: Annotated[str, typer.Argument(help="The question.")],
@@ -17,12 +19,8 @@ def _question(
     mode: Annotated[
         Literal["knn", "text", "hybrid"] | None, typer.Option(help="Vectors, words, or both.")
     ] = None,
-    principal: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--as", help="Principal of the caller; repeat for groups. By default only public."
-        ),
-    ] = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     rerank: Annotated[
         bool | None, typer.Option(help="Rerank the top hits with a cross-encoder.")
     ] = None,
@@ -98,7 +96,7 @@ def _question(
             "metadata": _by_name(metadata or ()),
             "within": within,
         },
-        "caller": {"principals": principal or ()},
+        "caller": caller_of(principal, role),
     }
 
 

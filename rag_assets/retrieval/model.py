@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
-from rag_assets.common.principals import principals_of
+from rag_assets.common.principals import GUESTS, principals_of
 from rag_assets.common.times import boundary_of
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import Location
@@ -147,6 +147,20 @@ class Caller(_Model):
     name: _Name | None = None
     role: Role | None = None
     organization: str | None = None
+
+    @classmethod
+    def acting(cls, principals: Iterable[str], role: Role | None = None) -> Self:
+        """Return the caller that a token of these principals would make.
+
+        Args:
+            principals: a subject and its groups; none of them and no role: the operator, who reads
+                what is public.
+            role: of the token; by default a member's, or a guest's where `guests` is named.
+        """
+        named = tuple(principals)
+        if role is None and named:
+            role = "guest" if GUESTS in named else "member"
+        return cls(principals=named, role=role)
 
     @model_validator(mode="after")
     def _has_its_role(self) -> Self:

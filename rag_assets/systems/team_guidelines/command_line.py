@@ -186,14 +186,13 @@ def context(
     project: str,
     given: Mapping[str, Any],
     *,
-    principals: Sequence[str],
+    caller: Caller,
     as_json: bool,
 ) -> None:
     """Print the section that a prompt gets."""
-    session.require_trusted_grants(principals)
+    session.require_trusted_grants(caller.principals)
     request = _request(given)
     _, opened = _opened(session, organization, project)
-    caller = Caller(principals=tuple(principals))
     found = asyncio.run(_context(session, opened, request, caller))
     if as_json:
         print_json(_as_json(found))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rag_assets.cli.arguments import Json
+from rag_assets.cli.arguments import AsOption, Json, RoleOption, caller_of
 from rag_assets.cli.projects import OrganizationArgument, ProjectArgument
 
 app = typer.Typer(help="Team guidelines of projects, for prompts.", no_args_is_help=True)
@@ -79,14 +79,14 @@ def context(
     top_k: Annotated[int, typer.Option(help="Passages at most, up to 5.")] = 5,
     token_budget: Annotated[int, typer.Option(help="Tokens at most, up to 2,000.")] = 2_000,
     explain: Annotated[bool, typer.Option("--explain", help="Tell near misses, too.")] = False,
-    as_: Annotated[
-        list[str] | None,
-        typer.Option("--as", metavar="PRINCIPAL", help="Ask on behalf of a user or a group."),
-    ] = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Print the section that a prompt gets, or why there is none."""
     from rag_assets.systems.team_guidelines import command_line
 
     given = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}
-    command_line.context(organization, project, given, principals=as_ or [], as_json=json)
+    command_line.context(
+        organization, project, given, caller=caller_of(principal, role), as_json=json
+    )
