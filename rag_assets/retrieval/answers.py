@@ -67,6 +67,19 @@ class Citation(Location):
 
 
 @dataclass(frozen=True, slots=True)
+class UnsupportedClaim:
+    """A claim that is marked in an answer.
+
+    Attributes:
+        text: the sentence, without citations.
+        missing: its numbers, dates, units and names that the cited passages do not have.
+    """
+
+    text: str
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerResult:
     """An answer of which every claim cites a passage; a disabled tenant has none, with the reason.
 
@@ -75,7 +88,9 @@ class AnswerResult:
         citations: what it cites, by number.
         hits: the passages that the model was given.
         removed: sentences of the model's that were removed, since they cite nothing, what does
-            not exist, or what has none of their words.
+            not exist, or what has none of their words or not their figures.
+        unsupported: claims that stay in the answer with `[unsupported]` in place of their
+            citations, where the tenant's `unsupported_claims` is `mark`.
         needs_clarification: there is no answer: better to ask the user than to guess.
         reason: why there is none.
         notice: what whoever asks is to be told in place of an answer: that the knowledge is
@@ -92,6 +107,7 @@ class AnswerResult:
     citations: tuple[Citation, ...] = ()
     hits: tuple[Hit, ...] = ()
     removed: int = 0
+    unsupported: tuple[UnsupportedClaim, ...] = ()
     needs_clarification: bool = False
     reason: Reason | None = None
     disabled: bool = False

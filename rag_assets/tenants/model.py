@@ -147,6 +147,8 @@ class RetrievalConfig(_Model):
         mode: vectors, words, or both fused.
         rerank: the reranker of the top hits; without it, hits are not reranked.
         events_days: days that the events of searches, which hold their questions, are kept.
+        unsupported_claims: whether answers remove a claim with a number, a date, a unit or a name
+            that the cited passage does not have, or mark it as unsupported.
     """
 
     top_k: int = Field(default=5, ge=1, le=100)
@@ -154,6 +156,7 @@ class RetrievalConfig(_Model):
     mode: SearchMode = "hybrid"
     rerank: RerankConfig | None = None
     events_days: int = Field(default=90, ge=1, le=36_500)
+    unsupported_claims: Literal["remove", "mark"] = "remove"
 
 
 class AccessConfig(_Model):

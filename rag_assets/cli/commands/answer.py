@@ -59,6 +59,8 @@ def _print_answer(result: AnswerResult) -> None:
     say()
     for citation in result.citations:
         _print_citation(citation)
+    for claim in result.unsupported:
+        say(f"Not in the cited passage: {', '.join(claim.missing)}.")
     if result.removed:
         say(f"Removed, since no passage supports it: {counted(result.removed, 'sentence')}.")
     if result.cut:
