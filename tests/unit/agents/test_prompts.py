@@ -14,6 +14,7 @@ from rag_assets.agents.preload import preload
 from rag_assets.agents.prompts import has_tool, hint_of, prompt_of, tool_schema
 from rag_assets.agents.sections import read_sections
 from rag_assets.agents.settings import Configuration
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.parsing.model import ParsedText
@@ -103,6 +104,32 @@ def test_hint_and_schema_are_short(docs: Path) -> None:
     found = configured(docs, '{strategy: rag, sources: ["*.md"]}')
     assert 20 < count_text(hint_of(found.agents["a"])) <= 120
     assert count_text(canonical(tool_schema())) <= 150
+
+
+def test_many_files_are_described_by_what_they_have_in_common(tmp_path: Path) -> None:
+    verbs = [*(f"config_{x}" for x in "abcdefghij"), *(f"rollout_{x}" for x in "abcdefgh")]
+    names = [*(f"alpha{x}" for x in "abcdefghijklmnop"), *verbs]
+    for folder in ("reference", "guides"):
+        (tmp_path / folder).mkdir()
+    for number, name in enumerate(names):
+        place = tmp_path / ("guides" if number % 3 else "reference") / f"tool_{name}.md"
+        place.write_text(f"---\nx: y\n---\n# tool {name}\n\nIt helps.\n")
+    found = configured(tmp_path, '{strategy: rag, sources: ["**/*.md"]}')
+    hint = hint_of(found.agents["a"])
+    assert "(34 files) about tool, guides, reference, config, rollout" in hint
+    assert count_text(hint) <= 120
+    described = configured(
+        tmp_path, '{strategy: rag, sources: ["**/*.md"], description: Pages of the tool.}'
+    )
+    assert "this agent (34 files). Pages of the tool. Call it" in hint_of(described.agents["a"])
+
+
+def test_a_threshold_is_a_cosine(docs: Path) -> None:
+    found = configured(docs, '{sources: ["*.md"], min_score: 0.4}')
+    assert found.agents["a"].docs.min_score.value == 0.4
+    for wrong in ("2", "true", "'0.4'"):
+        with pytest.raises(ConfigurationError, match="min_score must be a number from -1 to 1"):
+            configured(docs, f'{{sources: ["*.md"], min_score: {wrong}}}')
 
 
 def test_little_documentation_is_preloaded_and_much_is_searched(docs: Path) -> None:
