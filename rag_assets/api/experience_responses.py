@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Literal, Self, TypeAlias
 from uuid import UUID
 
+from rag_assets.retrieval.model import UnmatchedFilter
+
 EntryType: TypeAlias = Literal["failure_solution", "gate_rejection", "gate_approval"]
 CheckpointType: TypeAlias = Literal[
     "phase_completion", "project_completion", "cancellation", "manual"
@@ -16,6 +18,15 @@ CheckpointState: TypeAlias = Literal["waiting", "running", "done", "stopped"]
 ProjectState: TypeAlias = Literal["active", "completed", "cancelled"]
 Outcome: TypeAlias = Literal["helped", "did_not_help"]
 Use: TypeAlias = Literal["task", "failure"]
+ContextReason: TypeAlias = Literal[
+    "disabled",
+    "nothing-found",
+    "no-key",
+    "cap-reached",
+    "embedder-unavailable",
+    "index-unavailable",
+]
+"""Why an agent's context is the basic one alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +76,14 @@ class Answer:
         query_id: to give feedback on; None where nothing was asked.
         threshold: the cosine below which an entry does not answer; None: there is none.
         disabled: whether the tenant is switched off.
+        warnings: values of the question that no entry has, whatever its spelling.
     """
 
     query_id: UUID | None
     threshold: float | None
     patterns: tuple[Pattern, ...] = ()
     disabled: bool = False
+    warnings: tuple[UnmatchedFilter, ...] = ()
 
     @classmethod
     def of_disabled(cls) -> Self:
@@ -85,6 +98,8 @@ class Context:
     Attributes:
         context: the basic context, and the block of patterns after a blank line.
         tokens: of the block.
+        reason: why there is no block; None where there is one.
+        warnings: see Answer.
     """
 
     context: str
@@ -92,6 +107,8 @@ class Context:
     patterns: tuple[Pattern, ...]
     tokens: int
     disabled: bool = False
+    reason: ContextReason | None = None
+    warnings: tuple[UnmatchedFilter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,11 @@ from typing import Any, Final
 
 from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
-from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.retrieval.model import Filters, Hit, SearchRequest, UnmatchedFilter
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import with_scopes
 from rag_assets.storage.index.model import EntryFilter, RankingRequest, is_within
-from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 from rag_assets.workspace.bodies import BODIES
@@ -62,10 +60,9 @@ def source_types_of(tenant: Tenant) -> frozenset[str] | None:
 
     An application that pushes records names their types itself, except in a workspace.
     """
-    kinds = installed_kinds().sources
     types: set[str] = {*SOURCE_TYPES} if tenant.reads_code else set()
     for source in tenant.sources:
-        kind = kind_of(source, kinds)
+        kind = tenant.source_kind(source)
         is_typed = kind.pushed and profile_of(tenant.profile).typed_records
         known = tuple(BODIES) if is_typed else kind.source_types
         if known is None:
@@ -79,8 +76,11 @@ async def unmatched_filters(
 ) -> tuple[UnmatchedFilter, ...]:
     """Return the values of a request's filters that nothing matches which the caller may read.
 
-    Empty where the index cannot be asked: the search itself was answered.
+    Empty where the index cannot be asked: the search itself was answered. What searches for a use
+    of its own made its filters itself.
     """
+    if progress.search.request.use is not None:
+        return ()
     probes = [*_probes(progress)]
     asked = [probe for probe in probes if probe.criteria][:_MOST_PROBES]
     try:

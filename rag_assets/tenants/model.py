@@ -215,15 +215,21 @@ class DriftConfig(_Model):
     days: int = Field(default=7, ge=1, le=366)
 
 
+_AliasName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
 class ExperienceConfig(_Model):
     """The experience of a tenant with the profile experience.
 
     Attributes:
         code_tenant: the tenant whose sources hold the code that entries are about: what changed
             there since an entry was captured is shown after all else.
+        aliases: names of technologies, kinds of tasks and agents, each with other spellings that
+            questions may use for it. It replaces the shipped spellings of that name.
     """
 
     code_tenant: TenantId | None = None
+    aliases: Annotated[dict[_AliasName, tuple[_AliasName, ...]], Field(max_length=500)] = {}
 
 
 class WorkspaceConfig(_Model):
