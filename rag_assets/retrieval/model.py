@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -240,7 +239,8 @@ def _words_of(value: _Value | None) -> tuple[str | None, ...]:
         return ("true" if value else "false",)
     whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
     # The stores write exponents in their own ways: 1e-07, 1e-7.
-    return tuple(dict.fromkeys((*whole, str(value), orjson.dumps(value).decode())))
+    short = str(value).replace("e-0", "e-").replace("e+", "e")
+    return tuple(dict.fromkeys((*whole, str(value), short)))
 
 
 def _written_number(text: str) -> float | None:

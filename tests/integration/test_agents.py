@@ -160,6 +160,19 @@ def test_every_command_answers_in_words_and_in_json(place: Place, arguments: lis
     assert place.json(*arguments)
 
 
+def test_a_host_keeps_its_other_servers(place: Place) -> None:
+    file = place.root / ".mcp.json"
+    file.write_text('{"mcpServers": {"other": {"command": "x"}}}')
+    assert place.json("host", "claude-code", "guide", "--write")["written"] == ["rag-guide"]
+    servers = json.loads(file.read_text())["mcpServers"]
+    assert servers["other"] == {"command": "x"}
+    assert servers["rag-guide"]["args"][:3] == ["agent", "mcp", "@guide"]
+    file.write_text("{ // mine\n}")
+    assert place.run("host", "claude-code", "guide", "--write").returncode != 0
+    assert file.read_text() == "{ // mine\n}"
+    file.unlink()
+
+
 def test_without_an_embedder_documentation_is_preloaded(place: Place) -> None:
     """One warning, and no failure; but what was to be searched or indexed is an error."""
     hidden = place.root / "hidden"

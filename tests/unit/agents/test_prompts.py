@@ -9,7 +9,7 @@ import pytest
 from rag_assets.agents.advice import advise
 from rag_assets.agents.configuration import Surroundings, load_configuration
 from rag_assets.agents.globs import expand
-from rag_assets.agents.hosts import HOSTS, configuration_text
+from rag_assets.agents.hosts import HOSTS, configuration_text, merged_text, servers_of
 from rag_assets.agents.preload import preload
 from rag_assets.agents.prompts import has_tool, hint_of, prompt_of, tool_schema
 from rag_assets.agents.sections import read_sections
@@ -164,7 +164,7 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     }
     around = Surroundings(variables, Path("/srv/é"), Path("/home"))
     agents = ["a", "b c", "b/c", "..", "ü"]
-    text = configuration_text(host, '/opt/my "own"/rag-assets', agents, around)
+    text = configuration_text(host, servers_of(host, '/opt/my "own"/rag-assets', agents, around))
     read = tomllib.loads(text) if host.is_toml else json.loads(text)
     servers = read[host.key]
     assert list(servers) == ["rag-a", "rag-b-c", "rag-b-c-2", "rag-agent", "rag-agent-2"]
@@ -172,5 +172,32 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     assert servers["rag-b-c"]["args"] == ["agent", "mcp", "@b c", "--folder", "/srv/é"]
     del variables["KEY"]
     assert servers["rag-a"]["env"] == variables
-    plain = configuration_text(host, "/x", ["a"], Surroundings({}, Path("/w"), Path("/home")))
+    plain = configuration_text(
+        host, servers_of(host, "/x", ["a"], Surroundings({}, Path("/w"), Path("/home")))
+    )
     assert "env" not in plain or host.extra == {"env": {}}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_servers_are_merged_into_what_a_hosts_file_holds(name: str) -> None:
+    import json
+    import tomllib
+
+    host, around = HOSTS[name], Surroundings({}, Path("/w"), Path("/home"))
+    others = {"theme": "dark", host.key: {"other": {"command": "x", "args": ["é"]}}}
+    former = servers_of(host, "/old", ["a", "b"], around)
+    text = json.dumps(others)
+    if host.is_toml:
+        text = f'theme = "dark" # mine\n\n[{host.key}.other]\ncommand = "x"\nargs = ["é"]\n'
+    load = tomllib.loads if host.is_toml else json.loads
+    once = merged_text(host, text, former)
+    twice = merged_text(host, once, servers_of(host, "/new", ["a"], around))
+    found = load(twice)
+    assert found["theme"] == "dark"
+    assert found[host.key]["other"] == others[host.key]["other"]  # type: ignore[index]
+    assert found[host.key]["rag-a"]["command"] == "/new"
+    assert found[host.key]["rag-b"]["command"] == "/old"
+    assert not host.is_toml or "# mine" in twice
+    assert load(merged_text(host, "", former)) == {host.key: former}
+    with pytest.raises(ConfigurationError, match="stays as it is"):
+        merged_text(host, "// {} [", former)
