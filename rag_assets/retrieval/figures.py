@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
@@ -244,20 +244,26 @@ def _taken_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
     return text, found
 
 
-def _readings_of_date(parts: dict[str, str | None]) -> Iterator[Date]:
-    year = int(parts["year"]) if parts.get("year") else None
-    if year is not None and len(parts["year"] or "") == len("26"):
+def _readings_of_date(parts: Mapping[str, str | None]) -> Iterator[Date]:
+    written_year = parts.get("year")
+    year = None if written_year is None else int(written_year)
+    if year is not None and len(written_year or "") == len("26"):
         year += _CENTURY
-    if parts.get("first"):
-        first, second = int(parts["first"] or 0), int(parts["second"] or 0)
-        pairs = {(second, first), (first, second)}
-    else:
-        name, day = parts.get("name"), parts.get("day")
-        month = MONTHS[name] if name else int(parts["month"] or 0)
-        pairs = {(month, int(day) if day else None)}
-    for month, day in pairs:
+    for month, day in _months_and_days(parts):
         if 1 <= month <= _MONTHS and (day is None or 1 <= day <= _DAYS):
             yield year, month, day
+
+
+def _months_and_days(parts: Mapping[str, str | None]) -> Iterator[tuple[int, int | None]]:
+    first, second = parts.get("first"), parts.get("second")
+    if first is not None and second is not None:
+        # Day and month in either order.
+        yield int(second), int(first)
+        yield int(first), int(second)
+        return
+    name, month, day = parts.get("name"), parts.get("month"), parts.get("day")
+    number = MONTHS[name] if name is not None else int(month or 0)
+    yield number, None if day is None else int(day)
 
 
 def _times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, frozenset[int]]]:

@@ -33,7 +33,7 @@ _LISTS: Final = ("documents", "paths", "languages", "tags", "within")
 class _Probe:
     """A value to look up; without criteria it certainly matches nothing."""
 
-    field: str
+    place: str
     problem: str
     criteria: Mapping[str, Any] = field(default_factory=dict)
 
@@ -88,9 +88,9 @@ async def unmatched_filters(
     except RagAssetsError:
         return ()
     return tuple(
-        UnmatchedFilter(probe.field, probe.problem)
+        UnmatchedFilter(probe.place, probe.problem)
         for probe in probes
-        if not probe.criteria or (probe in asked and probe.field not in matched)
+        if not probe.criteria or (probe in asked and probe.place not in matched)
     )
 
 
@@ -116,7 +116,7 @@ async def _matched(
         if services.policy.permits(progress.caller, version)
     }
     return {
-        probe.field
+        probe.place
         for probe, ranking in zip(probes, rankings, strict=True)
         if any(one.document_id in confirmed for one in ranking)
     }
