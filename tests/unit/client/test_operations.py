@@ -22,7 +22,6 @@ QUESTION = Question(
     query="valve",
     **{name: None for name, field in Question.model_fields.items() if field.default is None},
     filters=Filters(),
-    source_types=(),
     must_include_paths=(),
     include_run_summaries=True,
 )
