@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import Literal, Self, TypeAlias
 from uuid import UUID
 
-from rag_assets.retrieval.model import UnmatchedFilter
-
 EntryType: TypeAlias = Literal["failure_solution", "gate_rejection", "gate_approval"]
 CheckpointType: TypeAlias = Literal[
     "phase_completion", "project_completion", "cancellation", "manual"
@@ -71,6 +69,19 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
+class UnmatchedName:
+    """A name in a question that no entry has, whatever its spelling.
+
+    Attributes:
+        field: where it stands in the question, as in technology or task.type.
+        problem: in words.
+    """
+
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The patterns that answer a question, best first.
 
@@ -85,7 +96,7 @@ class Answer:
     threshold: float | None
     patterns: tuple[Pattern, ...] = ()
     disabled: bool = False
-    warnings: tuple[UnmatchedFilter, ...] = ()
+    warnings: tuple[UnmatchedName, ...] = ()
 
     @classmethod
     def of_disabled(cls) -> Self:
@@ -110,7 +121,7 @@ class Context:
     tokens: int
     disabled: bool = False
     reason: ContextReason | None = None
-    warnings: tuple[UnmatchedFilter, ...] = ()
+    warnings: tuple[UnmatchedName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

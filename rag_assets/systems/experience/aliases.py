@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlalchemy import literal, select, union_all
 
-from rag_assets.retrieval.model import UnmatchedFilter
+from rag_assets.api.experience_responses import UnmatchedName
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
 
@@ -96,7 +96,7 @@ class Aliases:
 
 def resolve_names(
     catalog: Catalog, tenant_id: str, aliases: Aliases, asked: Mapping[str, str | None]
-) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedFilter, ...]]:
+) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
     """Return the stored spellings of each name that is asked for, and a report of those without.
 
     Args:
@@ -109,7 +109,7 @@ def resolve_names(
     stored = _stored_names(catalog, tenant_id, wanted) if wanted else {}
     found = {field: aliases.spellings(name, stored[field]) for field, name in wanted.items()}
     unmatched = tuple(
-        UnmatchedFilter(field, "no entry has this value, nor one that means the same")
+        UnmatchedName(field, "no entry has this value, nor one that means the same")
         for field, spellings in found.items()
         if not spellings
     )

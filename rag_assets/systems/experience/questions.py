@@ -12,7 +12,14 @@ from uuid import UUID, uuid4
 from anyio.to_thread import run_sync
 from sqlalchemy import insert
 
-from rag_assets.api.experience_responses import Answer, Context, ContextReason, Pattern, Use
+from rag_assets.api.experience_responses import (
+    Answer,
+    Context,
+    ContextReason,
+    Pattern,
+    UnmatchedName,
+    Use,
+)
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import (
     CapReached,
@@ -36,7 +43,6 @@ from rag_assets.retrieval.model import (
     Hit,
     SearchAnswer,
     SearchRequest,
-    UnmatchedFilter,
 )
 from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
@@ -160,7 +166,7 @@ class Questions:
         request = _request("task", prose_of(question.task_description), filters, caller)
         keys = asked_keys(question.task_description, None)
         answer = await self._answer(record, request, project, question.max_results, keys)
-        return replace(answer, warnings=unmatched)
+        return answer if answer.disabled else replace(answer, warnings=unmatched)
 
     async def for_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
@@ -173,7 +179,7 @@ class Questions:
         request = _request("failure", text, filters, caller)
         keys = asked_keys(question.failure_description, question.error_message)
         answer = await self._answer(record, request, project, MOST_OF_A_FAILURE, keys)
-        return replace(answer, warnings=unmatched)
+        return answer if answer.disabled else replace(answer, warnings=unmatched)
 
     async def context(
         self, record: TenantRecord, question: ContextQuestion, caller: Caller
@@ -210,7 +216,7 @@ class Questions:
 
     async def _names(
         self, record: TenantRecord, question: TaskQuestion | FailureQuestion, caller: Caller
-    ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedFilter, ...]]:
+    ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         """Return the stored spellings of what a question is narrowed to; see resolve_names."""
         asked = {name: getattr(question, name, None) for name in NAMES}
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
