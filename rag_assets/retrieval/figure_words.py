@@ -87,6 +87,12 @@ _SCALES: Final = """
 _UNITS: Final = """
 time .001 ms millisecond milliseconds millisekunde millisekunden milliseconde millisecondes
 time .001 milisegundo milisegundos мс 毫秒
+time 60 분
+time 3600 시간
+time 86400 일
+time 604800 주
+months 1 개월
+months 12 년
 time 1 s sec secs second seconds sek sekunde sekunden seconde secondes secondo secondi segundo
 time 1 segundos seconden sekund sekunder сек секунда секунды секунд 秒
 time 60 m min mins minute minutes minuten minuto minutos minuti minuut minut minuty minuter

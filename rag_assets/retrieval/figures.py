@@ -34,11 +34,11 @@ _OF: Final = r"(?:(?:de|of|di|del|den)\s)?"
 _END: Final = r"(?:st|nd|rd|th|er|o|a|\.)?"
 _DATES: Final = (
     re.compile(
-        r"(?<![\d.])(?P<year>\d{4})(?:\s?年\s?|[-/.])(?P<month>\d{1,2})(?:\s?月\s?|[-/.])"
-        r"(?P<day>\d{1,2})(?:\s?日|(?!\d))"
+        r"(?<![\d.])(?P<year>\d{4})(?:\s?[年년]\s?|[-/.])(?P<month>\d{1,2})(?:\s?[月월]\s?|[-/.])"
+        r"(?P<day>\d{1,2})(?:\s?[日일]|(?!\d))"
     ),
-    re.compile(r"(?P<year>\d{4})\s?年\s?(?P<month>\d{1,2})\s?月"),
-    re.compile(r"(?<!\d)(?P<month>\d{1,2})\s?月\s?(?P<day>\d{1,2})\s?日"),
+    re.compile(r"(?P<year>\d{4})\s?[年년]\s?(?P<month>\d{1,2})\s?[月월]"),
+    re.compile(r"(?<!\d)(?P<month>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})\s?[日일]"),
     re.compile(
         r"(?<![\d.,/-])(?P<first>\d{1,2})(?P<sign>[./-])(?P<second>\d{1,2})(?P=sign)"
         r"(?P<year>\d{4}|\d{2})(?![\d/-]|\.\d)"
@@ -53,6 +53,11 @@ _DATES: Final = (
     ),
     re.compile(rf"(?<!\w)(?P<name>{_MONTH})\.?,?\s{_OF}(?P<year>\d{{4}})(?!\d)"),
 )
+_MONTH_ALONE: Final = re.compile(rf"(?<!\w)(?P<name>{_MONTH})(?!\w)")
+_MONTH_OR_WORD: Final = frozenset({"march", "may", "mars", "august"})
+"""Months in small letters that may be other words: in a claim they need a capital."""
+_WRITTEN_MONTH: Final = re.compile(r"(?<=[a-z,] )(?:March|May|August)(?!\w)")
+_ARABIC_SIGNS: Final = {0x066B: ".", 0x066C: ","}
 _TIME: Final = re.compile(
     r"(?<![\d.,:])(?P<hour>\d{1,2})(?:(?P<sign>[:h.])(?P<minute>\d{2})(?P<seconds>:\d{2})?)?"
     r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?P<clock>uhr|o'clock))?(?![\d:]|\.\d)"
@@ -142,9 +147,10 @@ class Figures:
     @classmethod
     def of(cls, text: str) -> Figures:
         """Return the figures of a passage, in all their readings."""
-        folded = plain_text(text)
+        folded = _folded(text)
         rest, dates = _taken_dates(folded)
         found = [date for _, readings in dates for date in readings]
+        found += [(None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(rest)]
         minutes = {one for _, readings in _times(rest, whole_hours=True) for one in readings}
         quantities = [q for one in _quantities(rest) for reading in one.quantities for q in reading]
         quantities += _words(rest)
@@ -203,16 +209,25 @@ def claimed_figures(text: str) -> Iterator[Figure]:
 
     Telephone numbers and the like are compared elsewhere, digit by digit (see Numbers).
     """
-    folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(plain_text(text))))
+    folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_folded(text))))
     dialled = Numbers.of(text).dialled
     rest, dates = _taken_dates(folded)
     for written, readings in dates:
         yield Figure(written, dates=readings)
+    named = [month["name"] for month in _MONTH_ALONE.finditer(rest)]
+    capital = {month[0].casefold() for month in _WRITTEN_MONTH.finditer(text)}
+    for name in dict.fromkeys(named):
+        if len(name) > _GROUP and (name not in _MONTH_OR_WORD or name in capital):
+            yield Figure(name, dates=frozenset({(None, MONTHS[name], None)}))
     for figure in islice(dict.fromkeys(_with_times(rest)), _MOST_FIGURES):
         digits = re.sub(r"\D", "", figure.written)
         is_dialled = any(digits in number for number in dialled)
         if not (is_dialled and len(digits) > 1):
             yield figure
+
+
+def _folded(text: str) -> str:
+    return plain_text(text).translate(_ARABIC_SIGNS)
 
 
 def _with_times(text: str) -> Iterator[Figure]:

@@ -30,6 +30,10 @@ _GERMAN_WORDS: Final = (
     " wurde hat haben vor aus am dass"
 )
 _GERMAN: Final = frozenset(_GERMAN_WORDS.split())
+_TITLE_WORDS: Final = (
+    "mr mrs ms miss dr prof herr frau monsieur madame mme señor señora sr sra sig dott heer mevrouw"
+)
+_TITLES: Final = frozenset(_TITLE_WORDS.split())
 _GERMAN_SHARE: Final = 0.12
 """Share of such words, of which Dutch and Danish texts have few."""
 _TITLE_SHARE: Final = 0.5
@@ -148,7 +152,9 @@ class NamedWords:
             return True
         if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self._joined:
             return True
-        if word.is_acronym and folded in self._initials:
+        if word.is_acronym and (
+            folded in self._initials or any(one.startswith(folded) for one in self._folded)
+        ):
             return True
         parts = _parts(folded)
         if len(parts) > 1:
@@ -248,7 +254,8 @@ def _parts(folded: str) -> list[str]:
 
 def _is_no_name(folded: str) -> bool:
     is_counted = folded in MONTHS or folded in NUMBERS or folded in UNITS
-    return folded in COMMON_WORDS or folded in _GERMAN or is_counted or len(folded) == 1
+    is_common = folded in COMMON_WORDS or folded in _GERMAN or folded in _TITLES
+    return is_common or is_counted or len(folded) == 1
 
 
 def _is_inflection(first: str, second: str) -> bool:

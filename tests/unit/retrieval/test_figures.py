@@ -27,6 +27,12 @@ def names_missing(claim: str, passage: str) -> list[str]:
         ("It costs 1 234,5.", "1,234.5"),
         ("1'234.50 CHF", "CHF 1234.50"),
         ("It takes 90 minutes.", "It takes 1.5 hours"),
+        ("The review is in March.", "2026-03-15"),
+        ("It may take a march.", "It takes a walk."),
+        ("١٬٢٣٤٫٥", "1,234.5"),
+        ("2024년 3월 15일", "15 March 2024"),
+        ("1 234,50 €", "1,234.50 euros"),
+        ("10am-6pm", "10:00 to 18:00"),
         ("It takes 2 weeks", "two weeks"),
         ("It takes 14 days", "It takes two weeks"),
         ("On 15 March 2024", "2024-03-15"),
@@ -86,6 +92,9 @@ def test_a_figure_is_found_however_it_is_written(claim: str, passage: str) -> No
     ("claim", "passage"),
     [
         ("It takes 45 hours", "It takes 40 hours"),
+        ("The review is in March.", "The review is in April."),
+        ("La revue est en janvier.", "La revue est en juin."),
+        ("45시간", "40시간"),
         ("45 minutes", "45 hours"),
         ("15 March 2024", "16 March 2024"),
         ("March 2024", "April 2024"),
@@ -116,6 +125,8 @@ def test_a_figure_that_the_passage_does_not_have_is_missing(claim: str, passage:
     ("claim", "passage"),
     [
         ("The release manager is Ada.", "The release manager is Ada Lovelace."),
+        ("It is approved by Mr Smith.", "It is approved by John Smith."),
+        ("Each record has an ID there.", "Each record has an identifier there."),
         ("Ada approves it.", "Every rollback is approved by Ada."),
         ("Employees get 30 days.", "All staff at ACME get 30 days of leave."),
         (
