@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Streamed
+from rag_assets.api.guard import Streamed, open_to_writers
 from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.problems import documented
 from rag_assets.api.receiving import RawContent
@@ -64,6 +64,7 @@ contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_c
         }
     },
 )
+@open_to_writers
 async def put_content(
     request: Request,
     source_id: SourceId,
@@ -71,12 +72,12 @@ async def put_content(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Written:
-    """Put the content of a file that was pushed: PDF, Markdown or plain text. For admins.
+    """Put the content of a file that was pushed. For admins and writers.
 
-    Where OCR is on, also a PNG, JPEG, TIFF or WebP picture. What it is, its bytes tell; its name
-    tells formats that are text apart. At most 50 MiB.
+    It is PDF, Markdown or plain text. Where OCR is on, also a PNG, JPEG, TIFF or WebP picture. What
+    it is, its bytes tell; its name tells formats that are text apart. At most 50 MiB.
     """
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
     backend.written.take(identity.name)
     target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
     file = await backend.run(tenant_id, identity.name, partial(_file, backend, target))

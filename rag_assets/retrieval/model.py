@@ -28,7 +28,7 @@ from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
-Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator"]
+Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 """What the holder of a token may do."""
 
 SkippableStep: TypeAlias = Literal["rerank", "pgvector", "index-incomplete"]

@@ -1,4 +1,4 @@
-"""The endpoints of a workspace's tree. For admins."""
+"""The endpoints of a workspace's tree. For admins and writers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field, StringConstraints
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Guarded
+from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.workspace_responses import PageAccess, TreeChange
 from rag_assets.systems.workspace.administration import (
     REFUSED,
-    AdministeredDependency,
+    WrittenDependency,
 )
 from rag_assets.systems.workspace.services import tree_service
 from rag_assets.systems.workspace.tree import PageDraft, PageUuid
@@ -40,8 +40,9 @@ class AccessQuery(TenantQuery):
 
 
 @router.put("/tree/{uuid}")
-async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency) -> TreeChange:
-    """Put a page or a database into the tree, or what it is now. For admins.
+@open_to_writers
+async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> TreeChange:
+    """Put a page or a database into the tree, or what it is now. For admins and writers.
 
     It holds with the answer, for all that hangs on it and on what is below it; nothing is embedded.
     Pages may come before those above them: until all of these are known, nobody reads them. The
@@ -53,22 +54,24 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency)
 
 
 @router.delete("/tree/{uuid}")
-async def delete_page(uuid: _Uuid, asked: AdministeredDependency) -> TreeChange:
-    """Delete a page, those below it, and all records that hang on them. For admins."""
+@open_to_writers
+async def delete_page(uuid: _Uuid, asked: WrittenDependency) -> TreeChange:
+    """Delete a page, those below it, and all records that hang on them. For admins and writers."""
     return await asked.backend.write(
         asked.tenant, lambda: tree_service(asked.backend).remove(asked.tenant, uuid, asked.by)
     )
 
 
 @router.get("/access")
+@open_to_writers
 async def access(
     request: Request,
     asked_for: Annotated[AccessQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> PageAccess:
-    """Tell whether somebody may read a page, and by which page and grant. For admins."""
-    tenant = request.state.tenant = identity.administered(asked_for.tenant)
+    """Return whether somebody may read a page, and by which grant. For admins and writers."""
+    tenant = request.state.tenant = identity.written(asked_for.tenant)
     service = tree_service(backend)
     principals = tuple(asked_for.principal)
     return await backend.run(

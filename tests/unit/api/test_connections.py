@@ -16,8 +16,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
 from rag_assets.api.connections import Connection
-from rag_assets.api.http_protocol import DRAINED_BYTES
 from rag_assets.api.guard import whole_body
+from rag_assets.api.http_protocol import DRAINED_BYTES
 from rag_assets.api.metrics import RequestMetrics
 from rag_assets.api.middleware import RequestMiddleware
 from rag_assets.api.problems import handle_problems
@@ -38,8 +38,6 @@ class Brief(Connection):
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.timeout_keep_alive = 0.1
-
-
 
 
 def _reading() -> ASGIApp:
