@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rag_assets.api.responses import RecordChunk, RecordWhereabouts
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.common.failure_kinds import WORDS
+from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.principals import WRITER
 from rag_assets.retrieval.documents import DocumentReader
@@ -18,7 +18,6 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.bodies import FileBody, block_of
 
 _BARE = "It has no text that is seen."
-_EMPTY = "It has no passage that could be found: nothing of it is text to be searched."
 _UNPLACED = (
     "Nobody reads it: the tree does not have its page, or a page above it. Put them into the tree."
 )
@@ -139,11 +138,9 @@ def _note(state: RecordState) -> str | None:
         return _UNPLACED
     if state.status == "queued":
         return None
-    if state.dropped and not state.chunk_count:
-        return "Each of its chunks holds a credential and was dropped: nothing of it is found."
-    if state.dropped:
+    if state.dropped and state.chunk_count:
         return f"{state.dropped} of its chunks hold a credential and were dropped."
-    return None if state.chunk_count else _EMPTY
+    return empty_note(state.chunk_count, state.dropped)
 
 
 def _entries(

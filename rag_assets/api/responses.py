@@ -258,6 +258,7 @@ class Upload:
         retry_at: when it is tried again by itself, if it is.
         reason, remedy: why it failed or waits, and what can be done about it by those who upload.
         reason_kind: the kind of that reason, which stays whatever the words are.
+        note: why nothing of it is found although it is READY.
     """
 
     id: str
@@ -276,6 +277,7 @@ class Upload:
     reason: str | None = None
     remedy: str | None = None
     reason_kind: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
