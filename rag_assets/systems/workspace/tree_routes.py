@@ -10,13 +10,13 @@ from pydantic import Field, StringConstraints
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.workspace_responses import PageAccess, TreeChange
+from rag_assets.api.workspace_responses import PageAccess, TreeChange, TreePage, TreePages
 from rag_assets.systems.workspace.administration import (
     REFUSED,
     WrittenDependency,
 )
 from rag_assets.systems.workspace.services import tree_service
-from rag_assets.systems.workspace.tree import PageDraft, PageUuid
+from rag_assets.systems.workspace.tree import PageChange, PageDraft, PageUuid
 from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 
 router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
@@ -50,6 +50,59 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> T
     """
     return await asked.backend.write(
         asked.tenant, lambda: tree_service(asked.backend).put(asked.tenant, uuid, draft)
+    )
+
+
+@router.patch("/tree/{uuid}")
+@open_to_writers
+async def change_page(uuid: _Uuid, change: PageChange, asked: WrittenDependency) -> TreeChange:
+    """Change what is given of a page, such as its parent alone. For admins and writers.
+
+    What is not given stays as it is: a move keeps the readers.
+    """
+    return await asked.backend.write(
+        asked.tenant, lambda: tree_service(asked.backend).change(asked.tenant, uuid, change)
+    )
+
+
+@router.get("/tree/{uuid}")
+@open_to_writers
+async def page(uuid: _Uuid, asked: WrittenDependency) -> TreePage:
+    """Return a page as it stands in the tree. For admins and writers."""
+    return await asked.backend.run(
+        asked.tenant, asked.by, lambda: tree_service(asked.backend).page(asked.tenant, uuid)
+    )
+
+
+class TreeQuery(TenantQuery):
+    """Which pages are listed.
+
+    Attributes:
+        parent: only those directly below this page.
+        after: the `next` of the list before.
+        limit: pages at most.
+    """
+
+    parent: PageUuid | None = None
+    after: PageUuid | None = None
+    limit: int = Field(default=1_000, ge=1, le=10_000)
+
+
+@router.get("/tree")
+@open_to_writers
+async def list_pages(
+    request: Request,
+    parameters: Annotated[TreeQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> TreePages:
+    """List the pages of the tree, by uuid, without titles. For admins and writers."""
+    tenant = request.state.tenant = identity.written(parameters.tenant)
+    service, chosen = tree_service(backend), parameters
+    return await backend.run(
+        tenant,
+        identity.name,
+        lambda: service.list(tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit),
     )
 
 
