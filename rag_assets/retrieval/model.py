@@ -304,6 +304,8 @@ class Hit(Location):
         url: the uri, and the block as its fragment.
         blocks: the blocks in its text, where blocks have ids, each with its first character, an
             offset as `start` is.
+        breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
+            on, and of its own page unless it is that page; only of pages that the caller may read.
     """
 
     number: int
@@ -333,6 +335,7 @@ class Hit(Location):
     block_id: str | None = None
     url: str = ""
     blocks: tuple[BlockPlace, ...] = ()
+    breadcrumb: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -375,6 +375,30 @@ def test_records_hang_on_nothing_that_the_tree_cannot_have(workspace: Workspace)
             assert [one["outcome"] for one in answer.json()["lines"]] == ["invalid"]
 
 
+def test_hits_have_the_titles_of_their_pages_that_the_caller_reads(workspace: Workspace) -> None:
+    workspace.put("team")
+    workspace.put("board", parent="team", inherit=False, read=["bob"])
+    workspace.put("open", parent="board", read=["ada"])
+    workspace.put("deals", parent="open", kind="database")
+    workspace.push({"team": "Team", "board": "Board", "open": "Open"})
+    workspace.push({"c": "comment marka"}, kind="comment", on="open")
+    workspace.push({"r": "row marka"}, kind="db_row", on="deals")
+    workspace.sync()
+
+    def shown(by: Person, query: str) -> dict[str, tuple[str | None, list[str]]]:
+        hits = workspace.ask(by, query)
+        return {hit["source_id"]: (hit["title"], hit["breadcrumb"]) for hit in hits}
+
+    ada, bob = Person("ada"), Person("bob")
+    above = ["Team", "Open"]
+    assert shown(ada, "marka") == {"c": ("Open", above), "r": ("row marka", above)}
+    above = ["Team", "Board", "Open"]
+    assert shown(bob, "marka") == {"c": ("Open", above), "r": ("row marka", above)}
+    assert shown(bob, "board") == {"board": ("Board", ["Team"])}
+    assert shown(ada, "open")["open"] == ("Open", ["Team"])
+    assert shown(ada, "board") == {}
+
+
 WRITER = Person("pusher", "writer")
 
 
