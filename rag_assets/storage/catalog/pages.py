@@ -147,7 +147,7 @@ class PageTable:
                 del wanted[uuid]
                 refused |= {n: below_itself() for n, (one, _) in enumerate(edits) if one == uuid}
             plan = plan_tree(shaped.values(), [page_of(row) for row in known.values()])
-            scopes = {uuid: row.scope for uuid, row in former.items()} | plan.scopes
+            scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
             written = [page for page in wanted.values() if stored.get(page.uuid) != page]
             _write_pages(connection, ref, written, scopes)
             moved = {

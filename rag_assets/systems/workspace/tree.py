@@ -307,7 +307,7 @@ class TreeService:
             raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
         return shown_page(path[-1], standing_of(path).scope)
 
-    def list(
+    def listed_pages(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> TreePages:
         """Return a list of pages, by uuid.

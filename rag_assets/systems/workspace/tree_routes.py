@@ -102,7 +102,9 @@ async def list_pages(
     return await backend.run(
         tenant,
         identity.name,
-        lambda: service.list(tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit),
+        lambda: service.listed_pages(
+            tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit
+        ),
     )
 
 
