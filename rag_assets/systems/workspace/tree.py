@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -39,8 +39,10 @@ from rag_assets.workspace.tree import (
     ROOT,
     UUID_RULE,
     Page,
+    below_itself,
     in_order,
     judged,
+    looping_pages,
     standing_of,
 )
 
@@ -229,6 +231,7 @@ class TreeService:
         apply: bool,
         remove_extra: bool = True,
         allow_deletes: bool = False,
+        keep: Collection[str] = (),
     ) -> TreeReconciled:
         """Compare a tree with all pages of an application, and make it the same where asked to.
 
@@ -241,18 +244,26 @@ class TreeService:
             remove_extra: whether then pages are removed that are not among these, with all that
                 hangs on them.
             allow_deletes: however many they are.
+            keep: pages that are not extra though they are not among these, with those above them.
 
         Raises:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(); nothing is changed.
             DeletionsHeld: suspiciously many pages would be removed; nothing is changed.
         """
         record = self._workspace(tenant_id)
+        if looping_pages(wanted):
+            raise below_itself()
         known = self._catalog.pages.known_since(record.id)
+        kept = _with_those_above(keep, {uuid: page for uuid, (page, _) in known.items()})
         others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
         differing: dict[Difference, list[str]] = {
             "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
             "stale": sorted(others),
-            "extra": sorted(u for u, (_, at) in known.items() if u not in wanted and at <= as_of),
+            "extra": sorted(
+                uuid
+                for uuid, (_, at) in known.items()
+                if uuid not in wanted and uuid not in kept and at <= as_of
+            ),
         }
         documents, extra = 0, differing["extra"]
         removed = extra if apply and remove_extra else []
@@ -260,10 +271,11 @@ class TreeService:
             _require_few(len(extra), len(known))
         if apply:
             named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
-            changes = self.change_many(tenant_id, [_edit(wanted[uuid]) for uuid in sorted(named)])
-            for error in changes.refused.values():
-                raise error
-            documents = changes.documents
+            pages = [wanted[uuid] for uuid in sorted(named)]
+            for page in pages:
+                self.require_plain(page)
+            edits = [_edit(page) for page in pages]
+            documents = self._catalog.pages.change(record.ref, edits).documents
         if removed:
             documents += self._remove(record.ref, removed, by).documents
         return TreeReconciled(
@@ -362,12 +374,12 @@ class TreeService:
 
         def checked(former: Page | None) -> Page:
             page = change(former)
-            self._require_plain(page)
+            self.require_plain(page)
             return page
 
         return uuid, checked
 
-    def _require_plain(self, page: Page) -> None:
+    def require_plain(self, page: Page) -> None:
         """Refuse credentials in names, which are stored and shown as they are.
 
         Raises:
@@ -394,6 +406,18 @@ class TreeService:
                 hint=f"pages are those of tenants with the profile {PROFILE}",
             )
         return record
+
+
+def _with_those_above(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
+    """Return some pages and all pages above them."""
+    found, left = set[str](), [*uuids]
+    while left:
+        uuid = left.pop()
+        if uuid not in found:
+            found.add(uuid)
+            above = known[uuid].parent if uuid in known else None
+            left += [] if above is None else [above]
+    return found
 
 
 def _edit(page: Page) -> PageEdit:
