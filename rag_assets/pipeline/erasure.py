@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_assets.common.batches import batched
 from rag_assets.common.errors import ErasureIncomplete
 from rag_assets.pipeline.blobs import drop_blobs, nobodys_blobs
 from rag_assets.pipeline.catalog_mark import may_delete, require_current
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import erase_rows, open_former_places
 from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
-from rag_assets.pipeline.proof import prove, prove_masked, require_nothing_left
+from rag_assets.pipeline.proof import entries_left, prove, prove_masked, require_nothing_left
 from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.rescan import begin_scan, scan
@@ -39,8 +38,6 @@ from rag_assets.storage.catalog.rescans import found_hashes
 from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.store import Lake
-
-_MATCHED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,21 +227,15 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
 
 
 def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
-    """Delete entries of builds that the catalog does not know, as after a restore.
+    """Delete entries of builds that the catalog does not have, as after a restore.
 
     Returns:
-        the names of the indexes that held any.
+        the names of the indexes that had any.
     """
-    values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
-    strays = set()
-    for index_name in ctx.store.indexes.names():
-        for field, wanted in values.items():
-            for batch in batched(wanted, _MATCHED_AT_ONCE):
-                ids = ctx.store.entries.matching(index_name, ctx.ref.id, field, batch)
-                if ids:
-                    ctx.guard()
-                    ctx.store.entries.delete(index_name, ctx.ref.id, ids)
-                    strays.add(index_name)
+    strays = entries_left(ctx, traces)
+    for index_name, ids in strays.items():
+        ctx.guard()
+        ctx.store.entries.delete(index_name, ctx.ref.id, sorted(ids))
     return frozenset(strays)
 
 

@@ -6,6 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from heapq import nlargest
 from typing import Any
 
 from rag_assets.common.batches import batched
@@ -40,10 +42,10 @@ from rag_assets.storage.catalog.document_rows import CatalogDocument, DocumentCh
 
 _BATCH = 500
 _URGENT = 100
-"""This many changes of one listing have priority over a bulk import."""
+"""This many changes of one listing have priority over a bulk import: edits, then new documents."""
 _LINES = 2_000
 _BULK = 1
-"""The lane of records that were pushed many at once."""
+"""The lane of bulk imports, and of records that were pushed many at once."""
 
 
 def list_documents(
@@ -243,19 +245,28 @@ def _write_urgent(
     scope: str,
     changes: Sequence[Change],
 ) -> None:
-    written = 0
+    unlaned = [change for change in changes if change.document.lane is None]
+    urgent = {c.document.document_id for c in nlargest(_URGENT, unlaned, key=_urgency)}
     for batch in batched(changes, _BATCH):
         names.prepare(change.document for change in batch)
-        lanes: dict[int, list[DocumentChange]] = {0: [], 1: []}
+        lanes: dict[int, list[DocumentChange]] = {0: [], _BULK: []}
         for change in batch:
             row = _row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels)
-            first = 0 if written < _URGENT else 1
             lane = change.document.lane
-            lanes[first if lane is None else lane].append(row)
-            written += lane is None
+            if lane is None:
+                lane = 0 if change.document.document_id in urgent else _BULK
+            lanes[lane].append(row)
         ctx.guard()
         for lane, rows in lanes.items():
             ctx.catalog.documents.record(ctx.ref, rows, lane=lane)
+
+
+def _urgency(change: Change) -> tuple[bool, datetime]:
+    """Return a key that is larger for an edit, then for newer content.
+
+    A listing of a bulk import may also have what a person has just saved.
+    """
+    return change.kind == "changed", change.modified_at
 
 
 def _rescope(

@@ -22,6 +22,7 @@ _OUT_OF_REACH: Final = {
     ),
     "files of sources": "a source keeps its documents; they are not added again while unchanged",
 }
+_MATCHED_AT_ONCE = 500
 LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
 """Keys of a proof: what files still hold of what was deleted."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
@@ -130,18 +131,32 @@ def proof_of(
     }
 
 
-def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
-    """How many entries have an id or a hash of the documents, or a phrase in a text of nobody."""
+def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
+    """Return the entries that hold something of documents, by index.
+
+    They have the id or a hash of one, or a phrase in a text that no document needs: the catalog
+    may not have the build that they belong to, as after a restore.
+    """
     needed = needed_keys(ctx).known.texts or set()
-    found: set[str] = set()
+    values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
+    entries, left = ctx.store.entries, dict[str, set[str]]()
     for index_name in ctx.store.indexes.names():
-        for ids in batched(traces.document_ids, 500):
-            found.update(ctx.store.entries.matching(index_name, ctx.ref.id, "document_id", ids))
-        for hashes in batched(sorted(traces.dead.texts), 500):
-            found.update(ctx.store.entries.matching(index_name, ctx.ref.id, "text_sha256", hashes))
+        ids = {
+            id_
+            for field, wanted in values.items()
+            for batch in batched(wanted, _MATCHED_AT_ONCE)
+            for id_ in entries.matching(index_name, ctx.ref.id, field, batch)
+        }
         for phrase in traces.phrases:
-            holding = ctx.store.entries.containing(index_name, ctx.ref.id, phrase)
-            found.update(id_ for id_, text_sha256 in holding.items() if text_sha256 not in needed)
+            holding = entries.containing(index_name, ctx.ref.id, phrase)
+            ids.update(id_ for id_, text_sha256 in holding.items() if text_sha256 not in needed)
+        if ids:
+            left[index_name] = ids
+    return left
+
+
+def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
+    found = set[str]().union(*entries_left(ctx, traces).values())
     if (vectors := ctx.store.vectors) is not None:
         found.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
         found.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))

@@ -111,25 +111,31 @@ def test_nothing_of_it_is_left_and_its_neighbours_are_as_before(make: Make) -> N
     assert tenant.sync()["added"] == 1
 
 
-def test_entries_of_a_build_that_the_catalog_has_lost_go_as_well(make: Make) -> None:
+@pytest.mark.parametrize("is_former", [False, True])
+def test_entries_of_a_build_that_the_catalog_has_lost_go_as_well(
+    make: Make, *, is_former: bool
+) -> None:
     tenant = make()
     filled(tenant)
     catalog = tenant.driver.session.catalog
     serving = catalog.generations.serving(tenant.id)
     assert serving is not None
-    terms = {"tenant": tenant.id, "document_id": document_id(tenant, "files/keeper.md")}
-    of_document = {"bool": {"filter": [{"term": {name: terms[name]}} for name in terms]}}
+    conditions = [{"term": {"tenant": tenant.id}}, {"match_phrase": {"text": SENTENCE}}]
+    holding = {"bool": {"filter": conditions}}
     with Elasticsearch(tenant.installation.environment["ELASTICSEARCH_URL"]) as client:
 
         def entries() -> list[dict[str, Any]]:
             client.indices.refresh(index=serving.index_name)
-            found = client.search(index=serving.index_name, query=of_document)
+            found = client.search(index=serving.index_name, query=holding)
             return list(found["hits"]["hits"])
 
+        assert entries()
         for hit in entries():
             source = {**hit["_source"], "generation": hit["_source"]["generation"] + 7}
+            if is_former:  # of a document that has gone, with a sentence that went on in this one
+                source |= {"document_id": "0" * 32, "text_sha256": "0" * 64}
             client.index(index=serving.index_name, routing=tenant.id, document=source)
-        receipt = purged(tenant, "files/keeper.md")
+        receipt = purged(tenant, "files/keeper.md", "pushed/page/log")
         assert receipt.proof["complete"]
         assert entries() == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Collection
 
 import pytest
@@ -56,6 +58,25 @@ def test_few_others_go_with_urgent_documents_where_many_wait(
     (folder / "another.md").write_text("An edit.\n")
     everything = Driver(shared_installation, SliceLimits(documents=131))
     assert everything.run_once("edits-first")["parsed"] == 131, "what fits is not put off"
+
+
+def test_an_edit_goes_first_among_the_new_files_of_its_listing(
+    shared_installation: Installation,
+) -> None:
+    folder = shared_installation.add_tenant("edit-in-bulk", **FAST)
+    (folder / "z-edited.md").write_text("Its first text.\n")
+    driver = Driver(shared_installation, SliceLimits(documents=120))
+    driver.run_once("edit-in-bulk")
+    for number in range(250):
+        (folder / f"{number:03}.md").write_text(f"Text of number {number}.\n")
+    (folder / "z-edited.md").write_text("Its second text.\n")
+    os.utime(folder / "z-edited.md", (1_000_000_000, 1_000_000_000))
+    (folder / "z-new.md").write_text("Saved last.\n")
+    newest = time.time() + 60
+    os.utime(folder / "z-new.md", (newest, newest))
+    assert driver.run_once("edit-in-bulk")["parsed"] == 100
+    uris = [uri for uri, _, _ in shared_installation.entries("edit-in-bulk").values()]
+    assert sum("/z-" in uri for uri in uris) == 2
 
 
 def test_a_large_document_is_embedded_over_several_runs_behind_small_ones(
