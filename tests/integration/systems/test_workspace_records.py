@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from rag_assets.api import record_drafts
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.workspace.page_blocks import PageBlocks
 from tests import driving
@@ -120,6 +121,7 @@ def test_many_blocks_of_one_page_are_one_change_of_it(
         opening(self, text)
 
     monkeypatch.setattr(PageBlocks, "__init__", counted)
+    monkeypatch.setattr(record_drafts, "MAX_PAGE_BYTES", 1 << 20)
     site.put("page", "batch", {"title": "Many", "blocks": [_block("a", "Alpha.")]})
 
     def line(number: int, text: str = "", **more: Any) -> dict[str, Any]:

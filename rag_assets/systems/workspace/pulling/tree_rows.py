@@ -5,6 +5,7 @@ A row that is no page is set aside: its page stays as it is, with the pages abov
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -55,27 +56,10 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
             " a page",
             hint=f"a page has: {', '.join([_ID, *_COLUMNS])}",
         )
-    pages: dict[str, Page] = {}
-    kept = set[str]()
-    for row in rows:
-        uuid = key_of_row(row.values[names.index(_ID)])
-        try:
-            page = _page(names, row, follower.zone, uuid)
-            service.require_plain(page)
-        except _Aside as problem:
-            report.set_aside[f"tree.{problem.column}"] += 1
-            kept.add(uuid)
-        except InvalidRequest:
-            report.set_aside[f"tree.{_ID}"] += 1
-            kept.add(uuid)
-        else:
-            pages[uuid] = page
-    for uuid in looping_pages(pages):
-        report.set_aside["tree.parent"] += 1
-        del pages[uuid]
-        kept.add(uuid)
-    # A page that the query does not name may be one that is put: it stays above its pages.
-    kept |= {page.parent for page in pages.values() if page.parent not in {None, ROOT, *pages}}  # type: ignore[arg-type]
+    pages, aside = _read(service, follower.zone, names, rows)
+    report.set_aside += Counter(f"tree.{column}" for column in aside.values())
+    # A page that only another row names as its parent may be one that was put: it stays.
+    kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
     may_remove = scan and (bool(rows) or allow_deletes)
 
     def reconcile(*, remove: bool) -> int:
@@ -101,6 +85,29 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         # By a name of its own: deletions of the source's records are judged by themselves.
         payload = {"source": f"{config.name} (tree)", "vanished": extra}
         puller.catalog.events.write(puller.ref, "deletions_held", [payload])
+
+
+def _read(
+    service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[ForeignRow]
+) -> tuple[dict[str, Page], dict[str, str]]:
+    """Return the pages in rows by uuid, and of rows that are none the columns that are wrong."""
+    pages: dict[str, Page] = {}
+    aside: dict[str, str] = {}
+    for row in rows:
+        uuid = key_of_row(row.values[names.index(_ID)])
+        try:
+            page = _page(names, row, zone, uuid)
+            service.require_plain(page)
+        except _Aside as problem:
+            aside[uuid] = problem.column
+        except InvalidRequest:
+            aside[uuid] = _ID
+        else:
+            pages[uuid] = page
+    for uuid in looping_pages(pages):
+        del pages[uuid]
+        aside[uuid] = "parent"
+    return pages, aside
 
 
 class _Aside(Exception):
