@@ -133,7 +133,6 @@ class PageTable:
             TenantBusy: other transactions did not end within five seconds.
         """
         with self._database.begin_exclusive(ref) as connection:
-            ensure_root(connection, ref.id)
             former = _rows_of(connection, ref.id, {uuid for uuid, _ in edits})
             stored = {uuid: page_of(row) for uuid, row in former.items()}
             wanted, refused = _followed(edits, stored)
@@ -146,6 +145,9 @@ class PageTable:
             for uuid in _take_back_loops(shaped, {u: page_of(row) for u, row in known.items()}):
                 del wanted[uuid]
                 refused |= {n: below_itself() for n, (one, _) in enumerate(edits) if one == uuid}
+            if wanted and ROOT not in known:
+                ensure_root(connection, ref.id)
+                known |= _rows_of(connection, ref.id, {ROOT})
             plan = plan_tree(shaped.values(), [page_of(row) for row in known.values()])
             scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
             written = [page for page in wanted.values() if stored.get(page.uuid) != page]
