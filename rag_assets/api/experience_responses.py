@@ -25,10 +25,12 @@ class Pattern:
     Attributes:
         id: of the pattern.
         quality: HIGH for a verified solution of a failure, HIGHEST for a person's word at a gate.
-        problem, solution, when_to_try: of its entry that answers best.
+        problem, solution: of its entry that answers best.
+        when_to_try: the symptom or the precondition in that entry; None: it has none.
         success_count: projects' checkpoints that contributed it, and answers that it helped.
         failure_count: answers that it did not help.
-        label: Most Common, Moderate or Less Common, by its successes.
+        label: Most Common, Moderate or Less Common, by its successes; Mostly Failed where failures
+            outnumber them.
         score: cosine of the question and the nearest of its entries; None where nothing was asked.
         projects: those that contributed to it.
         first_embedded_at, last_embedded_at: of its entries.
@@ -41,7 +43,7 @@ class Pattern:
     quality: Literal["HIGH", "HIGHEST"]
     problem: str
     solution: str
-    when_to_try: str
+    when_to_try: str | None
     success_count: int
     failure_count: int
     label: str

@@ -152,10 +152,13 @@ class KeyReportingEmbedder(WrappedEmbedder):
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         """See Embedder."""
         with self._health.observe():
-            return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
+            return await self._embedder.embed(
+                texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
+            )
 
     async def close(self) -> None:
         """See Embedder."""

@@ -44,6 +44,7 @@ class SwitchedOffEmbedder(WrappedEmbedder):
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> NoReturn:
         """Fail.
 

@@ -27,8 +27,8 @@ class SlidingWindowLimiter:
         self._ended: deque[tuple[float, int]] = deque()
         self._ended_sum = 0
 
-    def wait(self, amount: int, now: float) -> float:
-        """Seconds until there may be room for an amount; 0 when there is.
+    def wait(self, amount: int, now: float, *, share: float = 1.0) -> float:
+        """Return the seconds until there may be room for an amount in a share of the limit.
 
         Requests in progress may end with a smaller amount: call it again after waiting. An amount
         over the whole limit waits for an empty window.
@@ -36,7 +36,8 @@ class SlidingWindowLimiter:
         if self._limit is None:
             return 0.0
         self._forget(now)
-        excess = self._in_progress + self._ended_sum + min(amount, self._limit) - self._limit
+        limit = self._limit * share
+        excess = self._in_progress + self._ended_sum + min(amount, limit) - limit
         if excess <= 0:
             return 0.0
         for ended, part in self._ended:

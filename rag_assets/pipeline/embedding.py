@@ -207,6 +207,7 @@ def _embed(
                 flush_seconds=_kept_within(ctx),
                 deadline=stage.deadline,
                 is_put_off=lambda text: stage.is_over(is_urgent=text in urgent),
+                is_bulk=lambda text: not work.answers or text not in urgent,
                 progress=progress.at,
                 budget=ledger.budget,
                 spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),

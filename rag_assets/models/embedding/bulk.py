@@ -22,6 +22,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -71,6 +72,7 @@ async def embed_all(
     spool: Spool | None = None,
     probe_first: bool = False,
     is_put_off: Callable[[str], bool] = lambda key: False,
+    is_bulk: Callable[[str], bool] = lambda key: False,
 ) -> EmbedOutcome:
     """Embed texts and store their vectors as they arrive.
 
@@ -95,6 +97,7 @@ async def embed_all(
             retry costs no batch while it lasts.
         is_put_off: whether a text and those after it are left for later, though there is time;
             asked before each call with the key of its first text.
+        is_bulk: whether nobody waits for a text and those after it; see Embedder.embed.
 
     Raises:
         MalformedResponse: the embedder returns a valid vector for no text.
@@ -105,7 +108,7 @@ async def embed_all(
     )
     drive.deadline, drive.progress, drive.budget = deadline, progress, budget
     drive.purpose, drive.probe_first, drive.is_put_off = purpose, probe_first, is_put_off
-    drive.spool = spool
+    drive.spool, drive.is_bulk = spool, is_bulk
     try:
         await drive.run()
     except BaseException as error:  # also if cancelled: its vectors are charged
@@ -136,6 +139,7 @@ class _BulkRun:
         self.spool: Spool | None = None
         self.probe_first = False
         self.is_put_off: Callable[[str], bool] = lambda key: False
+        self.is_bulk: Callable[[str], bool] = lambda key: False
         self._embedder = embedder
         self._keeper = keeper
         self._items = list({item.key: item for item in items}.values())
@@ -281,7 +285,8 @@ class _BulkRun:
         answer = Answer(_NONE, 0, 0)
         started = time.monotonic()
         try:
-            answer = await self._pay_for(texts, batch.tokens, deadline)
+            is_bulk = self.is_bulk(batch.items[0].key)
+            answer = await self._pay_for(texts, batch.tokens, deadline, is_bulk=is_bulk)
             vectors = checked_vectors(
                 answer.vectors,
                 count=len(texts),
@@ -319,14 +324,19 @@ class _BulkRun:
         refused = {position: reasons[position] for position in reasons if position not in usable}
         return vectors, refused
 
-    async def _pay_for(self, texts: Sequence[str], tokens: int, deadline: float | None) -> Answer:
+    async def _pay_for(
+        self, texts: Sequence[str], tokens: int, deadline: float | None, *, is_bulk: bool = False
+    ) -> Answer:
         """Make one call, with its price reserved before it and its charge recorded after it."""
+        embed = partial(
+            self._embedder.embed, texts, purpose=self.purpose, deadline=deadline, is_bulk=is_bulk
+        )
         if self.budget is None:
-            return await self._embedder.embed(texts, purpose=self.purpose, deadline=deadline)
+            return await embed()
         self.budget.reserve(tokens)
         charge = Charge()
         try:
-            answer = await self._embedder.embed(texts, purpose=self.purpose, deadline=deadline)
+            answer = await embed()
             charge = Charge(answer.tokens, answer.requests, len(texts))
         except ProviderError as error:
             charge = Charge(error.tokens, error.requests)

@@ -57,6 +57,7 @@ class DeterministicEmbedder:
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         """One unit vector for each text, whatever the purpose; see Embedder.embed.
 

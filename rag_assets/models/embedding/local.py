@@ -95,6 +95,7 @@ class OnnxEmbedder:
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         """One unit vector for each text, whatever the purpose; see Embedder.embed.
 

@@ -83,6 +83,7 @@ class Embedder(Protocol):
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         """Vectors of these texts, float32, L2-normalised, in order.
 
@@ -90,6 +91,7 @@ class Embedder(Protocol):
             texts: within the limits of a call.
             purpose: the use of their vectors.
             deadline: time.monotonic() after which the call does not begin.
+            is_bulk: whether nobody waits for it, so that it leaves room in the provider's limits.
 
         Raises:
             DeadlineExceeded: the call could not begin before the deadline.

@@ -65,6 +65,10 @@ class Endpoint(Protocol):
         ...
 
 
+_CALLS_A_MINUTE = 8
+"""Into so many calls at least the tokens of a minute are divided, so that none waits for long."""
+
+
 class RemoteEmbedder:
     """An embedder over the network: an endpoint with limits and retries.
 
@@ -103,8 +107,8 @@ class RemoteEmbedder:
         self._dimensions = dimensions
         self._limits = replace(limits, concurrency=traffic.concurrency)
         if traffic.tokens_per_minute is not None:
-            most = min(traffic.tokens_per_minute, limits.tokens or traffic.tokens_per_minute)
-            self._limits = replace(self._limits, tokens=most)
+            most = max(1, traffic.tokens_per_minute // _CALLS_A_MINUTE)
+            self._limits = replace(self._limits, tokens=min(most, limits.tokens or most))
         self._traffic = traffic
         self._count = count
         self._retries: Mapping[Purpose, RetryPolicy] = {
@@ -125,7 +129,7 @@ class RemoteEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call; never more tokens than a minute allows."""
+        """The limits of a call; few of the tokens that a minute allows."""
         return self._limits
 
     async def embed(
@@ -134,6 +138,7 @@ class RemoteEmbedder:
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         """Vectors of these texts, after retries if needed; see Embedder.
 
@@ -149,6 +154,7 @@ class RemoteEmbedder:
             tokens=self._weight(texts),
             policy=self._retries[purpose],
             source=self._embedder_id,
+            is_bulk=is_bulk,
         )
         answer = await call.answer(deadline)
         return replace(answer, requests=call.attempts)

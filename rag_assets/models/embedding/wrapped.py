@@ -38,9 +38,12 @@ class WrappedEmbedder:
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         """See Embedder."""
-        return await self._embedder.embed(texts, purpose=purpose, deadline=deadline)
+        return await self._embedder.embed(
+            texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
+        )
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """See Embedder."""

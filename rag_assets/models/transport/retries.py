@@ -75,6 +75,7 @@ class RetriedCall(Generic[AnswerT]):
         traffic: limits attempts, and observes the pauses that the provider requires.
         tokens: of an attempt, estimated.
         policy: limits of attempts and time.
+        is_bulk: see Traffic.turn.
         source: provider and model, for messages.
     """
 
@@ -86,12 +87,14 @@ class RetriedCall(Generic[AnswerT]):
         tokens: int,
         policy: RetryPolicy,
         source: str,
+        is_bulk: bool = False,
     ) -> None:
         self._send = send
         self._traffic = traffic
         self._tokens = tokens
         self._policy = policy
         self._source = source
+        self._is_bulk = is_bulk
         self._attempts = 0
         self._give_up = 0.0
         self._failure: ProviderUnavailable | None = None
@@ -130,7 +133,7 @@ class RetriedCall(Generic[AnswerT]):
     async def _attempt(self, until: float) -> AnswerT | None:
         """Make one attempt; None after a transient failure."""
         try:
-            async with self._traffic.turn(self._tokens, until) as turn:
+            async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
                 if not self._attempts:
                     self._give_up = time.monotonic() + self._policy.seconds
                 self._attempts += 1

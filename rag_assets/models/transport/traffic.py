@@ -13,6 +13,9 @@ from rag_assets.common.errors import DeadlineExceeded
 from rag_assets.common.sliding_window import MINUTE, SlidingWindowLimiter
 from rag_assets.models.transport.slots import Slots
 
+_BURST_SHARE, _SPREAD_SHARE = 0.5, 0.4
+"""What bulk requests use of a limit, at once and evenly: the rest is for questions and edits."""
+
 
 @dataclass(slots=True)
 class Turn:
@@ -49,6 +52,8 @@ class Traffic:
         self._lock = threading.Lock()
         self._requests = SlidingWindowLimiter(requests_per_minute, window)
         self._tokens = SlidingWindowLimiter(tokens_per_minute, window)
+        self._bulk_requests = _BulkPace(self._requests, requests_per_minute, window)
+        self._bulk_tokens = _BulkPace(self._tokens, tokens_per_minute, window)
         self._paused_until = 0.0
 
     @property
@@ -62,22 +67,25 @@ class Traffic:
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
 
     @asynccontextmanager
-    async def turn(self, tokens: int, until: float) -> AsyncIterator[Turn]:
+    async def turn(
+        self, tokens: int, until: float, *, is_bulk: bool = False
+    ) -> AsyncIterator[Turn]:
         """Wait until a request may be sent; it is in progress for the block.
 
-        A request that waits for a rate limit holds no slot meanwhile: a short query may fit where
-        a long batch does not.
+        Bulk requests leave room for others in the limits of every minute. A request that waits for
+        a rate limit holds no slot meanwhile: a short query may fit where a long batch does not.
 
         Args:
             tokens: estimated.
             until: time.monotonic() by which it must be sent.
+            is_bulk: whether nobody waits for it.
 
         Raises:
             DeadlineExceeded: it cannot be sent by then; raised as soon as that is known.
         """
         while True:
             async with self._slots.hold(until - time.monotonic()):
-                wait = self._begin(tokens)
+                wait = self._begin(tokens, is_bulk=is_bulk)
                 if wait <= 0:
                     turn = Turn(tokens)
                     try:
@@ -89,7 +97,7 @@ class Traffic:
                 raise DeadlineExceeded("the provider's limits allow no request before the deadline")
             await asyncio.sleep(wait)
 
-    def _begin(self, tokens: int) -> float:
+    def _begin(self, tokens: int, *, is_bulk: bool) -> float:
         """Count a request as in progress; returns the seconds to wait if it may not begin."""
         with self._lock:
             now = time.monotonic()
@@ -98,7 +106,14 @@ class Traffic:
                 self._requests.wait(1, now),
                 self._tokens.wait(tokens, now),
             )
+            if is_bulk:
+                wait = max(
+                    wait, self._bulk_requests.wait(1, now), self._bulk_tokens.wait(tokens, now)
+                )
             if wait <= 0:
+                if is_bulk:
+                    self._bulk_requests.begin(1, now)
+                    self._bulk_tokens.begin(tokens, now)
                 self._requests.begin(1)
                 self._tokens.begin(tokens)
             return wait
@@ -108,3 +123,28 @@ class Traffic:
             now = time.monotonic()
             self._requests.end(1, 1, now)
             self._tokens.end(begun, tokens, now)
+
+
+class _BulkPace:
+    """Keeps bulk requests from using up a limit: half of it at once, then evenly.
+
+    Args:
+        limiter: of all requests.
+        limit: of the limiter; None for no limit.
+        window: seconds in which it applies.
+    """
+
+    def __init__(self, limiter: SlidingWindowLimiter, limit: int | None, window: float) -> None:
+        self._limiter = limiter
+        self._seconds_of_one = 0.0 if limit is None else window / (limit * _SPREAD_SHARE)
+        self._free_at = 0.0
+
+    def wait(self, amount: int, now: float) -> float:
+        """Return the seconds until a bulk request may begin."""
+        at_once = self._limiter.wait(amount, now, share=_BURST_SHARE)
+        return min(at_once, max(0.0, self._free_at - now))
+
+    def begin(self, amount: int, now: float) -> None:
+        """Count a bulk request that begins now."""
+        if self._limiter.wait(amount, now, share=_BURST_SHARE) > 0:
+            self._free_at = max(self._free_at, now) + amount * self._seconds_of_one

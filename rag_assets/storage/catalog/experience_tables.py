@@ -80,6 +80,8 @@ knowledge_staging = Table(
     Column("exact_key", Text),
     # The same of its problem alone, see matching.problem_key.
     Column("problem_key", Text),
+    # The version of the rules by which its record was written, see wording.WORDING_VERSION.
+    Column("record_version", Integer, nullable=False, server_default="1"),
     # The pattern that it belongs to, and the one that it would but for merges by hand.
     Column("pattern_id", Uuid),
     Column("home_id", Uuid),
@@ -101,6 +103,7 @@ knowledge_staging = Table(
     Index("ix_knowledge_staging_exact", "tenant", "exact_key"),
     Index("ix_knowledge_staging_problem", "tenant", "problem_key"),
     Index("ix_knowledge_staging_checkpoint", "tenant", "checkpoint_id"),
+    Index("ix_knowledge_staging_record_version", "tenant", "record_version"),
     # Taken by a checkpoint, and not found yet: few, and asked for all the time.
     Index(
         "ix_knowledge_staging_left",

@@ -16,10 +16,14 @@ SYSTEM = System(
             # A year is a rule: nobody has to confirm what it takes away.
             "prune_share": None,
         },
-        # The description's figures for its model; benchmarks.experience calibrates the local one,
-        # which has no threshold for tasks: none separates them (decision 0088).
+        # The description's figures for its model; benchmarks.experience calibrates the local one.
+        # For tasks no figure separates answers from near misses: the floor only leaves out what
+        # has nothing to do with the task (decision 0132).
         thresholds_of_uses={
-            "task": {"openai/text-embedding-3-small": 0.70},
+            "task": {
+                "openai/text-embedding-3-small": 0.70,
+                "local/all-MiniLM-L6-v2": 0.20,
+            },
             "failure": {
                 "openai/text-embedding-3-small": 0.75,
                 "local/all-MiniLM-L6-v2": 0.36,

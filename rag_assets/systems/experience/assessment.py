@@ -219,11 +219,11 @@ def parsed(text: str) -> list[_OneGrade]:
 
 
 def _told(number: int, pattern: Pattern) -> str:
-    return "\n".join(
-        (
-            f"{number}.",
-            f"Problem: {neutralised(pattern.problem)}",
-            f"Solution: {neutralised(pattern.solution)}",
-            f"When to try: {neutralised(pattern.when_to_try)}",
-        )
-    )
+    lines = [
+        f"{number}.",
+        f"Problem: {neutralised(pattern.problem)}",
+        f"Solution: {neutralised(pattern.solution)}",
+    ]
+    if pattern.when_to_try is not None:
+        lines.append(f"When to try: {neutralised(pattern.when_to_try)}")
+    return "\n".join(lines)

@@ -23,7 +23,7 @@ from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.matching import BOUNDS, Bounds, exact_key, problem_key
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns
-from rag_assets.systems.experience.wording import problem_of, searched_text, solution_of
+from rag_assets.systems.experience.wording import compared_problem, searched_text, solution_of
 
 _CANDIDATES = 30
 _STAGED = knowledge_staging.c
@@ -123,13 +123,14 @@ class Assigner:
             return Assignment(entry, entry.id, alternative)
         best: Assignment | None = None
         for other in others:
-            problem = _cosine(vectors, problem_of(entry), problem_of(other.entry))
+            problem = _cosine(vectors, compared_problem(entry), compared_problem(other.entry))
             solution = _cosine(vectors, solution_of(entry), solution_of(other.entry))
             if problem is None or solution is None or problem < self._bounds.problem:
                 continue
-            if problems_differ(problem_of(entry), problem_of(other.entry)):
+            if problems_differ(compared_problem(entry), compared_problem(other.entry)):
                 continue
-            alternative = alternative or other.problem_id
+            if entry.entry_type != "gate_approval":
+                alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
             if differ(solution_of(entry), solution_of(other.entry)):
@@ -176,7 +177,7 @@ class Assigner:
         texts = {
             sha256_hex(text): text
             for entry in compared
-            for text in (problem_of(entry), solution_of(entry))
+            for text in (compared_problem(entry), solution_of(entry))
         }
         vectors, reason = vectors_of(ctx, self._serving, texts)
         return near, vectors, reason
@@ -250,7 +251,7 @@ def _cosine(vectors: _Vectors, first: str, second: str) -> float | None:
 
 
 def _with_texts(found: Assignment, vectors: _Vectors) -> Assignment:
-    texts = (problem_of(found.entry), solution_of(found.entry))
+    texts = (compared_problem(found.entry), solution_of(found.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
     return replace(found, kept_texts=kept)
 

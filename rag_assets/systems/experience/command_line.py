@@ -328,7 +328,8 @@ def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
             ("Solution", one.solution),
             ("When to try", one.when_to_try),
         ):
-            say(indent(f"{name}: {text}", "   "))
+            if text is not None:
+                say(indent(f"{name}: {text}", "   "))
         if one.stale_paths:
             say(f"   Changed since: {', '.join(one.stale_paths)}")
 

@@ -11,8 +11,9 @@ from rag_assets.common.tokens import count_text
 from rag_assets.retrieval.budget import first_sentences
 from rag_assets.retrieval.confusables import escaped, folded
 from rag_assets.retrieval.contexts import neutralised
+from rag_assets.systems.experience.ranking import mostly_failed
 
-MOST_PATTERNS = 3
+MAX_PATTERNS = 3
 _HEADER = "[ORCHESTRATOR CONTEXT: Historical Knowledge]"
 _INTRODUCTION = "Similar situations have been resolved these ways:"
 _RECOMMENDATION = (
@@ -48,13 +49,16 @@ class Block:
 
 
 def block_of(patterns: Sequence[Pattern], tokens: int) -> Block:
-    """The first patterns that fit; of a single one that does not, what fits of its solution.
+    """Return the first patterns that fit; of a single one that does not, the start of its solution.
+
+    The block recommends its patterns, so one that mostly failed is left out.
 
     Args:
         patterns: in their order.
         tokens: cl100k_base tokens of the whole block at most.
     """
-    kept = list(patterns[:MOST_PATTERNS])
+    kept = [one for one in patterns if not mostly_failed(one.success_count, one.failure_count)]
+    kept = kept[:MAX_PATTERNS]
     while len(kept) > 1 and not _fits(kept, tokens):
         kept.pop()
     if kept and not _fits(kept, tokens):
@@ -84,16 +88,18 @@ def rendered(patterns: Sequence[Pattern]) -> str:
                 ("Solution", pattern.solution),
                 ("When to try", pattern.when_to_try),
             )
+            if value is not None
         ]
         parts.append("")
     return "\n".join([*parts, _RECOMMENDATION, "", _END])
 
 
 def _heading(number: int, pattern: Pattern) -> str:
-    count = pattern.success_count
-    return (
-        f"Pattern {number} ({pattern.label} - {count} {'success' if count == 1 else 'successes'}):"
-    )
+    count, failures = pattern.success_count, pattern.failure_count
+    rate = f"{count} {'success' if count == 1 else 'successes'}"
+    if failures:
+        rate = f"{count} of {count + failures} successful"
+    return f"Pattern {number} ({pattern.label} - {rate}):"
 
 
 def _field(value: str) -> str:

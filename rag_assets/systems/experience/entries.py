@@ -35,7 +35,7 @@ from rag_assets.systems.experience.matching import exact_key, problem_key
 from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft, KeptAbout
 from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.verification import faults, require_none, require_verified
-from rag_assets.systems.experience.wording import searched_text
+from rag_assets.systems.experience.wording import WORDING_VERSION, error_keys, searched_text
 
 _TEXTS = (
     *("agent_type", "task_type", "technology", "failure_description", "error_message"),
@@ -51,6 +51,8 @@ _LENGTHS: Mapping[str, int] = {
 }
 EXACT_KEY = "exact_key"
 """Metadata of entries that are equal but for their writing."""
+ERROR_KEYS = "error_keys"
+"""Metadata of entries: keys of the errors in them (see traces.stored_keys)."""
 OPERATOR = Caller()
 """Whoever has the catalog itself, and reaches every project."""
 _STAGED = knowledge_staging.c
@@ -226,7 +228,7 @@ def hand_over(
     if not rows:
         return 0
     entries = [entry_of(row) for row in rows]
-    records = [_record(ref, source, entry) for entry in entries]
+    records = [record_of(ref, source, entry) for entry in entries]
     written = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
     connection.execute(insert(source_records).values(**written), records)
     taken = (
@@ -237,6 +239,7 @@ def hand_over(
             document_id=bindparam("document"),
             exact_key=bindparam("whole"),
             problem_key=bindparam("problem"),
+            record_version=WORDING_VERSION,
         )
     )
     connection.execute(
@@ -283,8 +286,8 @@ def entry_of(row: Row[Any]) -> Entry:
     )
 
 
-def _record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
-    """The record of an entry: what is searched of it, and what questions are narrowed by."""
+def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
+    """Return the record of an entry: its searched text, and the values that narrow questions."""
     text = searched_text(entry)
     data = text.encode()
     metadata = {
@@ -295,6 +298,7 @@ def _record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "gate_type": entry.gate_type,
         "project_id": None if entry.project_id is None else str(entry.project_id),
         EXACT_KEY: exact_key(entry),
+        ERROR_KEYS: error_keys(entry) or None,
     }
     said = {"metadata": {name: value for name, value in metadata.items() if value is not None}}
     digest = sha256_hex(data)

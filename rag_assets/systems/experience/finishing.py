@@ -41,6 +41,11 @@ from rag_assets.systems.experience.checkpoints import OPEN
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_questions
 from rag_assets.systems.experience.merges import living_roots
+from rag_assets.systems.experience.rewording import (
+    restore_ages,
+    rewrite_outdated,
+    select_outdated,
+)
 from rag_assets.systems.experience.tables import experience_merges, experience_patterns
 
 _BATCH = 200
@@ -77,6 +82,8 @@ class ExperienceFollowUp:
                 return "entries of a checkpoint wait for their patterns"
             if connection.scalar(select(_ended(tenant_id).exists())):
                 return "a checkpoint has ended, and does not say so yet"
+            if connection.scalar(select(select_outdated(tenant_id).exists())):
+                return "records of entries wait to be written by newer rules"
         return None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
@@ -99,13 +106,16 @@ class ExperienceFollowUp:
             merged += sum(one.way is not None for one in assigned)
             reasons.update(filter(None, [reason]))
         done = self._settle(ctx)
-        if not entries and not done:
+        rewritten = rewrite_outdated(ctx)
+        if not entries and not done and not rewritten:
             return {}
         shown: dict[str, Any] = {
             "entries found from now on": len(entries),
             "merged into patterns": merged,
             "checkpoints done": done,
         }
+        if rewritten:
+            shown["entries written by newer rules"] = rewritten
         if reasons:
             shown["not compared by vectors"] = "; ".join(sorted(reasons))
         return shown
@@ -129,6 +139,7 @@ class ExperienceFollowUp:
         trusted = time_for_deletion(ctx.catalog, ctx.clock)
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             _record_failures(connection, ctx.ref)
+            restore_ages(connection, ctx.ref)
             open_ones = select(checkpoints.c.id).where(
                 checkpoints.c.tenant == ctx.ref.id, checkpoints.c.state.in_((*OPEN, "stopped"))
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rag_assets.common.hashing import key_of
 from rag_assets.systems.experience.model import ANY_AGENT
-from rag_assets.systems.experience.wording import Worded, problem_of, solution_of
+from rag_assets.systems.experience.wording import Worded, compared_problem, solution_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def exact_key(entry: Worded) -> str:
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalised(problem_of(entry)),
+        normalised(compared_problem(entry)),
         normalised(solution_of(entry)),
     )
 
@@ -53,7 +53,7 @@ def problem_key(entry: Worded) -> str | None:
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalised(problem_of(entry)),
+        normalised(compared_problem(entry)),
     )
 
 

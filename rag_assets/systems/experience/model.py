@@ -96,7 +96,7 @@ class EntryDraft(_Posted):
         gate_type: of both kinds of gates.
         human_feedback, revision_approach: of a gate_rejection.
         approved_approach: of a gate_approval.
-        when_to_try: when the solution is worth trying; by default told by the fields above.
+        when_to_try: when the solution is worth trying; by default the line of the error.
         about: the code that it is about.
         external_id: the caller's own id: the same may be sent again.
     """

@@ -181,7 +181,7 @@ def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
         when_to_try=when_to_try(entry),
         success_count=successes,
         failure_count=counts.did_not_help,
-        label=label_of(successes),
+        label=label_of(successes, counts.did_not_help),
         score=score,
         agent_type=entry.agent_type,
         gate_type=entry.gate_type,

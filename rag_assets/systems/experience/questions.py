@@ -28,7 +28,12 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.context import block_of, with_block
-from rag_assets.systems.experience.entries import EXACT_KEY, has_project, reaches_only_own
+from rag_assets.systems.experience.entries import (
+    ERROR_KEYS,
+    EXACT_KEY,
+    has_project,
+    reaches_only_own,
+)
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
     MOST_OF_A_FAILURE,
@@ -43,17 +48,19 @@ from rag_assets.systems.experience.patterns import (
     is_living,
     pattern_of,
 )
-from rag_assets.systems.experience.ranking import ranked, with_conflicts
+from rag_assets.systems.experience.ranking import rank, with_conflicts
 from rag_assets.systems.experience.source import SOURCE_TYPE
 from rag_assets.systems.experience.tables import experience_questions
-from rag_assets.systems.experience.wording import MOST_TOKENS, failure_question, shortened
+from rag_assets.systems.experience.traces import AskedKeys, asked_keys, prose_of
+from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shortened
 from rag_assets.tenants.model import Tenant
 
-_NEAREST = 5
-"""Patterns that are ranked: the nearest ones."""
+_ENOUGH = 5
+"""Patterns beyond which no further entries are searched."""
 _HITS = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
 """Entries that each search is to find, of which there are more while patterns are too few."""
 _MOST_KEYS = 100
+_MAX_ASKED_KEYS = 100
 
 _T = TypeVar("_T")
 
@@ -116,8 +123,9 @@ class Questions:
             task=question.task_type,
             technology=question.technology,
         )
-        request = _request("task", question.task_description, filters, caller)
-        return await self._answer(record, request, project, question.max_results)
+        request = _request("task", prose_of(question.task_description), filters, caller)
+        keys = asked_keys(question.task_description, None)
+        return await self._answer(record, request, project, question.max_results, keys)
 
     async def for_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
@@ -132,7 +140,8 @@ class Questions:
         )
         text = failure_question(question.failure_description, question.error_message)
         request = _request("failure", text, filters, caller)
-        return await self._answer(record, request, project, MOST_OF_A_FAILURE)
+        keys = asked_keys(question.failure_description, question.error_message)
+        return await self._answer(record, request, project, MOST_OF_A_FAILURE, keys)
 
     async def context(
         self, record: TenantRecord, question: ContextQuestion, caller: Caller
@@ -166,7 +175,12 @@ class Questions:
         return project if await self.run_blocking(record.id, caller.name, is_own) else None
 
     async def _answer(
-        self, record: TenantRecord, request: SearchRequest, project: UUID | None, limit: int
+        self,
+        record: TenantRecord,
+        request: SearchRequest,
+        project: UUID | None,
+        limit: int,
+        keys: AskedKeys,
     ) -> Answer:
         tenant = Tenant.from_config(record.config)
         found, scores = Found(), dict[UUID, float]()
@@ -183,17 +197,44 @@ class Questions:
             scored = _scores(answer.hits)
             scores = scored | scores
             found = await self._found(record, tenant, scores, project, request)
-            enough = len(found.counts) >= _NEAREST or len(scored) < count
+            enough = len(found.counts) >= _ENOUGH or len(scored) < count
             if enough or len(found.keys) > _MOST_KEYS:
                 break
-        patterns, problems = _nearest(found, scores)
+        matching, same = await self._matching(record, request, keys)
+        if matching.keys() - scores.keys():
+            scores = matching | scores
+            found = await self._found(record, tenant, scores, project, request)
+        exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
+        is_one_error = same and len(keys.placed) == 1
+        patterns, problems = _patterns(found, scores, exact if is_one_error else ())
         cutoff = cutoff_of(tenant, self.clock.now())
         fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
-        shown = _chosen(patterns, problems, limit)
+        shown = _chosen(patterns, problems, limit, exact)
         query_id = await self._recorded(record, request, shown)
         threshold = answer.debug.threshold if answer.debug else None
         return Answer(query_id, threshold, tuple(shown))
+
+    async def _matching(
+        self, record: TenantRecord, request: SearchRequest, keys: AskedKeys
+    ) -> tuple[dict[UUID, float], bool]:
+        """Return the entries with the error of the question, and whether at the same place.
+
+        The same error at the same place answers however far the descriptions are apart. One whose
+        place is not known on both sides must be near enough, as any other entry.
+        """
+        for wanted, is_same in ((keys.placed, True), (keys.unplaced, False)):
+            if not wanted:
+                continue
+            metadata = {**request.filters.metadata, ERROR_KEYS: wanted[:_MAX_ASKED_KEYS]}
+            filters = request.filters.model_copy(update={"metadata": metadata})
+            changes = {"filters": filters, "top_k": _HITS[0]} | (
+                {"min_score": -1.0} if is_same else {}
+            )
+            answer = await self.search.search(record.id, request.model_copy(update=changes))
+            if answer.hits:
+                return _scores(answer.hits), is_same
+        return {}, False
 
     async def _found(
         self,
@@ -236,7 +277,7 @@ class Questions:
 
 
 def _request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchRequest:
-    text = shortened(text, MOST_TOKENS)
+    text = shortened(text, MAX_TOKENS)
     half = MAX_QUERY // 2
     if len(text) > MAX_QUERY:
         text = text[:half] + text[-half:]
@@ -293,20 +334,40 @@ def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
     return scores
 
 
-def _nearest(found: Found, scores: Mapping[UUID, float]) -> tuple[list[Pattern], list[UUID]]:
+def _patterns(
+    found: Found, scores: Mapping[UUID, float], same: Collection[UUID]
+) -> tuple[list[Pattern], list[UUID]]:
+    """Return the patterns of entries, each in the words of its nearest one, and their problems.
+
+    Args:
+        found: the entries.
+        scores: of each entry.
+        same: patterns that solve one problem, whatever theirs were taken for.
+    """
     patterns: dict[UUID, Pattern] = {}
     entries = sorted(found.entries, key=lambda one: (-scores[one.id], str(one.id)))
     for entry in entries:
         id_ = entry.pattern_id
         if id_ is not None and id_ in found.counts and id_ not in patterns:
             patterns[id_] = pattern_of(entry, found.counts[id_], scores[entry.id])
-    return list(patterns.values()), [found.counts[id_].problem_id for id_ in patterns]
+    problems = {id_: found.counts[id_].problem_id for id_ in patterns}
+    # To pass a gate is no problem with alternatives: what passed it once contradicts nothing.
+    passed = {id_ for id_, one in patterns.items() if one.entry_type == "gate_approval"}
+    problems |= {id_: id_ for id_ in passed}
+    shared = problems.keys() & same
+    problems |= dict.fromkeys(shared, min((problems[id_] for id_ in shared), default=UUID(int=0)))
+    return list(patterns.values()), list(problems.values())
 
 
-def _chosen(patterns: Sequence[Pattern], problems: Sequence[UUID], limit: int) -> list[Pattern]:
-    """The nearest patterns in the order of their success, with the alternatives of each."""
+def _chosen(
+    patterns: Sequence[Pattern],
+    problems: Sequence[UUID],
+    limit: int,
+    exact: Collection[UUID],
+) -> list[Pattern]:
+    """Return the best patterns, each with its alternatives."""
     solves = {pattern.id: problem for pattern, problem in zip(patterns, problems, strict=True)}
-    order = ranked(patterns[:_NEAREST])
+    order = rank(patterns, problems, exact)
     kept = with_conflicts(order, [solves[one.id] for one in order])
     shown = kept[:limit]
     return with_conflicts(shown, [solves[one.id] for one in shown])

@@ -1,12 +1,13 @@
-"""The order of patterns: by what is known of their success, never by their age."""
+"""The order of patterns: by relevance and, of one problem, by success; never by their age."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
+from uuid import UUID
 
 from rag_assets.api.experience_responses import EntryType, Pattern
 
@@ -16,11 +17,18 @@ _MOST_ALTERNATIVES = 3
 _MOST_COMMON, _MODERATE = 5, 3
 
 
-def label_of(successes: int) -> str:
-    """How common a solution is, in the description's words."""
+def label_of(successes: int, failures: int = 0) -> str:
+    """Return how common a solution is, in the description's words, unless it mostly failed."""
+    if mostly_failed(successes, failures):
+        return "Mostly Failed"
     if successes >= _MOST_COMMON:
         return "Most Common"
     return "Moderate" if successes >= _MODERATE else "Less Common"
+
+
+def mostly_failed(successes: int, failures: int) -> bool:
+    """Return whether a solution failed more often than it succeeded: it is not recommended."""
+    return failures > successes
 
 
 def quality_of(entry_type: EntryType) -> Literal["HIGH", "HIGHEST"]:
@@ -42,23 +50,41 @@ def wilson_bound(successes: int, failures: int) -> float:
     return (rate + spread / 2 - margin) / (1 + spread)
 
 
-def ranked(patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Patterns in their order: fresh ones, then by success, quality, cosine and id.
+def rank(
+    patterns: Sequence[Pattern],
+    problems: Sequence[UUID],
+    exact: Collection[UUID] = (),
+) -> list[Pattern]:
+    """Return patterns by the relevance of their problems, of one problem by their success.
 
-    Without failures the bound grows with the successes, so that one rule orders all.
+    Success decides only between different advice on one problem: that a gate was often passed says
+    nothing about a migration. What is about code that has changed comes after all fresh patterns,
+    what mostly failed after everything.
+
+    Args:
+        patterns: that were found.
+        problems: what each of them solves: equal for alternatives.
+        exact: patterns with the very error of the question; their problems come first.
     """
-    return sorted(patterns, key=_place)
+    relevance: dict[UUID, tuple[bool, float]] = {}
+    for pattern, problem in zip(patterns, problems, strict=True):
+        own = (pattern.id in exact, pattern.score or 0.0)
+        relevance[problem] = max(own, relevance.get(problem, own))
 
+    def place(pair: tuple[Pattern, UUID]) -> tuple[object, ...]:
+        pattern, problem = pair
+        is_exact, score = relevance[problem]
+        return (
+            mostly_failed(pattern.success_count, pattern.failure_count),
+            bool(pattern.stale_paths),
+            *(not is_exact, -score, str(problem)),
+            -wilson_bound(pattern.success_count, pattern.failure_count),
+            pattern.quality != "HIGHEST",
+            *(-(pattern.score or 0.0), str(pattern.id)),
+        )
 
-def _place(pattern: Pattern) -> tuple[bool, float, bool, float, str]:
-    bound = wilson_bound(pattern.success_count, pattern.failure_count)
-    return (
-        bool(pattern.stale_paths),
-        -bound,
-        pattern.quality != "HIGHEST",
-        -(pattern.score or 0.0),
-        str(pattern.id),
-    )
+    pairs = sorted(zip(patterns, problems, strict=True), key=place)
+    return [pattern for pattern, _ in pairs]
 
 
 def with_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:

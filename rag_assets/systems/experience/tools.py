@@ -196,7 +196,7 @@ def _shown(answer: Answer) -> str:
             pattern,
             problem=neutralised(pattern.problem),
             solution=neutralised(pattern.solution),
-            when_to_try=neutralised(pattern.when_to_try),
+            when_to_try=pattern.when_to_try and neutralised(pattern.when_to_try),
         )
         for pattern in answer.patterns
     )

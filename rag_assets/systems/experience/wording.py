@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from rag_assets.api.experience_responses import EntryType
 from rag_assets.common.tokens import count_text
-from rag_assets.systems.experience.model import ANY_AGENT
+from rag_assets.systems.experience.traces import (
+    condense,
+    error_line,
+    prose_of,
+    searchable,
+    stored_keys,
+)
 
-MOST_TOKENS = 2_000
+WORDING_VERSION: Final = 2
+"""Increased whenever the same entry would have another searched text or other keys.
+
+Records that were written by a former version are written anew by the next run of their tenant.
+"""
+MAX_TOKENS: Final = 2_000
 """cl100k_base tokens of an entry that are searched."""
+MAX_ERROR_TOKENS: Final = 200
+"""Of these, tokens of the error beside a description."""
+_MAX_SYMPTOM_TOKENS: Final = 60
 _GAP = "[...]"
 
 
@@ -43,18 +57,32 @@ class Worded(Protocol):
 
 
 def problem_of(entry: Worded) -> str:
-    """What was the matter."""
+    """Return the problem as people and agents read it; a trace is the line of its exception."""
     match entry.entry_type:
         case "failure_solution":
-            return "\n".join(filter(None, (entry.failure_description, entry.error_message)))
+            texts = (entry.failure_description, entry.error_message)
+            return "\n".join(condense(text) for text in texts if text)
+        case "gate_rejection":
+            feedback = entry.human_feedback or ""
+            return f"A reviewer rejected the change at the {_gate(entry)}: {feedback}"
+        case "gate_approval":
+            return f"Pass the {_gate(entry)} at the first attempt"
+
+
+def compared_problem(entry: Worded) -> str:
+    """Return the problem by which entries are compared, without what differs by machine."""
+    match entry.entry_type:
+        case "failure_solution":
+            description = prose_of(entry.failure_description or "")
+            return "\n".join(filter(None, (description, searchable(entry.error_message or ""))))
         case "gate_rejection":
             return entry.human_feedback or ""
         case "gate_approval":
-            return f"Pass the {entry.gate_type} gate at the first attempt"
+            return problem_of(entry)
 
 
 def solution_of(entry: Worded) -> str:
-    """What solved it."""
+    """Return what solved the problem."""
     match entry.entry_type:
         case "failure_solution":
             return entry.solution_steps or ""
@@ -64,42 +92,50 @@ def solution_of(entry: Worded) -> str:
             return entry.approved_approach or ""
 
 
-def when_to_try(entry: Worded) -> str:
-    """When the solution is worth trying: as it was captured, else of what is known."""
+def when_to_try(entry: Worded) -> str | None:
+    """Return when the solution is worth trying; None if the entry does not show it.
+
+    What was captured goes before the symptom of a failure: the line of its error.
+    """
     if entry.when_to_try:
         return entry.when_to_try
-    error = (entry.error_message or "").strip().partition("\n")[0].strip()
-    known = (
-        ("Agent", entry.agent_type if entry.agent_type != ANY_AGENT else None),
-        ("task", entry.task_type),
-        ("technology", entry.technology),
-        ("error", error),
-    )
-    told = "; ".join(f"{name}: {value}" for name, value in known if value)
-    return told or (f"Gate: {entry.gate_type}" if entry.gate_type else "Always")
+    line = error_line(entry.failure_description or "", entry.error_message)
+    return f"After the error {shortened(line, _MAX_SYMPTOM_TOKENS)}" if line else None
 
 
 def failure_question(description: str, error: str | None) -> str:
-    """A failure as it is embedded, captured or asked."""
-    return f"Failure: {description}\nError: {error}" if error else f"Failure: {description}"
+    """Return a failure as it is embedded, captured or asked.
+
+    Of traces only the lines of their exceptions are searched: frames of any two traces are alike,
+    and would drown the description.
+    """
+    lines = shortened(searchable(error), MAX_ERROR_TOKENS) if error else ""
+    prose = prose_of(description)
+    return f"Failure: {prose}\nError: {lines}" if lines else f"Failure: {prose}"
 
 
 def searched_text(entry: Worded) -> str:
-    """What is embedded of an entry: what a question about the same problem is nearest to.
+    """Return what is embedded of an entry: what a question about the same problem is nearest to.
 
     The description of a failure keeps its form in questions. A gate is asked about by tasks, which
     speak of what is to be made: its solution belongs to it.
     """
     if entry.entry_type == "failure_solution":
-        description = entry.failure_description or ""
-        whole = failure_question(description, entry.error_message)
-        if count_text(whole) <= MOST_TOKENS or entry.error_message is None:
-            return shortened(whole, MOST_TOKENS)
-        room = MOST_TOKENS - count_text(failure_question(description, _GAP))
-        if room < MOST_TOKENS // 4:
-            return shortened(whole, MOST_TOKENS)
-        return failure_question(description, shortened(entry.error_message, room))
-    return shortened(f"{problem_of(entry)}\n{solution_of(entry)}", MOST_TOKENS)
+        question = failure_question(entry.failure_description or "", entry.error_message)
+        return shortened(question, MAX_TOKENS)
+    return shortened(prose_of(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS)
+
+
+def error_keys(entry: Worded) -> list[str]:
+    """Return the keys of the errors in an entry, which are searched for exactly."""
+    if entry.entry_type == "gate_rejection":
+        return stored_keys(entry.human_feedback or "", None)
+    return stored_keys(entry.failure_description or "", entry.error_message)
+
+
+def _gate(entry: Worded) -> str:
+    name = entry.gate_type or ""
+    return name if name.casefold().endswith("gate") else f"{name} gate"
 
 
 def shortened(text: str, tokens: int) -> str:

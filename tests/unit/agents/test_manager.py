@@ -36,14 +36,19 @@ class Counting(DeterministicEmbedder):
         return self.id
 
     async def embed(
-        self, texts: Sequence[str], *, purpose: Purpose = "document", deadline: float | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         if self.broken:
             raise ProviderUnavailable("it is gone")
         if any(self.refused in text for text in texts):
             raise InputRejected("one of them")
         self.texts += texts if purpose == "document" else []
-        return await super().embed(texts, purpose=purpose, deadline=deadline)
+        return await super().embed(texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk)
 
 
 def plain(parsed: ParsedText) -> ParsedText:

@@ -40,10 +40,11 @@ class Scripted(DeterministicEmbedder):
         *,
         purpose: Purpose = "document",
         deadline: float | None = None,
+        is_bulk: bool = False,
     ) -> Answer:
         if error := self._script.pop(0):
             raise error
-        return await super().embed(texts, purpose=purpose, deadline=deadline)
+        return await super().embed(texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk)
 
 
 def noted_after(*script: ProviderError | None, closes: int = 1) -> list[bool]:

@@ -302,14 +302,14 @@ def test_pauses_grow_are_bounded_and_begin_at_zero():
         assert 0.9 * bound < max(drawn) <= bound
 
 
-def test_no_call_is_larger_than_a_minute_allows():
+def test_no_call_is_larger_than_an_eighth_of_what_a_minute_allows():
     traffic = Traffic(concurrency=3, tokens_per_minute=500)
     limits = CallLimits(texts=10, concurrency=9, tokens=8_000, input_tokens=300)
     assert embedder(Service(), traffic=traffic, limits=limits).limits == CallLimits(
-        texts=10, concurrency=3, tokens=500, input_tokens=300
+        texts=10, concurrency=3, tokens=62, input_tokens=300
     )
     unlimited = replace(limits, tokens=None)
-    assert embedder(Service(), traffic=traffic, limits=unlimited).limits.tokens == 500
+    assert embedder(Service(), traffic=traffic, limits=unlimited).limits.tokens == 62
     assert embedder(Service(), limits=limits).limits.tokens == 8_000
 
 

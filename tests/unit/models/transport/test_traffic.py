@@ -180,3 +180,29 @@ def test_a_pause_holds_for_all_and_the_longer_of_two_counts():
     asyncio.run(crowd.take_many(4))
     assert time.monotonic() - started >= 0.2
     assert traffic.pause_left == 0
+
+
+@pytest.mark.parametrize("limits", [{"requests_per_minute": 20}, {"tokens_per_minute": 200}])
+def test_bulk_requests_leave_room_for_others_in_every_window(limits: dict[str, int]):
+    window = 0.5
+    traffic = Traffic(concurrency=50, window=window, **limits)
+    bulk: list[float] = []
+    waited: list[float] = []
+
+    async def send_bulk(until: float) -> None:
+        while time.monotonic() < until:
+            async with traffic.turn(10, soon(), is_bulk=True):
+                bulk.append(time.monotonic())
+
+    async def scene() -> None:
+        sender = asyncio.create_task(send_bulk(soon(4 * window)))
+        while not sender.done():
+            await asyncio.sleep(window)
+            started = time.monotonic()
+            async with traffic.turn(10, soon()):
+                waited.append(time.monotonic() - started)
+
+    asyncio.run(scene())
+    assert max(waited) < window / 5
+    assert bulk[9] - bulk[0] < window / 5, "half of the limit is used at once"
+    assert 40 <= len(bulk) <= 80, "most of the limit is used"

@@ -69,6 +69,24 @@ def test_the_block_is_line_for_line_that_of_the_description() -> None:
     )
 
 
+def test_a_pattern_that_failed_shows_its_rate_and_what_mostly_failed_is_not_recommended() -> None:
+    often = replace(PATTERN, success_count=7, failure_count=6, label="Most Common")
+    rarely = replace(
+        PATTERN, id=UUID(int=2), success_count=6, failure_count=7, solution="forbidden"
+    )
+    block = block_of([often, rarely], 1_500)
+    assert "Pattern 1 (Most Common - 7 of 13 successful):" in block.text
+    assert "forbidden" not in block.text
+    assert block.patterns == (often,)
+    assert block_of([rarely], 1_500).text == ""
+
+
+def test_a_line_without_a_text_is_left_out() -> None:
+    text = rendered([replace(PATTERN, when_to_try=None)])
+    assert "- Solution: s\n\nRecommendation" in text
+    assert "When to try" not in text
+
+
 @given(lines, lines, lines)
 def test_no_field_imitates_a_line_of_the_block(problem: str, solution: str, when: str) -> None:
     text = rendered([replace(PATTERN, problem=problem, solution=solution, when_to_try=when)])

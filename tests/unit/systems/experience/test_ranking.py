@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.systems.experience.ranking import (
     label_of,
-    ranked,
+    rank,
     wilson_bound,
     with_conflicts,
 )
@@ -52,6 +52,8 @@ def pattern(number: int, **changes: object) -> Pattern:
 )
 def test_labels_begin_at_three_and_five(successes: int, label: str) -> None:
     assert label_of(successes) == label
+    assert label_of(successes, successes) == label
+    assert label_of(successes, successes + 1) == "Mostly Failed"
 
 
 @pytest.mark.parametrize(
@@ -72,18 +74,31 @@ def test_a_success_lifts_and_a_failure_lowers_the_bound(successes: int, failures
         assert wilson_bound(successes, failures + 1) < bound
 
 
-def test_success_goes_before_quality_and_quality_before_cosine() -> None:
+def test_of_one_problem_success_goes_before_quality_and_quality_before_cosine() -> None:
     order = [
         pattern(5, success_count=4, failure_count=0, score=0.76),
         pattern(4, quality="HIGHEST", score=0.77),
         pattern(3, score=0.9),
         pattern(1, score=0.8),
         pattern(2, score=0.8),
-        pattern(6, success_count=4, failure_count=9, score=0.99),
+        pattern(6, success_count=3, failure_count=3, score=0.99),
         pattern(7, success_count=9, stale_paths=("gone.py",), score=0.99),
+        pattern(8, success_count=6, failure_count=7, score=0.99),
     ]
-    for shuffled in itertools.islice(itertools.permutations(order), 0, 5_000, 97):
-        assert ranked(shuffled) == order
+    for shuffled in itertools.islice(itertools.permutations(order), 0, 40_000, 797):
+        assert rank(shuffled, [UUID(int=0)] * len(order)) == order
+
+
+def test_problems_are_ordered_by_relevance_however_often_others_were_solved() -> None:
+    gate = pattern(1, quality="HIGHEST", success_count=40, score=-0.03)
+    lessons = [pattern(2, score=0.23), pattern(3, success_count=2, score=0.21)]
+    other = pattern(4, success_count=9, score=0.22)
+    one, two, three = (UUID(int=number) for number in range(3))
+    found = [gate, *lessons, other]
+    # The best lesson of the nearest problem is not its nearest one.
+    assert rank(found, [one, two, two, three]) == [lessons[1], lessons[0], other, gate]
+    # The very error of the question goes before what is nearer.
+    assert rank(found, [one, two, two, three], exact={gate.id})[0] == gate
 
 
 def test_at_most_three_alternatives_stay_and_name_each_other() -> None:

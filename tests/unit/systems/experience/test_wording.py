@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
+from rag_assets.systems.experience.matching import exact_key
 from rag_assets.systems.experience.wording import (
-    MOST_TOKENS,
+    MAX_ERROR_TOKENS,
+    MAX_TOKENS,
+    error_keys,
     problem_of,
     searched_text,
     shortened,
@@ -26,29 +29,55 @@ def test_a_failure_is_searched_in_the_form_of_its_question() -> None:
     entry = replace(ENTRY, error_message="exit 1\nat line 2")
     assert problem_of(entry) == "The build fails\nexit 1\nat line 2"
     assert solution_of(entry) == "Pin the version."
-    assert searched_text(entry) == "Failure: The build fails\nError: exit 1\nat line 2"
+    assert searched_text(entry) == "Failure: The build fails\nError: exit 1\nat line 0"
     assert searched_text(ENTRY) == "Failure: The build fails"
-    assert when_to_try(entry) == "Agent: tester; error: exit 1"
+    assert when_to_try(entry) == "After the error exit 1"
     assert when_to_try(replace(entry, when_to_try="Always first")) == "Always first"
+    assert when_to_try(ENTRY) is None
+
+
+@pytest.mark.parametrize("frames", [1, 25, 400])
+def test_of_a_trace_the_exception_is_searched_and_shown(frames: int) -> None:
+    trace = "\n".join(
+        [
+            "Traceback (most recent call last):",
+            *(f'  File "/app/m{n}.py", line {n}, in step\n    step()' for n in range(frames)),
+            "ValueError: 17 is no colour",
+        ]
+    )
+    entry = replace(ENTRY, error_message=trace)
+    assert searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
+    place = f"(at step in m{frames - 1}.py)"
+    assert problem_of(entry) == f"The build fails\nValueError: 17 is no colour {place}"
+    assert when_to_try(entry) == "After the error ValueError: 17 is no colour"
+    pasted = replace(ENTRY, failure_description=f"The build fails\n{trace}")
+    assert searched_text(pasted) == "Failure: The build fails\nValueError: 0 is no colour"
+    assert error_keys(entry) == error_keys(pasted) != []
+    moved = replace(ENTRY, error_message=trace.replace("/app/", "/builds/x/"))
+    assert exact_key(moved) == exact_key(entry)
 
 
 def test_a_gate_is_searched_with_its_solution() -> None:
     rejection = replace(
         GATE, entry_type="gate_rejection", human_feedback="No.", revision_approach="Yes."
     )
-    assert (problem_of(rejection), solution_of(rejection)) == ("No.", "Yes.")
+    shown = "A reviewer rejected the change at the security gate: No."
+    assert (problem_of(rejection), solution_of(rejection)) == (shown, "Yes.")
+    assert when_to_try(rejection) is None
+    named = replace(rejection, gate_type="Release Gate")
+    assert problem_of(named) == "A reviewer rejected the change at the Release Gate: No."
     assert searched_text(rejection) == "No.\nYes."
     approval = replace(GATE, entry_type="gate_approval", approved_approach="Short.")
     assert problem_of(approval) == "Pass the security gate at the first attempt"
     assert searched_text(approval).endswith("\nShort.")
-    assert when_to_try(approval) == "Gate: security"
+    assert when_to_try(approval) is None
 
 
 def test_the_first_and_the_last_lines_of_a_long_error_are_searched() -> None:
-    frames = (f"  at frame {number} of the stack" for number in range(900))
-    error = "\n".join(["FIRST of all", *frames, "LAST"])
+    middle = (f"what {'x' * number} says" for number in range(1, 900))
+    error = "\n".join(["FIRST of all", *middle, "LAST"])
     text = searched_text(replace(ENTRY, error_message=error))
-    assert count_text(text) <= MOST_TOKENS
+    assert count_text(text) <= MAX_ERROR_TOKENS + 20
     assert text.startswith("Failure: The build fails\nError: FIRST of all\n")
     assert text.endswith("\nLAST")
     assert "[...]" in text
@@ -61,7 +90,7 @@ def test_nothing_that_is_searched_is_over_the_limit(long: str) -> None:
         replace(ENTRY, failure_description=long),
         replace(GATE, entry_type="gate_approval", approved_approach=long),
     ):
-        assert count_text(searched_text(entry)) <= MOST_TOKENS
+        assert count_text(searched_text(entry)) <= MAX_TOKENS
 
 
 @given(st.text(max_size=400), st.integers(8, 60))

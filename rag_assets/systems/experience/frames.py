@@ -1,0 +1,232 @@
+"""Lines of stack traces: which line is a frame, of which language, and in whose code.
+
+A frame is read by the forms that runtimes print: Python, JavaScript, Java and Kotlin, Go, Rust,
+PHP, Ruby, .NET and native debuggers. Its place is named without folders and line numbers, which
+differ by machine and by commit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+MAX_LINE: Final = 1_000
+"""Characters of a line that are read."""
+
+# Regular expressions of lines. None repeats a group that can match nothing, so none backtracks far.
+TIME: Final = r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?"
+_LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|SEVERE|CRITICAL|FATAL)\]?"
+_PREFIX = re.compile(
+    rf"""(?:[\w.-]{{0,60}}[-_]\d+\ +\|\ )?  # Compose
+      (?:E\ {{2,}}(?=\S))?  # pytest
+      (?:[A-Z][a-z]{{2}}\ [\ \d]\d\ \d\d:\d\d:\d\d\ \S{{1,80}}\ [^\s:\[]{{1,80}}(?:\[\d+\])?:\ )?
+      (?:\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+\ +\d+\ +\d+\ [A-Z]\ [\w.]{{1,60}}\ *:\ )?  # Android
+      (?:{TIME}[\ :]?(?:std(?:out|err)\ [FP]\ )?)?  # Kubernetes
+      (?:[\ :]*{_LEVEL}[\ :-]+(?=\S))?""",
+    re.VERBOSE,
+)
+"""What a container runtime, a logger or pytest writes before a line."""
+_ESCAPED = re.compile(r"\\n(?:\\t| +|#0 |thread )(?:at |File |\S)")
+PYTHON_FRAME = re.compile(r"""(\s*)(?:\| +)?File "([^"]+)", line \d+(?:, in (.+))?$""")
+_PYTEST = re.compile(r"([^\s:]+\.py):\d+: in (\S+)$")
+_JAVA = re.compile(
+    r"\s*at (?:[\w.@-]*/)*([\w$.<>]+\.[\w$<>-]+)"
+    r"\(([^()\s:]+(?::\d+)?|Native Method|Unknown Source)\)"
+)
+_JAVASCRIPT = re.compile(
+    r"\s*at (?:async )?(?:(.+?) \()?((?:\w+:)?[^()\s:][^()\n]*?):\d+:\d+\)?(?: \{|,)?$"
+)
+_JAVASCRIPT_BUILT_IN = re.compile(r"\s*at (?:async )?(.+?) \((?:<anonymous>|native|index \d+)\)$")
+_FIREFOX = re.compile(r"([^\s@]*)@((?:https?|file|webpack|moz)[^\s]*?):\d+:\d+$")
+_DOTNET = re.compile(r"\s*(?:at|bei|à) ([\w.<>$`+|\[\],]+)\(([^)]*)\)(?: in (.+):line \d+)?\s*$")
+_GO_FILE = re.compile(r"\s+(\S*?[\w.-]+\.(?:go|s)):\d+(?: \+0x[0-9a-f]+)?$")
+_GO_FUNCTION = re.compile(r"(?:created by )?(\S+?)(?:\([^()]*\)| in goroutine \d+)?$")
+_RUST = re.compile(r"\s*\d+:\s+(?:0x[0-9a-f]+ - )?([^\s(][^(\n]*)$")
+_RUST_AT = re.compile(r"\s+at (\S+?):\d+(?::\d+)?$")
+_PHP = re.compile(r"#\d+ (?:([^\s(][^(\n]*)\(\d+\): (.+)|\{main\}|\[internal function\]: .*)$")
+_NATIVE = re.compile(
+    r"\s*#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>*&, ]+?) ?(?:\(.*\))? (?:at )?([^\s:()]+):\d+(?::\d+)?$"
+)
+RUBY_FRAME = re.compile(
+    r"\s*(?:\d+: )?(?:from |# )?([^\s:][^:\n]*):\d+:in [`']([^']+)'(?:: (.+))?$"
+)
+RUBY_CALLER = re.compile(r"\s*from \S+:\d+:in ")
+BESIDE_FRAMES = re.compile(
+    r"""\s*(?:
+        \.\.\.\ \d+\ (?:more|common\ frames\ omitted)
+      | ---\ End\ of\ .*---
+      | goroutine\ \d+\ .*: | exit\ status\ \d+ | \[signal\ .*\]
+      | (?:stack\ backtrace|stack\ trace|backtrace|call\ stack|\[stacktrace\]):?
+      | \[?previous\ exception\]?
+      | note:\ (?:run\ with|some\ details) .*
+      | thrown\ in\ .* | Node\.js\ v\d.*
+      | \{?main\}?
+      | [\s^~|+-]*[\^~][\s^~|+-]*
+    )\s*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_LIBRARY_FILE = re.compile(
+    r"""(?:^|[/\\])(?:site-packages|dist-packages|node_modules|vendor|gems|toolchains|\.cargo|rustc
+      |pkg[/\\]mod|lib[/\\]python\d[\d.]*|[Pp]ython\d+[/\\][Ll]ib|lib[/\\]ruby|libexec)(?:[/\\]|$)
+      |^(?:node:|internal/|webpack/|<|/usr/lib|/usr/local/go/|/usr/include|/lib/|/build/glibc
+      |\[|native$|kernel:|bootstrap:)|[/\\]go[/\\]src[/\\]""",
+    re.VERBOSE,
+)
+_LIBRARY_FUNCTION = re.compile(
+    r"""(?:java|javax|jakarta|jdk|sun|com\.sun|kotlin|kotlinx|scala|groovy|clojure|android|androidx
+      |dalvik|org\.(?:springframework|apache|hibernate|junit|gradle|eclipse|jboss|postgresql|mockito
+      |testng|slf4j|codehaus|scalatest|jetbrains)|io\.(?:netty|grpc|micronaut|quarkus|vertx|ktor
+      |micrometer|reactivex)|reactor|okhttp3|retrofit2|com\.(?:google|fasterxml|zaxxer|mysql|intellij)
+      |ch\.qos|net\.bytebuddy|System|Microsoft|Xunit|NUnit|Castle|Newtonsoft|Npgsql
+      |runtime|testing|reflect|syscall|net/http|database/sql|encoding/\w+)[.]
+      |<?&?(?:std|core|alloc|tokio|futures\w*|backtrace|panic_unwind|test|rayon)(?:::|\s+as\s)
+      |__?(?:rust|libc|start|scrt|asan|GI_)|rust_begin_unwind|_start$|start_thread$""",
+    re.VERBOSE,
+)
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in a trace.
+
+    Attributes:
+        file: without its folder; empty where the trace names none.
+        function: without arguments; empty where the trace names none.
+        place: the file with the folder around it, and the function; where the function is named
+            with its package, that and the file.
+        is_own: whether it is in the project's own code, not in a library or a runtime.
+    """
+
+    file: str
+    function: str
+    place: str
+    is_own: bool
+
+    @property
+    def short_place(self) -> str:
+        """The file and the function alone, as files in no folder have them."""
+        return f"{self.file}:{self.function}"
+
+
+_RUNTIME = Frame("", "", "", is_own=False)
+"""A frame that shows no place."""
+
+
+def read_lines(text: str) -> list[str]:
+    """Return the lines of a text; a trace that was escaped for JSON has lines as well."""
+    if _ESCAPED.search(text):
+        text = text.replace("\\r", "").replace("\\n", "\n").replace("\\t", "\t")
+    return text.splitlines()
+
+
+def strip_prefix(line: str) -> str:
+    """Return a line without the time, the level or the name that was written before it."""
+    match = _PREFIX.match(line)
+    return line[match.end() :] if match else line
+
+
+def is_gap(lines: Sequence[str], at: int) -> bool:
+    """Return whether a blank line stands between frames."""
+    if lines[at].strip():
+        return False
+    following = next(
+        (one for one in range(at + 1, min(at + 3, len(lines))) if lines[one].strip()), 0
+    )
+    if not following:
+        return False
+    is_frame = frame_at(lines, following) is not None
+    return is_frame or BESIDE_FRAMES.match(lines[following]) is not None
+
+
+def frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
+    """Return the frame that begins at a line, and its number of lines."""
+    line = lines[at]
+    if python := PYTHON_FRAME.match(line):
+        return frame_of(python[2], python[3] or ""), _python_lines(lines, at, _indent(line))
+    following = lines[at + 1] if at + 1 < len(lines) else ""
+    if (go := _GO_FILE.match(following)) and (function := _GO_FUNCTION.match(line.strip())):
+        return frame_of(go[1], function[1].rpartition("/")[2], function[1]), 2
+    if (rust := _RUST.match(line)) and (_RUST_AT.match(following) or "::" in rust[1]):
+        place = _RUST_AT.match(following)
+        name = re.sub(r"::h[0-9a-f]{16}$", "", rust[1].strip())
+        return frame_of(place[1] if place else "", name), 2 if place else 1
+    frame = _frame_in(line)
+    return None if frame is None else (frame, 1)
+
+
+def _python_lines(lines: Sequence[str], at: int, indent: int) -> int:
+    """Return the lines of a frame of Python: with its source, which is indented further."""
+    end = at + 1
+    while end < len(lines) and lines[end].strip():
+        if _indent(lines[end]) <= indent or PYTHON_FRAME.match(lines[end]):
+            break
+        end += 1
+    return end - at
+
+
+def _indent(line: str) -> int:
+    """Return the indent of a line, in a group of exceptions with its rule."""
+    return len(line) - len(line.lstrip(" |"))
+
+
+def _frame_in(line: str) -> Frame | None:
+    """Return the frame that one line is."""
+    for pattern, read in _READERS:
+        if match := pattern.match(line):
+            return read(match)
+    return None
+
+
+def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
+    """Return a frame, its place without what differs by machine or by build.
+
+    Args:
+        file: with its folder.
+        function: as it is named in the frame's place.
+        qualified: the function with its package, by which libraries are recognized.
+    """
+    is_library = _LIBRARY_FILE.search(file) or _LIBRARY_FUNCTION.match(qualified or function)
+    # A build adds the hash of its content to a file's name.
+    path = re.sub(r"(?<=[.-])(?=[A-Za-z]*\d)[0-9A-Za-z]{6,}(?=\.)", "0", file.partition("?")[0])
+    folder, name = ["", *re.split(r"[/\\]", path)][-2:]
+    function = _NUMBER.sub("0", function.strip())
+    around = f"{folder}/{name}:{function}" if folder not in {"", "."} else f"{name}:{function}"
+    place = around if qualified is None else f"{qualified}:{name}"
+    return Frame(name, function, _NUMBER.sub("0", place), is_own=not is_library)
+
+
+def _class_and_method(qualified: str) -> str:
+    """Return the class and the method of a qualified name."""
+    # The compiler of C# makes a class of each asynchronous method.
+    qualified = re.sub(r"\.<(\w+)>d__\d+\.MoveNext$", r".\1", qualified)
+    return ".".join(qualified.split(".")[-2:])
+
+
+def _read_script(match: re.Match[str]) -> Frame:
+    name = re.sub(r"^(?:new |Object\.|async )+|<anonymous>| \[as [^\]]+\]", "", match[1] or "")
+    return frame_of(match[2], name.strip("."))
+
+
+def _read_dotnet(match: re.Match[str]) -> Frame:
+    # Only a build with symbols shows the file.
+    return frame_of("", _class_and_method(match[1]), match[1])
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Frame]], ...] = (
+    (_JAVA, lambda m: frame_of(m[2].partition(":")[0], _class_and_method(m[1]), m[1])),
+    (_JAVASCRIPT, _read_script),
+    (_FIREFOX, _read_script),
+    (_JAVASCRIPT_BUILT_IN, lambda _: _RUNTIME),
+    (_DOTNET, _read_dotnet),
+    # PHP names the function that is called at a place, not the one around it.
+    (_PHP, lambda m: frame_of(m[1], "") if m[1] else _RUNTIME),
+    (_PYTEST, lambda m: frame_of(m[1], m[2])),
+    (RUBY_FRAME, lambda m: frame_of(m[1], re.split(r"[#. ]", m[2])[-1])),
+    (_NATIVE, lambda m: frame_of(m[2], m[1])),
+)
+"""How to read each form of a frame of one line, in the order in which they are tried."""

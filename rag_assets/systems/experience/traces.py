@@ -1,0 +1,480 @@
+"""Stack traces and error lines: the exceptions in a text, and where the project's own code failed.
+
+Traces of Python, JavaScript, Java and Kotlin, Go, Rust, PHP, Ruby, .NET and of native debuggers are
+read line by line. A trace is condensed to the line of its exception. Its signature is the type of
+the exception, the template of its message and the innermost frame of the project's own code, so
+that the same failure has the same signature on every machine and in every checkout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from rag_assets.common.hashing import key_of
+from rag_assets.systems.experience.frames import (
+    BESIDE_FRAMES,
+    MAX_LINE,
+    PYTHON_FRAME,
+    RUBY_CALLER,
+    RUBY_FRAME,
+    TIME,
+    Frame,
+    frame_at,
+    frame_of,
+    is_gap,
+    read_lines,
+    strip_prefix,
+)
+
+MAX_PLAIN_LINES: Final = 12
+"""Lines beyond which a text is taken for a log, of which only lines with errors are kept."""
+_KEPT_AT_EACH_END: Final = 3
+_MAX_TRACES: Final = 8
+_MAX_HEADER_LINES: Final = 15
+_MIN_WORDS: Final = 3
+"""Words of a message that identifies an error of no type, or of a general one."""
+_NO_FRAME, _ANY_FRAME = "-", "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception, a panic or an error that a text shows.
+
+    Attributes:
+        type: without its module; empty for an error without a type of its own.
+        message: its first line.
+        frame: the innermost frame of the project's own code.
+    """
+
+    type: str
+    message: str
+    frame: Frame | None = None
+
+    @property
+    def line(self) -> str:
+        """The line that shows it."""
+        return ": ".join(filter(None, (self.type, self.message)))
+
+    def key(self, frame: str | None = None) -> str | None:
+        """Return the key of its signature; None if it says too little to be recognized.
+
+        Args:
+            frame: to compare by instead of its own.
+        """
+        template = normalize(self.message)
+        has_type = bool(self.type) and self.type.casefold() not in _GENERAL_TYPES
+        if frame is None and self.frame is not None:
+            frame = self.frame.place
+        if not has_type and len(template.split()) < _MIN_WORDS:
+            return None
+        if not template and frame in {None, _NO_FRAME, _ANY_FRAME}:
+            return None
+        name = self.type if has_type else ""
+        return key_of("error signature", name, template.casefold(), frame or _NO_FRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The exceptions of one failure, the one that was reported first, its root cause last."""
+
+    chain: tuple[Raised, ...]
+    first_line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskedKeys:
+    """Keys of a question's errors.
+
+    Attributes:
+        placed: of the same errors at the same place in the project's own code.
+        unplaced: of the same errors, where the question or the entry shows no such place, or not
+            the folder of the file.
+    """
+
+    placed: tuple[str, ...]
+    unplaced: tuple[str, ...]
+
+
+def stored_keys(prose: str, error: str | None) -> list[str]:
+    """Return the keys by which an entry is found: see asked_keys.
+
+    Args:
+        prose: a description, which may hold traces.
+        error: a message, a trace or a log.
+    """
+    found: dict[str, None] = {}
+    for failure in _failures(prose, error):
+        for raised in {failure.chain[0], failure.chain[-1]}:
+            keys = [raised.key()]
+            if raised.frame:
+                keys += [raised.key(raised.frame.short_place), raised.key(_ANY_FRAME)]
+            found |= dict.fromkeys(filter(None, keys))
+    return sorted(found)
+
+
+def asked_keys(prose: str, error: str | None) -> AskedKeys:
+    """Return the keys by which the same failures are found.
+
+    The parts of a signature that both sides have must be equal. Of a chain the root cause counts.
+
+    Args:
+        prose, error: see stored_keys.
+    """
+    placed, unplaced = dict[str, None](), dict[str, None]()
+    for failure in _failures(prose, error):
+        root = failure.chain[-1]
+        if root.frame:
+            placed |= dict.fromkeys(filter(None, [root.key()]))
+            other = (root.key(root.frame.short_place), root.key(_NO_FRAME))
+            unplaced |= dict.fromkeys(filter(None, other))
+        else:
+            unplaced |= dict.fromkeys(filter(None, [root.key(), root.key(_ANY_FRAME)]))
+    return AskedKeys(tuple(placed), tuple(unplaced))
+
+
+def condense(text: str) -> str:
+    """Return a text whose traces are the lines of their exceptions, with the place in own code."""
+    return "\n".join(_condensed(text, _with_place))
+
+
+def searchable(text: str) -> str:
+    """Return what is embedded of a text with errors: templates of lines, without what varies."""
+    lines = [normalize(line) for line in _condensed(text, lambda raised: raised.line)]
+    distinct = list(dict.fromkeys(filter(None, lines)))
+    if len(distinct) <= MAX_PLAIN_LINES:
+        return "\n".join(distinct)
+    errors = [line for line in distinct if _ERROR_WORD.search(line)] or distinct
+    if len(errors) > 2 * _KEPT_AT_EACH_END:
+        errors = [*errors[:_KEPT_AT_EACH_END], *errors[-_KEPT_AT_EACH_END:]]
+    return "\n".join(errors)
+
+
+def prose_of(text: str) -> str:
+    """Return a description for embedding: as it is, but for traces and logs pasted into it."""
+    lines = read_lines(text)
+    logged = {line for line in lines if strip_prefix(line) != line}
+    has_log = len(logged) > MAX_PLAIN_LINES
+    if not has_log and not read_traces(lines):
+        return text
+    condensed = list(_condensed(text, lambda raised: normalize(raised.line)))
+    if not has_log:
+        return "\n".join(condensed)
+    log = searchable("\n".join(line for line in condensed if line in logged))
+    return "\n".join([*(line for line in condensed if line not in logged), log]).strip()
+
+
+def error_line(prose: str, error: str | None) -> str | None:
+    """Return the line by which a person recognizes an error; None if there is none.
+
+    Args:
+        prose, error: see stored_keys.
+    """
+    return next((failure.chain[-1].line for failure in _failures(prose, error)), None)
+
+
+def normalize(line: str) -> str:
+    """Return a line without its folders, numbers, addresses and times.
+
+    Numbers that are codes stay: an exit code, a status of HTTP, the number of an error.
+    """
+    line = strip_prefix(line[:MAX_LINE]).strip()
+    for pattern, replacement in _VARYING:
+        line = pattern.sub(replacement, line)
+    codes: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        codes.append(match.group())
+        return f"\x00{chr(0xE000 + len(codes) - 1)}\x00"
+
+    line = _NUMBER.sub("0", _CODE.sub(keep, line))
+    for at, code in enumerate(codes):
+        line = line.replace(f"\x00{chr(0xE000 + at)}\x00", code)
+    return " ".join(line.split())
+
+
+def read_traces(lines: Sequence[str]) -> list[Trace]:
+    """Return the traces in the lines of a text, in their order."""
+    bare = [strip_prefix(line[:MAX_LINE]) for line in lines]
+    traces: list[Trace] = []
+    at = 0
+    while at < len(bare) and len(traces) < _MAX_TRACES:
+        if _PYTHON_START.match(bare[at]) or frame_at(bare, at) or _RUST_PANIC.match(bare[at]):
+            floor = traces[-1].end_line if traces else 0
+            trace = _trace_at(bare, at, floor)
+            at = max(trace.end_line, at + 1)
+            traces = _joined(bare, traces, trace)
+        else:
+            at += 1
+    return traces
+
+
+# Regular expressions of lines. None repeats a group that can match nothing: none backtracks far.
+_PYTHON_START = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
+_NODE_PLACE = re.compile(r"(?:file://)?[/A-Z]\S*:\d+$")
+"""What Node writes four lines above an uncaught exception, with the source and a caret."""
+_RUST_PANIC = re.compile(
+    r"thread '[^']*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:']+):\d+:\d+:?$"
+)
+_RUBY_RAISED = re.compile(r"(.*) \(([A-Z]\w*(?:::\w+)*)\)$")
+_LARAVEL_RAISED = re.compile(r".*\[object\] \(([\w\\]+)\(code: [^)]*\): (.*) at (\S+):\d+\)$")
+_RAILS_RAISED = re.compile(r"([A-Z]\w*(?:::\w+)*) \((.+)\):?$")
+_CAUSED = "direct cause of the following exception"
+_HANDLED = "During handling of the above exception"
+_ERROR_NAME = (
+    r"(?:[A-Za-z_$][\w$]*(?:\.|::|\\+))*"
+    r"(?:[A-Z][\w$]*)?(?:Error|Exception|Failure|Fault|Timeout|Interrupt|Panic|Abort|Warning|Exit)"
+)
+_BEFORE_TYPE = re.compile(
+    r"""\s*(?:
+        Exception\ in\ thread\ "[^"]*"\ + | Caused\ by:\ + | Suppressed:\ + | --->\ +
+      | Unhandled\ [Ee]xception[.:]\ + | (?:PHP\ )?Fatal\ error:\s+(?=Uncaught) | Uncaught\ +
+      | \(node:\d+\)\ (?:\w+Warning:\ )? | \(in\ promise\)\ + | \[cause\]:\ + | [{}]\s+
+    )""",
+    re.VERBOSE,
+)
+_TYPED = re.compile(
+    rf"(?P<type>{_ERROR_NAME})(?: \[(?P<code>\w+)\])?(?: \(0x[0-9A-Fa-f]+\))?"
+    r"(?:: *(?P<message>.*))?$"
+)
+_ANY_TYPED = re.compile(
+    r"(?P<type>[A-Za-z_$][\w$]*(?:(?:\.|::|\\+)[\w$]+)*)(?: \[(?P<code>\w+)\])?"
+    r"(?:: +(?P<message>.*))?$"
+)
+_GENERAL = re.compile(
+    r"(?:(?P<file>[^\s:(]+)[:(]\d+(?:[:,]\d+)?\)?: )?"
+    r"(?P<type>panic|(?:fatal |npm )?err(?:or)?!?|fatal)"
+    r"(?:\[(?P<code>\w+)\]| (?P<number>[A-Z]+\d+))?: *(?P<message>\S.*)$",
+    re.IGNORECASE,
+)
+_GENERAL_TYPES = frozenset(
+    {"error", "fatal", "fatal error", "err", "err!", "npm err!", "npm error"}
+)
+_GO_SERVED = re.compile(r"http: panic serving \S+: (.+)$")
+_PHP_PLACE = re.compile(r" in (\S+?):\d+$")
+_ERROR_WORD = re.compile(
+    r"error|exception|fatal|panic|critical|severe|fail(?:ed|ure)|timeout|denied|refused", re.I
+)
+
+_REASONS = "|".join(re.escape(one.phrase) for one in HTTPStatus)
+_CODE = re.compile(
+    rf"""\b(?:code|status|errno|exit(?:ed)?(?:\ with)?|signal|http(?:/\d(?:\.\d)?)?|sqlstate|error)
+        [\s:=\#\[(]{{0,3}}(?:0x[0-9a-f]+|\d\w*)\b | (?<![\w.])\d{{3}}(?=\ (?:{_REASONS})\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?:[.,:]\d+)*")
+_VARYING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        (TIME, "0"),
+        (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "0"),
+        (r"(?<!code )(?<!status )\b0x[0-9a-f]{5,}\b", "0"),
+        (r"(?<![\w])(?=[a-f]*\d)[0-9a-f]{8,}(?![\w])", "0"),
+        (r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+", "address"),
+        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "0"),
+        # A path or an address keeps its last part; a folder alone keeps its name.
+        (r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)\]]*?([^/\s'\"<>)\]]*)/?(?=[\s'\"<>)\]]|$)", r"\1"),
+        (r"(?<![\w.])(?:[a-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@~+-]+)[/\\]?", r"\1"),
+        (r"(\.[a-z]\w{0,4}):\d+(?::\d+)?\b", r"\1"),
+    )
+)
+
+
+def _failures(prose: str, error: str | None) -> list[Trace]:
+    """Return the traces of both texts, and the lines that show an error without a trace."""
+    found = [*_shown(prose), *_shown(error or "")]
+    if found or error is None:
+        return found[:_MAX_TRACES]
+    lines = [line for line in map(str.strip, error.splitlines()) if line]
+    errors = [line for line in lines if _ERROR_WORD.search(line)] or lines
+    if not errors:
+        return []
+    line = strip_prefix(errors[0])
+    typed = _typed(line, _ANY_TYPED)
+    return [Trace((typed if typed and typed.message else Raised("", line),), 0, 1)]
+
+
+def _shown(text: str) -> list[Trace]:
+    lines = read_lines(text)
+    traces = read_traces(lines)
+    inside = {at for one in traces for at in range(one.first_line, one.end_line)}
+    for at, line in enumerate(lines):
+        if at not in inside and (raised := _raised(line)):
+            traces.append(Trace((raised,), at, at + 1))
+    return traces
+
+
+def _raised(line: str) -> Raised | None:
+    """Return the error that a line shows by itself."""
+    line = strip_prefix(line[:MAX_LINE]).strip()
+    typed = _typed(line, _TYPED)
+    if typed is not None:
+        return typed if typed.message else None
+    general = _GENERAL.match(line)
+    if general is None:
+        return None
+    code = general["code"] or general["number"]
+    frame = frame_of(general["file"], "") if general["file"] else None
+    name = code or general["type"].casefold()
+    return Raised(name, general["message"].strip(), frame if frame and frame.is_own else None)
+
+
+def _condensed(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
+    lines = read_lines(text)
+    at = 0
+    for trace in read_traces(lines):
+        yield from lines[at : trace.first_line]
+        yield from dict.fromkeys(shown(one) for one in (trace.chain[0], trace.chain[-1]))
+        at = trace.end_line
+    yield from lines[at:]
+
+
+def _with_place(raised: Raised) -> str:
+    if raised.frame is None:
+        return raised.line
+    place = " in ".join(filter(None, (raised.frame.function, raised.frame.file)))
+    return f"{raised.line} (at {place})"
+
+
+def _trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
+    """Return the trace whose first frame, or first line, is at a place.
+
+    Args:
+        lines: of the text.
+        start: the place.
+        floor: the line before which another trace ends.
+    """
+    panic = _RUST_PANIC.match(lines[start])
+    at, frames = start + 1 if panic or _PYTHON_START.match(lines[start]) else start, []
+    if panic and panic[1] is None:
+        at += 1
+    while at < len(lines):
+        step = frame_at(lines, at)
+        if step is not None:
+            frames.append(step[0])
+            at += step[1]
+        elif BESIDE_FRAMES.match(lines[at]) or is_gap(lines, at):
+            at += 1
+        else:
+            break
+    if panic:
+        message = panic[1] or (lines[start + 1].strip() if start + 1 < len(lines) else "")
+        place = frame_of(panic[2], "")
+        own = place if place.is_own else next((one for one in frames if one.is_own), None)
+        return Trace((Raised("panic", message, own),), start, at)
+    if _PYTHON_START.match(lines[start]) or PYTHON_FRAME.match(lines[start]):
+        return _python_trace(lines, start, at, frames)
+    own = next((one for one in frames if one.is_own), None)
+    ruby = RUBY_FRAME.match(lines[start])
+    if ruby and ruby[3]:
+        named = _RUBY_RAISED.match(ruby[3])
+        raised = Raised(_short(named[2]), named[1], own) if named else Raised("", ruby[3], own)
+        return Trace((raised,), start, at)
+    return _trace_below(lines, start, at, floor, own)
+
+
+def _python_trace(lines: Sequence[str], start: int, end: int, frames: Sequence[Frame]) -> Trace:
+    """Return a trace whose exception stands below its frames, of which the last is innermost."""
+    own = next((one for one in reversed(frames) if one.is_own), None)
+    if end < len(lines) and (raised := _typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
+        return Trace((Raised(raised.type, raised.message, own),), start, end + 1)
+    return Trace((Raised("", "", own),), start, end)
+
+
+def _trace_below(
+    lines: Sequence[str], start: int, end: int, floor: int, own: Frame | None
+) -> Trace:
+    """Return a trace whose exceptions stand above its frames."""
+    above = start
+    chain: list[Raised] = []
+    for at in range(start - 1, max(floor, start - _MAX_HEADER_LINES) - 1, -1):
+        line = lines[at].strip()
+        if not line and chain:
+            break
+        raised = _header(line)
+        if raised is not None:
+            chain.append(raised)
+            above = at
+        elif chain and not BESIDE_FRAMES.match(line):
+            break
+    if not chain:
+        before = [
+            at
+            for at in range(max(floor, start - 2), start)
+            if lines[at].strip() and not BESIDE_FRAMES.match(lines[at])
+        ]
+        above = before[-1] if before else start
+        chain = [Raised("", lines[above].strip() if before else "")]
+    message, place = _without_place(chain[0].message)
+    if not message and above + 1 < start:
+        message = lines[above + 1].strip()
+    own = place if place is not None and place.is_own else own
+    root = Raised(chain[0].type, message, own)
+    if above - 4 >= floor and _NODE_PLACE.match(lines[above - 4]):
+        above -= 4
+    return Trace((*reversed(chain[1:]), root), above, end)
+
+
+def _header(line: str) -> Raised | None:
+    """Return the exception that a line above frames names."""
+    named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
+    if named:
+        return Raised(_short(named[1]), named[2].strip())
+    served = _GO_SERVED.match(line)
+    if served:
+        return Raised("panic", served[1])
+    bare = _without_introduction(line)
+    typed = _typed(bare, _TYPED)
+    if typed is not None or bare != line:
+        return typed or _typed(bare, _ANY_TYPED)
+    general = _raised(line)
+    return None if general is None else Raised(general.type, general.message)
+
+
+def _without_introduction(line: str) -> str:
+    while match := _BEFORE_TYPE.match(line):
+        line = line[match.end() :]
+    return line
+
+
+def _typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
+    match = pattern.match(_without_introduction(line.strip()))
+    if match is None:
+        return None
+    code = f" [{match['code']}]" if match["code"] else ""
+    message = (match["message"] or "").strip(" {")
+    # Logback writes it where there is no message.
+    return Raised(_short(match["type"]) + code, "" if message == "null" else message)
+
+
+def _without_place(message: str) -> tuple[str, Frame | None]:
+    """Return a message without the file that PHP adds to it, and that file."""
+    place = _PHP_PLACE.search(message)
+    return (message, None) if place is None else (message[: place.start()], frame_of(place[1], ""))
+
+
+def _joined(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
+    """Return the traces with another one, which may be a part of the last one's failure."""
+    if not traces:
+        return [trace]
+    last = traces[-1]
+    between = " ".join(line.strip() for line in lines[last.end_line : trace.first_line])
+    if _CAUSED in between:
+        chain = (*trace.chain, *last.chain)
+    elif _HANDLED in between:
+        chain = trace.chain
+    elif any(RUBY_CALLER.match(line) for line in lines[trace.first_line : trace.end_line]):
+        chain = last.chain
+    elif not between and re.match(r"\s*(?:Caused by:|\[cause\]:)", lines[trace.first_line]):
+        chain = (*last.chain, *trace.chain)
+    else:
+        return [*traces, trace]
+    return [*traces[:-1], Trace(chain, last.first_line, trace.end_line)]
+
+
+def _short(name: str) -> str:
+    return re.split(r"\.|::|\\+|/", name)[-1]
