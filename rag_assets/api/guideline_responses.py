@@ -194,6 +194,7 @@ class GuidelineDocument:
         retry_at: when it is tried again by itself.
         enabled: whether it may answer.
         answers: whether a version of it answers: the present one, or a former one.
+        note: why nothing of it is found although it is READY.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -220,6 +221,7 @@ class GuidelineDocument:
     retry_at: datetime | None
     enabled: bool
     answers: bool
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class Citation(Location):
         source_type, source_id, page_uuid: of its document; see Hit.
         block_id: the block that the excerpt is from, where blocks have ids.
         url: the uri, and the block as its fragment.
+        breadcrumb: titles of the pages above it; see Hit.
     """
 
     number: int
@@ -64,6 +65,7 @@ class Citation(Location):
     page_uuid: str | None = None
     block_id: str | None = None
     url: str = ""
+    breadcrumb: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
-Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator"]
+Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 """What the holder of a token may do."""
 
 SkippableStep: TypeAlias = Literal["rerank", "pgvector", "index-incomplete"]
@@ -370,6 +370,8 @@ class Hit(Location):
         url: the uri, and the block as its fragment.
         blocks: the blocks in its text, where blocks have ids, each with its first character, an
             offset as `start` is.
+        breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
+            on, and of its own page unless it is that page; only of pages that the caller may read.
     """
 
     number: int
@@ -399,6 +401,7 @@ class Hit(Location):
     block_id: str | None = None
     url: str = ""
     blocks: tuple[BlockPlace, ...] = ()
+    breadcrumb: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,12 +121,16 @@ def list_documents(session: Session, organization: str, project: str, *, as_json
         [
             (
                 *(one.file_name, one.id, one.status, one.stage or ""),
-                *(one.chunk_count or "", one.token_count or "", one.size, one.uploaded_by),
-                *(f"{one.updated_at:%Y-%m-%d %H:%M} UTC", one.error_message or ""),
+                *(_figure(one.chunk_count), _figure(one.token_count), one.size, one.uploaded_by),
+                *(f"{one.updated_at:%Y-%m-%d %H:%M} UTC", one.error_message or one.note or ""),
             )
             for one in found
         ],
     )
+
+
+def _figure(number: int | None) -> int | str:
+    return "" if number is None else number
 
 
 @with_session
