@@ -28,7 +28,7 @@ AsOption: TypeAlias = Annotated[
     ),
 ]
 RoleOption: TypeAlias = Annotated[
-    Literal["admin", "member", "guest", "orchestrator"] | None,
+    Literal["admin", "member", "guest", "orchestrator", "writer"] | None,
     typer.Option("--role", help="Role of the token that --as stands for: by default member."),
 ]
 PrincipalsArgument: TypeAlias = Annotated[
