@@ -203,6 +203,7 @@ class GuidelineDocument:
         enabled: whether it may answer.
         answers: whether a version of it answers: the present one, or a former one.
         can_retry: whether it failed for a reason that may be gone when it is tried again.
+        note: why nothing of it is found although it is READY.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -230,6 +231,7 @@ class GuidelineDocument:
     enabled: bool
     answers: bool
     can_retry: bool = False
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def put(
     ] = None,
     anew: Annotated[
         bool,
-        typer.Option(help="Begin again with `projects` of tenants.yaml, without former settings."),
+        typer.Option(help="Begin again with `projects` of tenants.yaml; caps and chat model stay."),
     ] = False,
     profile: ProfileOption = "team-guidelines",
     json: Json = False,

@@ -29,8 +29,11 @@ def create(
     owner: OwnerArgument,
     organization: OrganizationOption = False,
     role: Annotated[
-        Literal["admin", "member", "guest", "orchestrator"],
-        typer.Option(help="Role of the caller; guests read only what names them."),
+        Literal["admin", "member", "guest", "orchestrator", "writer"],
+        typer.Option(
+            help="Role of the caller; guests read only what names them, writers push and read"
+            " nothing."
+        ),
     ] = "member",
     principal: Annotated[
         list[str] | None,

@@ -80,6 +80,20 @@ class FailureWords:
         return f"{self.reason} {'Try again later.' if self.is_temporary else self.remedy}"
 
 
+def empty_note(chunk_count: int, dropped_count: int) -> str | None:
+    """Return why nothing of a document that is ready is found; None if something of it is.
+
+    Args:
+        chunk_count: passages that are found.
+        dropped_count: passages that were withheld for a credential.
+    """
+    if chunk_count:
+        return None
+    if dropped_count:
+        return "Nothing of it is found: each of its passages holds a credential, and is withheld."
+    return "Nothing of it is found: it has no passage of text, only front matter or blanks."
+
+
 _WAIT = "Nothing needs to be done: it is tried again by itself."
 WORDS: Mapping[FailureKind, FailureWords] = {
     "unreadable": FailureWords(

@@ -94,9 +94,9 @@ class ResolvedSearch:
         return bool(paths) and within(uri, paths)
 
 
-def within(path: str, paths: Sequence[str]) -> bool:
-    """Whether a path lies in one of others; without others always."""
-    return not paths or any(is_within(path, other) for other in paths)
+def within(path: str, paths: Sequence[str] | None) -> bool:
+    """Return whether a path lies in one of others; None: always."""
+    return paths is None or any(is_within(path, other) for other in paths)
 
 
 def _limit(tenant: Tenant, wanted: int) -> int:

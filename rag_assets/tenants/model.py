@@ -153,6 +153,8 @@ class RetrievalConfig(_Model):
         mode: vectors, words, or both fused.
         rerank: the reranker of the top hits; without it, hits are not reranked.
         events_days: days that the events of searches, which hold their questions, are kept.
+        unsupported_claims: whether answers remove a claim with a number, a date, a unit or a name
+            that the cited passage does not have, or mark it as unsupported.
     """
 
     top_k: int = Field(default=5, ge=1, le=100)
@@ -161,6 +163,7 @@ class RetrievalConfig(_Model):
     mode: SearchMode = "hybrid"
     rerank: RerankConfig | None = None
     events_days: int = Field(default=90, ge=1, le=36_500)
+    unsupported_claims: Literal["remove", "mark"] = "remove"
 
 
 class AccessConfig(_Model):
@@ -219,15 +222,21 @@ class DriftConfig(_Model):
     days: int = Field(default=7, ge=1, le=366)
 
 
+_AliasName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
 class ExperienceConfig(_Model):
     """The experience of a tenant with the profile experience.
 
     Attributes:
         code_tenant: the tenant whose sources hold the code that entries are about: what changed
             there since an entry was captured is shown after all else.
+        aliases: names of technologies, kinds of tasks and agents, each with other spellings that
+            questions may use for it. It replaces the shipped spellings of that name.
     """
 
     code_tenant: TenantId | None = None
+    aliases: Annotated[dict[_AliasName, tuple[_AliasName, ...]], Field(max_length=500)] = {}
 
 
 class WorkspaceConfig(_Model):

@@ -131,6 +131,7 @@ def project_config(
     *,
     beginning: Mapping[str, Any],
     present: Mapping[str, Any] | None = None,
+    anew: bool = False,
 ) -> dict[str, Any]:
     """The configuration of a project's tenant.
 
@@ -140,14 +141,19 @@ def project_config(
         settings: to change.
         beginning: what projects begin with, as in tenants.yaml.
         present: the present configuration; None for a new project.
+        anew: replace the present configuration by the beginning, but for the caps and the name of
+            the chat model, without which a project would spend more, or answer differently.
 
     Raises:
         InvalidRequest: the settings do not fit what the operator has configured.
     """
-    config = dict(beginning if present is None else present)
+    is_begun = present is None or anew
+    config = dict(beginning if is_begun else present or {})
     config |= {"id": tenant_id, "profile": project.profile}
     config |= {"organization": project.organization, "project": project.project}
     given = settings.model_fields_set
+    if anew and present is not None:
+        _keep(config, beginning, present)
     if "name" in given:
         _put(config, "name", settings.name)
     if "chat_model" in given:
@@ -213,6 +219,16 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
         "threshold_from": tenant.retrieval.threshold_from,
         "caps": tenant.caps.model_dump(),
     }
+
+
+def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    """Keep a project's caps and the name of its chat model, at the gateway of the beginning."""
+    if present.get("caps"):
+        config["caps"] = present["caps"]
+    chat = present.get("chat_model")
+    if chat:
+        name = chat["model"] if isinstance(chat, Mapping) else chat
+        config["chat_model"] = _chat_model(config, beginning, name)
 
 
 def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: str | None) -> Any:

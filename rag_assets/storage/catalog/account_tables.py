@@ -118,7 +118,7 @@ service_tokens = Table(
     now_column("created_at"),
     time_column("expires_at"),
     time_column("last_used_at", "event"),
-    CheckConstraint("role IN ('admin', 'member', 'guest', 'orchestrator')", name="role"),
+    CheckConstraint("role IN ('admin', 'member', 'guest', 'orchestrator', 'writer')", name="role"),
     CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
     Index(None, "tenant"),
     Index(None, "organization"),

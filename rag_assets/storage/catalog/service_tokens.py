@@ -51,7 +51,7 @@ class ServiceToken:
     token_id: str
     tenant: str | None
     organization: str | None
-    role: Literal["admin", "member", "guest", "orchestrator"]
+    role: Literal["admin", "member", "guest", "orchestrator", "writer"]
     principals: tuple[str, ...]
     created_at: datetime
     expires_at: datetime | None

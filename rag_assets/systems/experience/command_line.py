@@ -126,6 +126,10 @@ def write_context(
     question = _valid(ContextQuestion, {**given, "basic_context": text})
     record = _experience(session).record(tenant)
     found = _asked(session, lambda asked: asked.context(record, question, Caller()))
+    if found.reason is not None:
+        warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
+    for unmatched in found.warnings:
+        warn(f"{unmatched.field}: {unmatched.problem}")
     _show(found, found.context or "Nothing was learned about this task.", as_json=as_json)
 
 
@@ -307,6 +311,8 @@ def _id(text: str) -> UUID:
 
 
 def _print_answer(answer: Answer, *, as_json: bool) -> None:
+    for unmatched in answer.warnings:
+        warn(f"{unmatched.field}: {unmatched.problem}")
     if as_json:
         print_json(_plain(answer))
     elif answer.disabled:

@@ -122,12 +122,16 @@ def list_documents(session: Session, organization: str, project: str, *, as_json
         [
             (
                 *(one.file_name, one.id, one.status, one.stage or ""),
-                *(one.chunk_count or "", one.token_count or "", one.size, one.uploaded_by),
-                *(f"{one.updated_at:%Y-%m-%d %H:%M} UTC", one.error_message or ""),
+                *(_figure(one.chunk_count), _figure(one.token_count), one.size, one.uploaded_by),
+                *(f"{one.updated_at:%Y-%m-%d %H:%M} UTC", one.error_message or one.note or ""),
             )
             for one in found
         ],
     )
+
+
+def _figure(number: int | None) -> int | str:
+    return "" if number is None else number
 
 
 @with_session
@@ -269,14 +273,13 @@ def context(
     project: str,
     given: Mapping[str, Any],
     *,
-    principals: Sequence[str],
+    caller: Caller,
     as_json: bool,
 ) -> None:
     """Print the section that a prompt gets."""
-    session.require_trusted_grants(principals)
+    session.require_trusted_grants(caller.principals)
     request = _request(given)
     _, opened = _opened(session, organization, project)
-    caller = Caller(principals=tuple(principals))
     found = asyncio.run(_context(session, opened, request, caller))
     if as_json:
         print_json(_as_json(found))

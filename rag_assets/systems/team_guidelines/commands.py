@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from rag_assets.cli.arguments import Json
+from rag_assets.cli.arguments import AsOption, Json, RoleOption, caller_of
 from rag_assets.cli.projects import OrganizationArgument, ProjectArgument
 
 DocumentArgument: TypeAlias = Annotated[
@@ -152,10 +152,8 @@ def context(
         typer.Option("--path", help="A file that the task is about, for rules by path."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show near misses, too.")] = False,
-    as_: Annotated[
-        list[str] | None,
-        typer.Option("--as", metavar="PRINCIPAL", help="Ask on behalf of a user or a group."),
-    ] = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Print the section that a prompt gets, or why there is none."""
@@ -163,4 +161,6 @@ def context(
 
     given = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}
     given["paths"] = path or []
-    command_line.context(organization, project, given, principals=as_ or [], as_json=json)
+    command_line.context(
+        organization, project, given, caller=caller_of(principal, role), as_json=json
+    )

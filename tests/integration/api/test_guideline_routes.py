@@ -602,6 +602,21 @@ def test_a_cap_is_reached_when_it_has_less_left_than_a_passage_costs(
     refused = guidelines.send(project, "boats.md", BOATS)
     assert kind(refused) == (402, "cap-reached")
     assert "raise the project's cap" in refused.json()["detail"]
+    usage = guidelines.ask("GET", f"/projects/{project}/guidelines/usage?days=7").json()
+    assert [(cap["name"], cap["reached"]) for cap in usage["caps"]] == [("perMonth", True)]
+
+
+def test_a_cap_is_reached_while_documents_fail_for_it(guidelines: Guidelines) -> None:
+    # What is left is enough for a passage, and not for the request with all of them.
+    project = guidelines.project("stopped", caps={"perMonth": 0.001})
+    many = b"".join(b"# Part %d\n\n%b\n" % (n, SEALS * 20) for n in range(30))
+    assert guidelines.send(project, "many.md", many).status_code == 202
+    guidelines.api.driver.sync(guidelines.tenant(project))
+    [document] = guidelines.ask("GET", f"/projects/{project}/guidelines").json()["documents"]
+    assert document["errorKind"] == "cap-reached"
+    usage = guidelines.ask("GET", f"/projects/{project}/guidelines/usage?days=7").json()
+    [cap] = usage["caps"]
+    assert (cap["reached"], cap["spent"] < cap["dollars"]) == (True, True)
 
 
 def test_while_guidelines_are_off_lists_and_deletions_work_and_nothing_is_embedded(

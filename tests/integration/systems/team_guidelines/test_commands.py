@@ -28,6 +28,8 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
     near, far = guidelines.folder / "near.md", guidelines.folder / "far.md"
     near.write_text(NEAR)
     far.write_text(FAR)
+    bare = guidelines.folder / "bare.md"
+    bare.write_text("---\ntags: [style]\n---\n")
     assert "has no project" in run(guidelines, "list").err
     record = guidelines.put("commands", "web")
     assert "switched off" in run(guidelines, "upload", str(near)).err
@@ -38,10 +40,10 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
 
     odd = guidelines.folder / "odd.txt"
     odd.write_text("Neither PDF nor Markdown nor DOCX.\n")
-    mixed = run(guidelines, "upload", str(near), str(odd), str(far), "--json")
+    mixed = run(guidelines, "upload", str(near), str(odd), str(far), str(bare), "--json")
     assert mixed.code == 1
     answer = mixed.out.splitlines()[0]
-    assert answer.count('"duplicate": false') == 2
+    assert answer.count('"duplicate": false') == 3
     assert "odd.txt" in answer
     assert said("upload", str(near))["uploaded"][0]["duplicate"] is True
     guidelines.driver.sync(record.id)
@@ -49,7 +51,12 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
     assert {one["fileName"]: one["status"] for one in listed["documents"]} == {
         "near.md": "READY",
         "far.md": "READY",
+        "bare.md": "READY",
     }
+    notes = {one["fileName"]: one["note"] for one in listed["documents"]}
+    assert (notes["near.md"], notes["far.md"]) == (None, None)
+    assert notes["bare.md"].startswith("Nothing of it is found")
+    assert notes["bare.md"] in run(guidelines, "list").out
     assert "near.md" in run(guidelines, "list").out
 
     found = said("context", "locators", "--explain")

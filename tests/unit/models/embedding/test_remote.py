@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +93,7 @@ def embedder(
     query_retries: RetryPolicy = QUICK,
     traffic: Traffic | None = None,
     limits: CallLimits | None = None,
+    module: str | None = None,
 ) -> RemoteEmbedder:
     return RemoteEmbedder(
         service.connect,
@@ -100,6 +103,7 @@ def embedder(
         traffic=traffic or Traffic(concurrency=4),
         document_retries=retries,
         query_retries=query_retries,
+        module=module,
     )
 
 
@@ -401,3 +405,31 @@ def test_a_request_that_is_put_off_beyond_the_deadline_is_left_for_later():
         ask(embedder(service), deadline=started + 0.3)
     assert time.monotonic() - started < 0.3
     assert (caught.value.requests, len(service.requests)) == (1, 1)
+
+
+def test_the_import_of_an_sdk_counts_for_no_time_limit_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sdk_of_a_test.py").write_text("import time\ntime.sleep(0.3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def act(number: int, texts: Sequence[str]) -> Reply | None:
+        import_module("sdk_of_a_test")
+        return None
+
+    hasty = RetryPolicy(turn=0.1, tries=1, seconds=0.1, least=0.01)
+    remote = embedder(Service(act), query_retries=hasty, module="sdk_of_a_test")
+
+    async def embed() -> tuple[Answer, int]:
+        call = asyncio.create_task(remote.embed(["valve"], purpose="query"))
+        turns = 0
+        while not call.done():
+            await asyncio.sleep(0.02)
+            turns += 1
+        answer = await call
+        await remote.close()
+        return answer, turns
+
+    answer, turns = asyncio.run(embed())
+    assert len(answer.vectors) == 1
+    assert turns > 3
