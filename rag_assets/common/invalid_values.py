@@ -54,6 +54,9 @@ PATTERNS: Final[Mapping[str, str]] = {
         "it must be 1 to 40 characters long, of A-Z, a-z, digits, and . _ -"
     ),
     r"^[A-Za-z_]{3,40}$": "it must be 3 to 40 letters A-Z, or _",
+    r"^[^/\x00]+/[^/\x00]+/[^\x00]+$": (
+        "it must have three parts that are separated by / and not empty"
+    ),
     "^[0-9a-f]{32}$": "it must be an id: 32 hexadecimal digits in lower case",
     "^[0-9a-f]{64}$": "it must be a SHA-256: 64 hexadecimal digits in lower case",
     "^([0-9]{1,17})-([0-9a-f]{32})$": "it must be the `next` of the page before",
