@@ -339,8 +339,7 @@ def test_a_document_from_its_upload_to_its_end(guidelines: Guidelines) -> None:
         *("_id", "organizationId", "projectId", "fileName", "mimeType", "status", "chunkCount"),
         *("errorMessage", "errorKind", "uploadedBy", "createdAt", "updatedAt", "size", "stage"),
         *("done", "total", "tokenCount", "estimatedCost", "dropped", "retryAt", "enabled"),
-        "answers",
-        "canRetry",
+        *("answers", "canRetry", "note"),
     }
     assert (document["fileName"], document["mimeType"]) == ("seals.md", "text/markdown")
     assert (document["status"], document["stage"]) == ("PROCESSING", "queued")

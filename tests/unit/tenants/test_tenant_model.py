@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
+from rag_assets.models.factory import embedder_id_of
 from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import with_profile
@@ -47,6 +48,18 @@ def test_a_profile_fills_in_unset_fields() -> None:
 def test_every_profile_makes_a_tenant(profile: str) -> None:
     config = {"id": "a", "profile": profile, "organization": "acme", "project": "web"}
     assert Tenant.from_config(config).profile == profile
+
+
+@pytest.mark.parametrize(
+    ("profile", "embedder"),
+    [
+        ("workspace", "openai/text-embedding-3-large@3072"),
+        ("experience", "openai/text-embedding-3-small@1536"),
+    ],
+)
+def test_a_profile_has_the_model_of_its_description(profile: str, embedder: str) -> None:
+    config = {"id": "a", "profile": profile, "organization": "acme", "project": "web"}
+    assert embedder_id_of(Tenant.from_config(config).embedder) == embedder
 
 
 def test_a_profile_is_not_changed_by_its_use() -> None:

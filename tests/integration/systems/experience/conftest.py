@@ -92,9 +92,9 @@ class Learning:
         body = {"checkpoint_type": kind, "project_id": project}
         return str(self.ok("POST", "/checkpoints", body)["checkpoint_id"])
 
-    def learned(self, project: str) -> dict[str, Any]:
+    def learned(self, project: str, kind: str = "phase_completion") -> dict[str, Any]:
         """A checkpoint, and the sync that the daemon makes of it."""
-        made = self.checkpoint(project)
+        made = self.checkpoint(project, kind)
         self.driver.sync(self.tenant)
         found: dict[str, Any] = self.ok("GET", f"/checkpoints/{made}")
         return found

@@ -90,6 +90,19 @@ def test_what_is_not_near_enough_does_not_answer(
     assert [one["problem"] for one in ask("anything")] == [f"cosine {at} two"]
 
 
+def test_five_answer_a_task_three_a_failure_and_fewer_on_request(learning: Learning) -> None:
+    project = learning.project()
+    names = ("otter", "heron", "badger", "lynx", "stoat", "vole", "raven")
+    for number, name in enumerate(names, start=1):
+        learning.failure(project, f"cosine 0.9{number} {name}", f"Feed the {name}.")
+    assert learning.learned(project, "cancellation")["embedded"] == len(names)
+
+    nearest = [f"cosine 0.9{number} {names[number - 1]}" for number in (7, 6, 5, 4, 3)]
+    assert [one["problem"] for one in learning.task("anything")] == nearest
+    assert [one["problem"] for one in learning.ask("anything")] == nearest[:3]
+    assert [one["problem"] for one in learning.task("anything", max_results=2)] == nearest[:2]
+
+
 def test_an_agent_a_task_and_a_technology_narrow_what_names_them(learning: Learning) -> None:
     project = learning.project()
     for number, more in enumerate(
