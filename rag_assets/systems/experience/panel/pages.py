@@ -97,6 +97,7 @@ async def patterns(visit: Visit) -> Response:
         following=None if last is None else urlencode(given | {"after": str(last)}),
         wanted=wanted,
         is_filtered=bool(given.keys() - {"order", "merging"}),
+        is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
         choices=await room.read(partial(administration.choices, record)),
         projects=await room.read(partial(room.experience.checkpoints.projects, record.id)),
         report=await room.read(partial(administration.report, record)),
