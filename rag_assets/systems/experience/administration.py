@@ -122,7 +122,7 @@ class Administration:
                 raise ProblemsDiffer(
                     "into: the two patterns solve different problems, and a merge answers one with"
                     " the other's solution",
-                    hint="compare both patterns; if they belong together, merge them with `confirm: true`",
+                    hint="compare both; if they belong together, merge them with `confirm: true`",
                 )
             merge_patterns(connection, record.ref, pattern, into, by=by)
         return self.details(record, into)

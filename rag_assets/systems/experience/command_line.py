@@ -39,6 +39,7 @@ from rag_assets.tenants.problems import problem_of
 
 _STANDARD_INPUT = "-"
 _PAGE = 200
+_PATTERNS_AT_ONCE = 5_000
 _Draft = TypeVar("_Draft", bound=BaseModel)
 _T = TypeVar("_T")
 
@@ -179,9 +180,11 @@ def list_patterns(
     record = experience.record(tenant)
     found: list[Pattern] = []
     while page := experience.administration.page(
-        record, after=found[-1].id if found else None, limit=_PAGE, wanted=wanted
+        record, after=found[-1].id if found else None, limit=_PATTERNS_AT_ONCE, wanted=wanted
     ):
         found += page
+        if len(page) < _PATTERNS_AT_ONCE:
+            break
     if as_json:
         print_json({"patterns": [_plain(one) for one in found]})
         return

@@ -219,7 +219,7 @@ class PatternFilter(_Body):
     """
 
     order: Literal["id", "use", "newest"] = "id"
-    search: Annotated[str, StringConstraints(max_length=500, pattern=_TEXT)] | None = None
+    search: Annotated[str, StringConstraints(max_length=200, pattern=_TEXT)] | None = None
     entry_type: EntryType | None = None
     agent_type: Name | None = None
     task_type: Name | None = None

@@ -48,7 +48,8 @@ _SEARCHED = (
     *(_STAGED.agent_type, _STAGED.task_type, _STAGED.technology),
 )
 _NO_FILTER = PatternFilter()
-_MAX_CHOICES = 200
+MAX_CHOICES = 200
+"""Values of a kind that a list of patterns offers to filter by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class PatternReader:
             for name in ("entry_type", "agent_type", "task_type", "technology"):
                 column = _STAGED[name]
                 query = select(column).distinct().where(*living, column.is_not(None))
-                found[name] = list(connection.scalars(query.order_by(column).limit(_MAX_CHOICES)))
+                found[name] = list(connection.scalars(query.order_by(column).limit(MAX_CHOICES)))
         return found
 
     def one(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> Pattern | None:
@@ -221,11 +222,19 @@ class PatternReader:
         ids: Sequence[UUID],
         cutoff: datetime | None,
     ) -> list[Pattern]:
+        # A pattern keeps its own words, whatever somebody merged into it.
+        is_merged_in = _STAGED.home_id != _STAGED.pattern_id
         first = (
             select(knowledge_staging)
             .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(ids), is_living(cutoff))
             .ext(distinct_on(_STAGED.pattern_id))
-            .order_by(_STAGED.pattern_id, _STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
+            .order_by(
+                _STAGED.pattern_id,
+                is_merged_in,
+                _STAGED.embedded_at,
+                _STAGED.timestamp,
+                _STAGED.id,
+            )
         )
         entries = [entry_of(row) for row in connection.execute(first)]
         counts = counts_of(connection, tenant_id, ids, cutoff)

@@ -25,6 +25,7 @@ from rag_assets.systems.experience.model import (
     PatternFilter,
     TaskQuestion,
 )
+from rag_assets.systems.experience.patterns import MAX_CHOICES
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.service import Experience
 from rag_assets.tenants.problems import problem_of
@@ -88,6 +89,7 @@ async def patterns(visit: Visit) -> Response:
         details = partial(administration.details, record, _id(parameters["merging"]))
         merging = (await room.read(details)).pattern
         given["merging"] = str(merging.id)
+    projects = await room.read(partial(room.experience.checkpoints.projects, record.id))
     page = partial(administration.page, record, after=after, limit=_PAGE + 1, wanted=wanted)
     found = await room.read(page)
     last = found[_PAGE - 1].id if len(found) > _PAGE else None
@@ -99,7 +101,7 @@ async def patterns(visit: Visit) -> Response:
         is_filtered=bool(given.keys() - {"order", "merging"}),
         is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
         choices=await room.read(partial(administration.choices, record)),
-        projects=await room.read(partial(room.experience.checkpoints.projects, record.id)),
+        projects={one.id: one.name for one in projects[:MAX_CHOICES]},
         report=await room.read(partial(administration.report, record)),
         merging=merging,
     )

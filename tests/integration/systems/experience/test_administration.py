@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import insert, literal_column, select, update
 from starlette.testclient import TestClient
 
 from rag_assets.common.clock import Clock
+from rag_assets.common.errors import UnknownExperience
 from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.columns import metadata
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.holds import HoldScope
 from rag_assets.storage.catalog.tables import documents, events
 from rag_assets.systems.experience.forgetting import forget_questions
+from rag_assets.systems.experience.merges import merge_patterns
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
 from rag_assets.systems.experience.tables import experience_questions
 from rag_assets.tenants.model import Tenant
@@ -135,6 +137,23 @@ def test_a_merge_of_different_problems_asks_first(learning: Learning) -> None:
     assert merged(learning, one, two, confirm=True).status_code == 404
 
 
+def test_two_merges_at_one_moment_make_no_circle(learning: Learning) -> None:
+    project = learning.project()
+    one = UUID(learning.failure(project, "cosine 0.90 the import stops", "Retry it."))
+    two = UUID(learning.failure(project, "cosine 0.91 the page is blank", "Clear the cache."))
+    learning.learned(project)
+    catalog = learning.driver.session.catalog
+    ref = catalog.tenants.get(learning.tenant).ref
+    with catalog.database.begin_exclusive(ref) as connection:
+        merge_patterns(connection, ref, one, two, by="first")
+    with (
+        pytest.raises(UnknownExperience),
+        catalog.database.begin_exclusive(ref) as connection,
+    ):
+        merge_patterns(connection, ref, two, one, by="second")
+    assert [pattern["id"] for pattern in listed(learning)] == [str(two)]
+
+
 def test_alternatives_of_one_problem_are_merged_at_once(learning: Learning) -> None:
     project = learning.project()
     learning.failure(project, "cosine 0.90 the import stops", "Retry it.")
@@ -165,9 +184,15 @@ def test_a_merge_and_its_undo_show_the_texts_of_entries(learning: Learning) -> N
     second = learning.failure(project, "cosine 0.91 the page is blank", "Clear. " * 200, **more)
     third = learning.failure(project, "cosine 0.91 The page is blank", "Clear. " * 200)
     learning.learned(project)
+    # A pattern keeps its own words, although what was merged into it is older.
+    there = merged(learning, first, second, confirm=True).json()
+    assert there["pattern"]["problem"] == "cosine 0.91 the page is blank"
+    learning.ok("POST", f"/patterns/{second}/split", {"entry_id": first}, role="admin")
+
     answer = merged(learning, second, first, confirm=True).json()
     entries = {one["id"]: one for one in answer["entries"]}
     assert entries.keys() == {first, second, third}
+    assert answer["pattern"]["problem"] == "cosine 0.90 the import stops"
     assert entries[second]["problem"] == "cosine 0.91 the page is blank"
     assert entries[second]["solution"] == "Clear. " * 200
     assert (entries[second]["technology"], entries[second]["when_to_try"]) == (

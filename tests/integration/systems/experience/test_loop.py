@@ -232,7 +232,7 @@ def test_the_command_line_shows_texts_and_asks_before_it_merges_different_proble
     assert merged.code == 0, merged.err
     assert "the import stops" in merged.out
     shown = installed.command("experience", "patterns", learning.tenant, two)
-    assert shown.out.count("the import stops") == 3
+    assert shown.out.count("the import stops") == 2
     split = installed.command("experience", "split", learning.tenant, two, one)
     assert "the import stops" in split.out
     assert "blank" not in split.out
