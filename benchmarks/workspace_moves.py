@@ -40,7 +40,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.page_rows import values_of
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.workspace.tree import ROOT, Page, planned
+from rag_assets.workspace.tree import ROOT, Page, plan_tree
 
 WORK = PROJECT / ".local" / "benchmark-moves"
 TENANT, ASKED = "wiki", "asked"
@@ -173,7 +173,7 @@ class Tree:
     def _put_at_once(self, name: str, below: Sequence[Page]) -> None:
         """Put many pages as they would be after one request for each."""
         above = self._catalog.pages.path(self._ref.id, "left")
-        plan = planned(Page(uuid=name, parent="left"), above, below)
+        plan = plan_tree([Page(uuid=name, parent="left")], [*above, *below])
         tenant = {"tenant": self._ref.id}
         rows = [tenant | values_of(page) | {"scope": plan.scopes[page.uuid]} for page in below]
         chains = [

@@ -1,9 +1,10 @@
 """spending: compares a tenant's spending with its caps."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from checks.tenant_check import CheckContext, tenant_check
 from checks.verdict import Compared, Verdict
+from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold
 from rag_assets.billing.spending import Cap, CapName, caps_of
 from rag_assets.common.formatting import counted, dollars
 from rag_assets.pipeline.context import TenantContext
@@ -11,7 +12,6 @@ from rag_assets.storage.catalog.events import Event
 from rag_assets.storage.catalog.usage import SpendingTotals, today
 
 _NEAR = 0.8
-_LOOKED_AT = 20
 
 
 def verdict_of(
@@ -52,22 +52,6 @@ def verdict_of(
     )
 
 
-def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event]) -> set[CapName]:
-    """Caps that stopped a run in the current day or month and were not raised since."""
-    day = today()
-    since = {"per_day": day, "per_month": day.replace(day=1)}
-    return {
-        cap.name
-        for cap in caps
-        if any(
-            event.payload["cap"] == cap.name
-            and event.payload["dollars"] >= cap.most
-            and event.at.date() >= since.get(cap.name, event.at.date())
-            for event in events
-        )
-    }
-
-
 @tenant_check(
     "embeddings",
     "spending",
@@ -89,7 +73,7 @@ def _spending_verdict(ctx: TenantContext) -> Verdict:
     waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if caps else 0
     events: Sequence[Event] = ()
     if waiting:
-        events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=_LOOKED_AT)
+        events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=EVENTS_READ)
     return verdict_of(spent, caps, caps_that_hold(caps, events), waiting)
 
 

@@ -65,6 +65,15 @@ class PanelSite:
             assert said.status_code == 200, said.text
         return str(made.json()["tenant"])
 
+    def upload(self, project: str, name: str, content: bytes) -> None:
+        """Upload a document."""
+        said = self.client.post(
+            f"/api/projects/{project}/guidelines/upload",
+            files={"file": (name, content)},
+            headers={"Authorization": f"Bearer {self.token()}"},
+        )
+        assert said.status_code == 202, said.text
+
     def link(self, project: str, **claims: Any) -> str:
         """Where a browser is sent to be signed in."""
         answer = self.ask("POST", "/panel/links", {"project": project}, **claims)
@@ -90,7 +99,9 @@ def panel_site(installation: Installation, log: Path, *options: str) -> Iterator
             {"provider": "gemini", "base_url": server.origin, "price": {"per_million": 0.15}},
         ]
         with (installation.home / "tenants.yaml").open("w") as stream:
-            YAML().dump({"projects": {"embedder": {"providers": providers}}}, stream)
+            described = {"threshold_from": "as described"}
+            projects = {"embedder": {"providers": providers}, "retrieval": described}
+            YAML().dump({"projects": projects}, stream)
         with started(installation, log, *options, **ENVIRONMENT) as (process, port):
             origin = f"http://127.0.0.1:{port}"
             with httpx.Client(base_url=origin, timeout=60) as client:

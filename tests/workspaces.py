@@ -100,6 +100,13 @@ class Workspace:
         done: dict[str, Any] = answer.json()
         return done
 
+    def put_lines(self, lines: Sequence[Any], *, by: Person | None = None) -> list[dict[str, Any]]:
+        """Put pages as lines; what became of each."""
+        answer = self.send("POST", "/rag/tree", by=by or ADMIN, lines=lines)
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["lines"]
+        return found
+
     def push(self, texts: Mapping[str, str], *, kind: str = "page", on: str = "") -> None:
         """Push a record of each id with a text; all but pages and templates hang on a page."""
         lines = [

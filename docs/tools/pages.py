@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docs.tools.configuration import configuration_page
 from docs.tools.dependencies.page import dependencies_page
+from docs.tools.errors import errors_page
 from docs.tools.experience import PAGE as EXPERIENCE
 from docs.tools.experience import experience_page
 from docs.tools.performance import PAGE as PERFORMANCE
@@ -43,6 +44,7 @@ def pages() -> Mapping[Path, str]:
         DOCS / "configuration.md": configuration_page(),
         DOCS / "decisions" / "index.md": decisions_page(),
         DOCS / "dependencies.md": dependencies_page(),
+        DOCS / "errors.md": errors_page(),
         EXPERIENCE: experience_page(),
         PERFORMANCE: performance_page(),
         QUALITY: quality_page(),

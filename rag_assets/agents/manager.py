@@ -153,7 +153,13 @@ class RagIndexManager:
         return state is not None and state.embedder_id == self._embedder.embedder_id
 
     def search(
-        self, agent_id: str, query: str, top_k: int = 5, *, mode: Mode = "knn"
+        self,
+        agent_id: str,
+        query: str,
+        top_k: int = 5,
+        *,
+        mode: Mode = "knn",
+        min_score: float | None = None,
     ) -> list[SearchResult]:
         """The passages of an agent that answer a question, best first.
 
@@ -162,6 +168,7 @@ class RagIndexManager:
             query: the question.
             top_k: how many at most.
             mode: "hybrid" finds exact names and flags by their words as well; scores stay cosines.
+            min_score: cosine below which a passage is left out, in both modes.
 
         Raises:
             InputRejected: the question is empty.
@@ -175,15 +182,18 @@ class RagIndexManager:
         if vector is None:
             raise InputRejected("the question is empty or has no readable content")
 
+        def near(count: int) -> list[SearchResult]:
+            found = self._store.search(vector, agent_id, count)
+            return [one for one in found if min_score is None or one.score >= min_score]
+
         def rank(state: IndexState, count: int) -> list[SearchResult]:
             if mode == "knn":
-                return self._store.search(vector, agent_id, count)
+                return near(count)
             words = self._words.get(agent_id)
             if words is None or words[0] != state.fingerprint:
                 words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
                 self._words[agent_id] = words
-            nearest = self._store.search(vector, agent_id, len(state.text_hashes))
-            return fused(query, words[1], nearest, count)
+            return fused(query, words[1], near(len(state.text_hashes)), count)
 
         for _ in range(_TRIES):
             found, doubt = self._true_results(agent_id, state, rank, top_k)

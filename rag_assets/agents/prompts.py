@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from rag_assets.agents.cutting import Mask
-from rag_assets.agents.globs import expand
+from rag_assets.agents.globs import FoundFile, expand
 from rag_assets.agents.preload import preload
 from rag_assets.agents.sections import read_sections
 from rag_assets.agents.settings import Agent, Configuration
+from rag_assets.common.formatting import counted
 from rag_assets.common.tokens import count_text
 from rag_assets.retrieval.contexts import as_source, neutralised
+from rag_assets.storage.index.common_words import COMMON_WORDS
 
 TOOL: Final = "rag_search"
 DESCRIPTION: Final = "Search this agent's documentation. Returns the passages nearest to the query."
 SECONDS: Final = 30
 _HINT_TOKENS: Final = 120
-_MANY_FILES: Final = 60
+_DESCRIPTION_TOKENS: Final = 40
+_FEW_FILES: Final = 12
+"""Files that are described by their names."""
 _MOST_TOPICS: Final = 40
+_HEAD_BYTES: Final = 4_096
+_HEADING: Final = re.compile(r"^#{1,2}[ \t]+(?P<title>[^\n]{1,200})", re.MULTILINE)
+_WORD: Final = re.compile(r"[^\W\d_][^\W_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +100,74 @@ def prompt_of(
 
 
 def hint_of(agent: Agent) -> str:
-    """What tells an agent of the tool, and what its documentation is about."""
+    """Return the sentences that name the tool and describe what its documentation is about."""
     files = expand(agent.docs.sources.value, agent.base).files
-    topics = _topics([file.path for file in files]) or list(agent.docs.sources.value)
-    while topics and count_text(_hint(topics)) > _HINT_TOKENS:
+    described = as_source(agent.docs.description.value or agent.description)
+    while count_text(described) > _DESCRIPTION_TOKENS:
+        described = described[: len(described) * 3 // 4].rsplit(" ", 1)[0] + "…"
+    topics = _topics(files) or list(agent.docs.sources.value)
+    if agent.docs.description.value:
+        topics = []
+    while topics and count_text(_hint(len(files), described, topics)) > _HINT_TOKENS:
         topics.pop()
-    return _hint(topics)
+    return _hint(len(files), described, topics)
 
 
-def _hint(topics: Sequence[str]) -> str:
+def _hint(number: int, described: str, topics: Sequence[str]) -> str:
     about = f" about {as_source(', '.join(topics))}" if topics else ""
+    size = f" ({counted(number, 'file')})" if number > _FEW_FILES else ""
+    description = f" {described.rstrip('.')}." if described else ""
     return (
-        f"You have the tool `{TOOL}`. It searches the documentation of this agent"
-        f"{about}. Call it with a `query` before you answer a question about that or name a flag,"
-        " an option or a file; say which source an answer comes from."
+        f"You have the tool `{TOOL}`. It searches the documentation of this agent{size}{about}."
+        f"{description} Call it with a `query` before you answer a question about that or name a"
+        " flag, an option or a file; say which source an answer comes from."
     )
 
 
-def _topics(paths: Sequence[str]) -> list[str]:
-    """Names of files; of very many the names of their folders, those of most files first."""
-    pure = [PurePosixPath(path) for path in paths]
-    folders = Counter(path.parent.name for path in pure if path.parent.name)
-    if len(pure) > _MANY_FILES and len(folders) > 1:
-        return [name for name, _ in folders.most_common(_MOST_TOPICS)]
-    return list(dict.fromkeys(path.stem for path in pure))[:_MOST_TOPICS]
+def _topics(files: Sequence[FoundFile]) -> list[str]:
+    """Describe files: a few by their names, many by what they have in common.
+
+    Of many these are the words that most of them share, their largest folders, and the words that
+    some share, those of most files first: names in the order of the alphabet would describe
+    its first letters.
+    """
+    paths = [PurePosixPath(file.path) for file in files]
+    stems = list(dict.fromkeys(path.stem for path in paths))
+    if len(files) <= _FEW_FILES:
+        return stems
+    words = Counter(
+        word for file in files for word in {*_words(PurePosixPath(file.path).stem), *_title(file)}
+    )
+    shared = [word for word, count in words.most_common() if 2 * count > len(files)]
+    folders = _folders(paths)
+    known = {*shared, *(word for folder in folders for word in _words(folder))}
+    # In one file a word says nothing of the others.
+    some = [word for word, count in words.most_common(_MOST_TOPICS) if count > 1]
+    listed = [*shared, *folders, *(word for word in some if word not in known)]
+    sample = stems[:: max(1, len(stems) // _FEW_FILES)]
+    return list(dict.fromkeys([*listed, *sample]))[:_MOST_TOPICS]
+
+
+def _folders(paths: Sequence[PurePosixPath]) -> list[str]:
+    """Return the folders in which the files part, those of most files first."""
+    parents = [path.parent.parts for path in paths]
+    levels = zip(*parents, strict=False)
+    depth = sum(1 for _ in takewhile(lambda level: len({*level}) == 1, levels))
+    counts = Counter(parts[depth] for parts in parents if len(parts) > depth)
+    return [name for name, _ in counts.most_common(_FEW_FILES)] if len(counts) > 1 else []
+
+
+def _title(file: FoundFile) -> list[str]:
+    """Return the words of a file's first heading; none of one that cannot be read."""
+    try:
+        with file.file.open("rb") as opened:
+            head = opened.read(_HEAD_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    heading = _HEADING.search(head)
+    return _words(heading["title"]) if heading else []
+
+
+def _words(text: str) -> list[str]:
+    found = (word.casefold() for word in _WORD.findall(text))
+    return [word for word in found if word not in COMMON_WORDS and len(word) > 1]

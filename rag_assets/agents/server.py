@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 
 import anyio
@@ -71,13 +72,16 @@ class Refreshed:
         agent, docs = self._agent, self._agent.docs
         if self._failure is not None and not self._manager.answers(agent.id):
             raise self._failure
-        found = self._manager.search(agent.id, query, docs.top_k.value, mode=docs.mode.value)
+        search = partial(
+            self._manager.search,
+            *(agent.id, query, docs.top_k.value),
+            mode=docs.mode.value,
+            min_score=docs.min_score.value,
+        )
+        found = search()
         if self._manager.is_doubted(agent.id):
             self.refresh()
-            if not found:
-                found = self._manager.search(
-                    agent.id, query, docs.top_k.value, mode=docs.mode.value
-                )
+            found = found or search()
         return as_text(found)
 
     @property

@@ -66,6 +66,8 @@ class DocsSettings:
         budget: cl100k_base tokens of documentation in a prompt.
         top_k: passages of an answer.
         sources: globs.
+        min_score: cosine below which a passage is left out; None: no threshold.
+        description: of the documentation, for prompts; "" describes it by its folders and titles.
     """
 
     strategy: Setting[Strategy] = Setting("preload")
@@ -73,6 +75,8 @@ class DocsSettings:
     budget: Setting[int] = Setting(12_000)
     top_k: Setting[int] = Setting(5)
     sources: Setting[tuple[str, ...]] = Setting(())
+    min_score: Setting[float | None] = Setting(None)
+    description: Setting[str] = Setting("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,19 @@ def _number(least: int, most: int) -> Callable[[Any], int]:
     return read
 
 
+def _cosine(given: Any) -> float:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or not -1 <= given <= 1:
+        raise WrongValue("must be a number from -1 to 1")
+    return float(given)
+
+
+def _words(given: Any) -> str:
+    if not isinstance(given, str):
+        raise WrongValue("must be a text")
+    return " ".join(given.split())
+
+
 def _text(given: Any) -> str:
     if not isinstance(given, str) or not given.strip() or "\0" in given:
         raise WrongValue("must be a path")
@@ -101,6 +114,8 @@ DOCS: Final[Mapping[str, Field]] = {
     "budget": Field(_number(0, 10_000_000)),
     "top_k": Field(_number(1, 100)),
     "sources": Field(_sources),
+    "min_score": Field(_cosine),
+    "description": Field(_words),
 }
 """The settings of an agent's block `docs`."""
 

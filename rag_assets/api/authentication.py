@@ -53,7 +53,7 @@ class Authenticator:
                 "a token is needed", hint="send it as `Authorization: Bearer TOKEN`"
             )
         if token.startswith(PREFIX):
-            return await identity_of(self._tokens, token)
+            return await self._with_projects(await identity_of(self._tokens, token))
         if self._jwt is None:
             raise Unauthenticated(
                 "only service tokens are taken here", hint="`rag-assets tokens create` makes one"

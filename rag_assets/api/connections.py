@@ -18,8 +18,9 @@ class Connection(BoundedHttpProtocol):
 
     Attributes:
         most: connections at once; more than that are closed, those that wait for a request first.
-        head_seconds: within which a request's head must come, counted from the connection's
-            beginning or the end of the last answer. Bodies are bounded where they are read.
+        head_seconds: within which a request's head must come, from the connection's beginning or
+            from the head's own; likewise a body that was not waited for, from its answer's end.
+            Between requests a connection lasts as long as uvicorn's `timeout_keep_alive`.
         unread_seconds: within which an answer must be read.
         waiting_since: when it began to wait for a request, which has not come whole.
     """
@@ -29,32 +30,46 @@ class Connection(BoundedHttpProtocol):
     unread_seconds = 60.0
     waiting_since: float | None = None
 
-    _head_due: TimerHandle | None = None
+    _is_idle = False
+    _request_due: TimerHandle | None = None
     _read_due: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # noqa: D102
         super().connection_made(transport)
-        self._wait_for_request()
+        self._wait_for_request(self.head_seconds)
         if len(self.connections) > self.most:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
-        self._forget(self._head_due, self._read_due)
+        self._forget(self._request_due, self._read_due)
         super().connection_lost(exc)
 
+    def on_message_begin(self) -> None:  # noqa: D102
+        if self._is_idle:
+            self._wait_for_request(self.head_seconds)
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:  # noqa: D102
-        self._forget(self._head_due)
+        self._forget(self._request_due)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:  # noqa: D102
+        is_drained = self.is_draining
         if not self.cycle.response_complete:
             self.waiting_since = None
         super().on_message_complete()
+        if is_drained:
+            self.cycle.more_body = False
+            self._wait_idle()
 
     def on_response_complete(self) -> None:  # noqa: D102
         super().on_response_complete()
-        if self.cycle.response_complete:
-            self._wait_for_request()
+        if not self.cycle.response_complete:
+            return
+        if self.is_draining or self._in_head:
+            self._wait_for_request(self.head_seconds)
+        else:
+            self._wait_idle()
 
     def pause_writing(self) -> None:  # noqa: D102
         super().pause_writing()
@@ -65,16 +80,21 @@ class Connection(BoundedHttpProtocol):
         super().resume_writing()
         self._forget(self._read_due)
 
-    def _wait_for_request(self) -> None:
+    def _wait_idle(self) -> None:
+        self._wait_for_request(self.timeout_keep_alive)
+        self._is_idle = True
+
+    def _wait_for_request(self, seconds: float) -> None:
+        self._is_idle = False
         # Loops keep coarser times, by which many would be as old as each other.
         self.waiting_since = monotonic()
-        self._forget(self._head_due)
-        self._head_due = self.loop.call_later(self.head_seconds, self._give_up)
+        self._forget(self._request_due)
+        self._request_due = self.loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
         # What was answered may still be on its way.
         self.transport.close()
-        self._head_due = self.loop.call_later(self.unread_seconds, self.transport.abort)
+        self._request_due = self.loop.call_later(self.unread_seconds, self.transport.abort)
 
     def _make_room(self) -> None:
         waiting = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
@@ -13,7 +13,7 @@ from rag_assets.api.identity import Identity
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Event, Events
-from rag_assets.storage.catalog.events import SEARCHES
+from rag_assets.storage.catalog.events import SEARCHES, EventKind
 from rag_assets.storage.catalog.events import Event as StoredEvent
 from rag_assets.tenants.profiles import profile_of
 
@@ -31,7 +31,7 @@ class EventsPage(TenantQuery):
     """
 
     after: int | None = Field(default=None, ge=1, le=2**63 - 1)
-    kind: Annotated[str, StringConstraints(pattern="^[a-z_]+$", max_length=64)] | None = None
+    kind: EventKind | None = None
     limit: int = Field(default=100, ge=1, le=1_000)
 
 
@@ -70,7 +70,7 @@ async def events(
     )
 
 
-def _kinds(identity: Identity, wanted: str | None) -> frozenset[str] | None:
+def _kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
     """Which kinds are shown; None: all."""
     if identity.role == "admin":
         return None if wanted is None else frozenset({wanted})

@@ -16,6 +16,15 @@ CheckpointState: TypeAlias = Literal["waiting", "running", "done", "stopped"]
 ProjectState: TypeAlias = Literal["active", "completed", "cancelled"]
 Outcome: TypeAlias = Literal["helped", "did_not_help"]
 Use: TypeAlias = Literal["task", "failure"]
+ContextReason: TypeAlias = Literal[
+    "disabled",
+    "nothing-found",
+    "no-key",
+    "cap-reached",
+    "embedder-unavailable",
+    "index-unavailable",
+]
+"""Why an agent's context is the basic one alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,19 @@ class SplitPattern(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
+class UnmatchedName:
+    """A name in a question that no entry has, whatever its spelling.
+
+    Attributes:
+        field: where it stands in the question, as in technology or task.type.
+        problem: in words.
+    """
+
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The patterns that answer a question, best first.
 
@@ -78,12 +100,14 @@ class Answer:
         query_id: to give feedback on; None where nothing was asked.
         threshold: the cosine below which an entry does not answer; None: there is none.
         disabled: whether the tenant is switched off.
+        warnings: values of the question that no entry has, whatever its spelling.
     """
 
     query_id: UUID | None
     threshold: float | None
     patterns: tuple[Pattern, ...] = ()
     disabled: bool = False
+    warnings: tuple[UnmatchedName, ...] = ()
 
     @classmethod
     def of_disabled(cls) -> Self:
@@ -98,6 +122,8 @@ class Context:
     Attributes:
         context: the basic context, and the block of patterns after a blank line.
         tokens: of the block.
+        reason: why there is no block; None where there is one.
+        warnings: see Answer.
     """
 
     context: str
@@ -105,6 +131,8 @@ class Context:
     patterns: tuple[Pattern, ...]
     tokens: int
     disabled: bool = False
+    reason: ContextReason | None = None
+    warnings: tuple[UnmatchedName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +253,12 @@ class Patterns:
 
     Attributes:
         next: `after` of the next page; None for the last one.
+        warnings: values of the filter that no entry has, where nothing is listed.
     """
 
     patterns: tuple[Pattern, ...]
     next: UUID | None = None
+    warnings: tuple[UnmatchedName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

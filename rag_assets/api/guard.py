@@ -32,6 +32,7 @@ from rag_assets.api.settings import Network
 from rag_assets.api.shared_limits import SharedLimits
 
 _T = TypeVar("_T")
+_E = TypeVar("_E", bound=Callable[..., Any])
 
 MAX_BODY = 1_048_576
 """Bytes of a request: several times the longest question with all its filters."""
@@ -44,6 +45,16 @@ _KNOWN_SECONDS = 600.0
 _TOO_SLOW = 408
 _TOO_LARGE = 413
 _ENCODED = 415
+
+
+WRITERS_ENDPOINTS: set[Callable[..., Any]] = set()
+"""The endpoints that tokens of the role `writer` may use; all others refuse them."""
+
+
+def open_to_writers(endpoint: _E) -> _E:
+    """Let tokens of the role `writer` use an endpoint."""
+    WRITERS_ENDPOINTS.add(endpoint)
+    return endpoint
 
 
 class Guard:
@@ -166,6 +177,8 @@ class Guarded(APIRoute):
             request.state.identity = identity
             request.state.caller = identity.name
             backend.rates.take(identity.name)
+            if self.endpoint not in WRITERS_ENDPOINTS:
+                identity.require_no_writer()
             return await handler(await self.admitted(request))
 
         return guarded

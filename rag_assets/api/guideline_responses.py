@@ -15,12 +15,15 @@ Source: TypeAlias = Literal["documents", "text", "none"]
 Reason: TypeAlias = Literal[
     "feature-off",
     "no-documents",
+    "documents-processing",
+    "documents-failed",
     "nothing-above-threshold",
     "no-key",
     "embedder-unavailable",
     "index-unavailable",
 ]
 """Why a prompt gets no passages of documents."""
+RuleKind: TypeAlias = Literal["always", "path"]
 DocumentStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
 Stage: TypeAlias = Literal["queued", "parsing", "chunking", "embedding", "indexing"]
 
@@ -51,7 +54,7 @@ class GuidelinePlace:
 
     Attributes:
         chunk_index: its place among the passages of its document, from 0.
-        score: cosine of task and passage.
+        score: cosine of task and passage; null of a rule's, which is not found by its words.
         tokens: of its text.
     """
 
@@ -60,7 +63,7 @@ class GuidelinePlace:
     document_id: str
     file_name: str
     chunk_index: int
-    score: float
+    score: float | None
     page: int | None
     heading_path: tuple[str, ...]
     tokens: int
@@ -73,12 +76,15 @@ class GuidelineChunk(GuidelinePlace):
     Attributes:
         number: that it has there.
         trimmed: whether it ends at an earlier sentence, to keep within the budget.
+        rule: why it is there without being found: its document applies always, or to the path of
+            one of the task's files; null for a passage that was found.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
 
     number: int
     trimmed: bool
+    rule: RuleKind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +114,8 @@ class GuidelinesContext:
         nearest: highest cosine of a passage, left out or not; likewise.
         embedder: that made the vectors: provider, model and more; likewise.
         generation: of the index that answered; likewise.
-        reason: why there are no passages of documents; null if there are.
+        reason: why no passage of documents was found; null if one was.
+        detail: the same as a sentence with a remedy.
         near_misses: passages below the threshold, if an explanation was asked for.
         latency_ms: by step, if an explanation was asked for.
     """
@@ -125,6 +132,7 @@ class GuidelinesContext:
     embedder: str | None = None
     generation: int | None = None
     reason: Reason | None = None
+    detail: str | None = None
     near_misses: tuple[NearMiss, ...] | None = None
     latency_ms: Mapping[str, float] | None = None
 
@@ -194,6 +202,8 @@ class GuidelineDocument:
         retry_at: when it is tried again by itself.
         enabled: whether it may answer.
         answers: whether a version of it answers: the present one, or a former one.
+        can_retry: whether it failed for a reason that may be gone when it is tried again.
+        note: why nothing of it is found although it is READY.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -220,6 +230,8 @@ class GuidelineDocument:
     retry_at: datetime | None
     enabled: bool
     answers: bool
+    can_retry: bool = False
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,23 @@ from __future__ import annotations
 import uuid
 from asyncio import AbstractEventLoop, Transport
 from collections import Counter
-from typing import Protocol
+from typing import Any, Protocol
 
+from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from rag_assets.api.problems import http_kind, problem_response
 
 SLICE = 1_024
 """Bytes that are parsed at once: no more requests than fit in here are taken ahead of an answer."""
+
+DRAINED_BYTES = 262_144
+"""Bytes of a refused body that are read for the connection to go on, as in Go's net/http."""
 
 _LINGER_BYTES = 8_388_608
 _LINGER_SECONDS = 5.0
@@ -74,12 +82,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _size = 0
     _fields = 0
     _around = 0
+    _unread_bytes = 0
+    _is_close_announced = False
     _deaf = False
     _dropped = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # noqa: D102
         super().connection_made(transport)
         self.flow = _Flow(transport, self, self.loop)
+        self._service: Any = self.app
+        self.app = self._answer
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
         self._deaf = True
@@ -134,6 +146,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._around = 0
         self._require_one_meaning()
+        self._unread_bytes = self._promised_bytes()
         super().on_headers_complete()
         if self.parser.should_upgrade():
             # It is answered in HTTP/1.1, and what follows may be something else.
@@ -141,12 +154,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:  # noqa: D102
         self._around -= len(body)
+        self._unread_bytes -= len(body)
         super().on_body(body)
 
     def on_response_complete(self) -> None:  # noqa: D102
-        if self.cycle.response_complete and self.cycle.more_body:
-            # It was answered without its body: what else comes of that is not worth parsing.
+        if self._is_close_announced:
+            # Requests behind it are the client's to repeat elsewhere.
+            self.pipeline.clear()
             self._hang_up()
+        elif self.is_draining:
+            self.cycle.body = bytearray()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: D102
@@ -154,6 +171,43 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         self._deaf = True
+
+    @property
+    def is_draining(self) -> bool:
+        """Return whether a body is still to come whose request was answered without it."""
+        cycle = self.cycle
+        return cycle is not None and cycle.response_complete and cycle.more_body
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the service answer a request, and announce it where the connection ends with it."""
+
+        async def announce(message: Message) -> None:
+            cycle = self.cycle
+            is_whole = cycle is None or cycle.scope is not scope or not cycle.more_body
+            if message["type"] != "http.response.start" or is_whole:
+                await send(message)
+                return
+            if not self._can_drain(cycle):
+                cycle.keep_alive = False
+            await send(message)
+            if not cycle.keep_alive:
+                self._is_close_announced = True
+                # The base class would close at once: the answer is lost where the client still
+                # sends. _hang_up() waits for it.
+                cycle.keep_alive = True
+
+        await self._service(scope, receive, announce)
+
+    def _can_drain(self, cycle: RequestResponseCycle) -> bool:
+        """Return whether the rest of a body is small, and sure to come."""
+        return self._unread_bytes <= DRAINED_BYTES and not cycle.waiting_for_100_continue
+
+    def _promised_bytes(self) -> int:
+        """Return the length of the body; of a chunked one, more than is drained."""
+        named = dict(self.headers)
+        if b"transfer-encoding" in named:
+            return DRAINED_BYTES + self.head_bytes
+        return int(named.get(b"content-length", b"0"))
 
     def _measure(self, size: int, otherwise: int) -> None:
         self._size += size

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import get_args
 
 from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.principals import WRITER
 from rag_assets.retrieval.model import Caller, Role
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
@@ -83,6 +84,17 @@ class Identity:
         self.require_admin()
         return tenant
 
+    def written(self, wanted: str | None) -> str:
+        """Return the tenant of a request that writes records, which admins and writers may.
+
+        Raises:
+            Forbidden: see tenant(); or the token has another role.
+        """
+        tenant = self.tenant(wanted)
+        if self.role != WRITER:
+            self.require_admin()
+        return tenant
+
     def administered_organization(self, wanted: str | None = None) -> str:
         """The organization of a request that only an admin of all its projects may make.
 
@@ -101,13 +113,26 @@ class Identity:
         return self.organization
 
     def require_member(self) -> None:
-        """Require that it is no guest's, who only reads.
+        """Require that it is no guest's, who only reads, and no writer's.
 
         Raises:
-            Forbidden: the token is a guest's.
+            Forbidden: it is.
         """
+        self.require_no_writer()
         if self.role == "guest":
             raise Forbidden("a guest only reads", hint="use a token whose role is member")
+
+    def require_no_writer(self) -> None:
+        """Require that it is not a writer's.
+
+        Raises:
+            Forbidden: it is.
+        """
+        if self.role == WRITER:
+            raise Forbidden(
+                "a writer only pushes records, and sees what became of them",
+                hint="use a token whose role is member or admin",
+            )
 
     def require_admin(self) -> None:
         """Require that it may change what it may search.

@@ -9,11 +9,12 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 
 from rag_assets.api.responses import InvalidField
+from rag_assets.common.invalid_values import allowed_value, sent_value
 
 _MAX_FIELDS = 50
 """Fields that are reported: a body can have very many invalid ones."""
 _NO_OBJECT = frozenset({"dict_type", "model_attributes_type", "model_type"})
-"""Errors of a whole body: of another type of content, it is handed on as it came."""
+"""Errors of a whole body: with another type of content, it arrives as it was sent."""
 _DEEPEST = 12
 """Parts of the place of one."""
 
@@ -48,13 +49,9 @@ def _field(error: Mapping[str, Any], names: Collection[str]) -> str:
 
 
 def _problem(error: Mapping[str, Any]) -> str:
-    if error["type"] == "extra_forbidden":
-        return "there is no such field"
-    if error["type"] == "union_tag_invalid":
-        return f"it must be one of: {error['ctx']['expected_tags']}"
-    if error["type"] == "recursion_loop":
-        return "it is nested too deeply"
     if error["type"] in _NO_OBJECT and len(error["loc"]) == 1:
         return "it must be a JSON object, sent with Content-Type: application/json"
-    problem: str = error["msg"]
-    return problem
+    allowed = allowed_value(error)
+    # In an address every value is a string.
+    came = sent_value(error) if error["loc"][0] == "body" else None
+    return allowed if came is None else f"{allowed}; {came} came"

@@ -8,12 +8,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Guarded
+from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import Page, QueryRequest, TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Document, Documents, Status
 from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.api.workspace_status import workspace_status
+from rag_assets.common.principals import WRITER
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
 from rag_assets.tenants.profiles import configured_sources
@@ -60,6 +61,7 @@ async def documents(
 
 
 @knowledge.get("/status")
+@open_to_writers
 async def status(
     request: Request,
     parameters: Annotated[TenantQuery, Query()],
@@ -69,14 +71,14 @@ async def status(
     """How far a tenant's index is behind its documents, as they were listed last.
 
     A workspace also tells what is left out, failed and waits, and its model and back end. All
-    numbers are of the documents that the caller may read; for admins, of all.
+    numbers are of the documents that the caller may read; for admins and writers, of all.
     """
     tenant = request.state.tenant = identity.tenant(parameters.tenant)
 
     def read() -> WorkspaceStatus | Status:
         # Refuses a tenant that is gone, as a search does.
         record = backend.catalog.tenants.get(tenant)
-        readers = None if identity.role == "admin" else identity.caller.principals
+        readers = identity.caller.principals if identity.role not in {"admin", WRITER} else None
         if record.profile == PROFILE:
             return workspace_status(backend.catalog, record, readers=readers)
         sources = [source["name"] for source in configured_sources(record.config)]

@@ -78,6 +78,7 @@ from rag_assets.common.errors import (
     VersionChanged,
     VersionMissing,
 )
+from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 
 MEDIA_TYPE = "application/problem+json"
 _UNAUTHORIZED = 401
@@ -108,7 +109,7 @@ _NO_TENANT = Kind(
     detail="it was removed, or never existed; contact the operator of the service",
 )
 INVALID = Kind(422, "invalid-request", "The request is not valid")
-_KINDS: Mapping[type[RagAssetsError], Kind] = {
+KINDS: Mapping[type[RagAssetsError], Kind] = {
     Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
@@ -124,12 +125,7 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     UnknownTenant: _NO_TENANT,
     TenantGone: _NO_TENANT,
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
-    UnknownProject: Kind(
-        404,
-        "unknown-project",
-        "There is no such project",
-        detail="it was never made, was removed, or is not one of the token's organization",
-    ),
+    UnknownProject: Kind(404, "unknown-project", "There is no such project"),
     UnknownExperience: Kind(404, "unknown-experience", "There is nothing of that id"),
     UnknownRun: Kind(404, "unknown-run", "The project has no such run"),
     EntryDiffers: Kind(409, "entry-differs", "Another entry has this external id"),
@@ -163,18 +159,24 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     UploadsFull: Kind(413, "project-full", "There is no room for further files"),
     TextRefused: Kind(422, "text-refused", "The text cannot be kept"),
     VersionChanged: Kind(412, "changed-meanwhile", "It was changed meanwhile"),
-    VersionMissing: Kind(428, "version-missing", "It is not said which version is replaced"),
+    VersionMissing: Kind(428, "version-missing", "The version to replace is not named"),
     UploadTooLarge: Kind(413, "too-large", "The file is too large"),
-    UploadUnreadable: Kind(415, "unsupported-file", "The file is nothing that can be read"),
+    UploadUnreadable: Kind(415, "unsupported-file", "The file has a format that is not accepted"),
     UploadRefused: Kind(422, "upload-refused", "The file cannot be uploaded"),
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has disconnected"),
     # Only requests for embeddings get here with a ProviderError: chat and reranking convert theirs.
-    MalformedResponse: Kind(502, "embedder-failed", "The embedding provider failed"),
-    ProviderRefused: Kind(502, "embedder-refused", "The embedding provider refuses"),
-    ChatFailed: Kind(502, "chat-failed", "The chat model's provider failed"),
-    ChatRefused: Kind(502, "chat-refused", "The chat model's provider refuses"),
+    MalformedResponse: Kind(
+        502, "embedder-failed", "The embedding provider's response cannot be used"
+    ),
+    ProviderRefused: Kind(
+        502, "embedder-refused", "The question cannot be sent to its embedding provider"
+    ),
+    ChatFailed: Kind(502, "chat-failed", "The chat model's response cannot be used"),
+    ChatRefused: Kind(
+        502, "chat-refused", "The request cannot be sent to the chat model's provider"
+    ),
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
     ProviderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
     ProviderError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
@@ -195,19 +197,17 @@ _KINDS: Mapping[type[RagAssetsError], Kind] = {
     SchemaTooNew: Kind(503, "unavailable", "A server that is needed is unavailable"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
 }
-_HTTP: Mapping[int, Kind] = {
-    kind.status: kind
-    for kind in (
-        Kind(400, "bad-request", "The request cannot be read"),
-        Kind(404, "not-found", "There is nothing at this address"),
-        Kind(405, "method-not-allowed", "This address does not take that method"),
-        Kind(408, "too-slow", "The request came too slowly"),
-        Kind(413, "too-large", "The request is too large"),
-        Kind(414, "address-too-long", "The request's address is too long"),
-        Kind(415, "unsupported-encoding", "The body is compressed, which is not read here"),
-        Kind(431, "head-too-large", "The request's headers are too many or too large"),
-    )
-}
+HTTP_KINDS: Sequence[Kind] = (
+    Kind(400, "bad-request", "The request cannot be read"),
+    Kind(404, "not-found", "There is nothing at this address"),
+    Kind(405, "method-not-allowed", "This address does not take that method"),
+    Kind(408, "too-slow", "The request came too slowly"),
+    Kind(413, "too-large", "The request is too large"),
+    Kind(414, "address-too-long", "The request's address is too long"),
+    Kind(415, "unsupported-encoding", "The body is compressed, which is not read here"),
+    Kind(431, "head-too-large", "The request's headers are too many or too large"),
+)
+_HTTP: Mapping[int, Kind] = {kind.status: kind for kind in HTTP_KINDS}
 
 
 class Refused(HTTPException):
@@ -292,7 +292,7 @@ def http_kind(status: int) -> Kind:
 
 
 def _description(status: int) -> str:
-    kinds = [*_KINDS.values(), *_HTTP.values(), INVALID]
+    kinds = [*KINDS.values(), *_HTTP.values(), INVALID]
     return "; ".join(dict.fromkeys(kind.title for kind in kinds if kind.status == status))
 
 
@@ -315,12 +315,23 @@ def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
         # Its message may quote a document or a key, so only its kind is logged.
         reason = f"unexpected {type(error).__name__}"
         LOGGER.error("problem", extra={"request_id": request_id, "reason": reason})
-        return _KINDS[RagAssetsError], None
-    kind = next(_KINDS[base] for base in type(error).__mro__ if base in _KINDS)
+        return KINDS[RagAssetsError], None
+    kind = kind_of(type(error))
     if kind.status < _INTERNAL:
         return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
-    return kind, kind.detail
+    return kind, kind.detail or _text_of_failure(error)
+
+
+def kind_of(error: type[RagAssetsError]) -> Kind:
+    """Return the kind of problem that a class of errors is."""
+    return next(KINDS[base] for base in error.__mro__ if base in KINDS)
+
+
+def _text_of_failure(error: RagAssetsError) -> str | None:
+    """Return the text for a failure of a provider; None for others, which the log describes."""
+    failure = failure_kind(error)
+    return WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
 
 
 def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Streamed
+from rag_assets.api.guard import Streamed, open_to_writers
 from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.problems import Refused, documented
 from rag_assets.api.responses import Reconciled, ReconciledRecord
@@ -82,20 +82,21 @@ class _Line(BaseModel):
         }
     },
 )
+@open_to_writers
 async def reconcile(
     request: Request,
     parameters: Annotated[ReconcileQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Reconciled:
-    """Compare the manifest of all records with those that are stored. For admins.
+    """Compare the manifest of all records with those that are stored. For admins and writers.
 
     It answers which are missing, stale and extra. A block is compared with its page: it has no line
     of its own. With `apply` the extra ones are removed, and what hangs on pages among them; where
     that is over 30 % and 20 of all, alone or with those that earlier manifests removed within 24
     hours, only with `allow_deletes`. A manifest has 1 GiB at most.
     """
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
     # A clock that is ahead must not have what is pushed from now on taken for gone.
     as_of = min(parameters.as_of or came, came)

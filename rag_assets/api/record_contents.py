@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Streamed
+from rag_assets.api.guard import Streamed, open_to_writers
 from rag_assets.api.invalid_fields import invalid
 from rag_assets.api.problems import documented
 from rag_assets.api.receiving import RawContent
@@ -21,7 +21,7 @@ from rag_assets.api.record_routes import REFUSED, RecordTarget
 from rag_assets.api.responses import Written
 from rag_assets.api.write_model import RecordQuery, SourceId, records_source
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN
+from rag_assets.ingest.parsing.media_types import CSV, DOCX, HTML, MARKDOWN, PDF, PLAIN, TSV
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
@@ -32,7 +32,7 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
 _CONTENT = "/records/file/{source_id:path}/content"
-_FILE_TYPES = (PDF, MARKDOWN, PLAIN)
+_FILE_TYPES = (PDF, MARKDOWN, PLAIN, DOCX, HTML, CSV, TSV)
 
 
 class _OfContent(Streamed):
@@ -64,6 +64,7 @@ contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_c
         }
     },
 )
+@open_to_writers
 async def put_content(
     request: Request,
     source_id: SourceId,
@@ -71,12 +72,12 @@ async def put_content(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Written:
-    """Put the content of a file that was pushed: PDF, Markdown or plain text. For admins.
+    """Put the content of a file that was pushed. For admins and writers.
 
-    Where OCR is on, also a PNG, JPEG, TIFF or WebP picture. What it is, its bytes tell; its name
-    tells formats that are text apart. At most 50 MiB.
+    It is PDF, Markdown, plain text, Word, HTML, CSV or TSV; where OCR is on, also a PNG, JPEG, TIFF
+    or WebP picture. Its bytes decide; its name tells formats that are text apart. At most 50 MiB.
     """
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
     backend.written.take(identity.name)
     target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
     file = await backend.run(tenant_id, identity.name, partial(_file, backend, target))

@@ -21,7 +21,7 @@ from rag_assets.api.write_model import (
 from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.ingest.sources.records import MAX_RECORD_BYTES, record_document_id
+from rag_assets.ingest.sources.records import MAX_PAGE_BYTES, MAX_RECORD_BYTES, record_document_id
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.pushed_records import PushedRecord
@@ -33,6 +33,7 @@ from rag_assets.workspace.bodies import (
     BlockBody,
     Body,
     CommentBody,
+    DbRowBody,
     FileBody,
     PageBody,
     canonical_text,
@@ -200,6 +201,7 @@ class Drafting:
                 # The name of a file is in no text of it.
                 title=body.name if isinstance(body, FileBody) else None,
                 uri=body.url,
+                metadata=self._properties(body) if isinstance(body, DbRowBody) else {},
                 modified_at=body.updated_at,
             ),
             page_uuid=body.page_of(source_id),
@@ -207,6 +209,19 @@ class Drafting:
         )
         require_size(record)
         return record
+
+    def _properties(self, row: DbRowBody) -> dict[str, list[str]]:
+        """Return what a row can be filtered by: properties in which no credential is found."""
+        found = row.properties
+        lines = {name: "\n".join(f"{name}: {one}" for one in found[name]) for name in found}
+        if not self._holds_credential("\n".join(lines.values())):
+            return found
+        return {
+            name: found[name] for name, text in lines.items() if not self._holds_credential(text)
+        }
+
+    def _holds_credential(self, text: str) -> bool:
+        return bool(described_spans(text)) or self._masker.holds_credential(text)
 
     def _require_plain(self, source_type: str, source_id: str, body: Body) -> None:
         """Refuse credentials in identifiers, which masking would change.
@@ -217,10 +232,10 @@ class Drafting:
         ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _identifiers(body)
         # One scan for all of them: nearly always there is nothing to be found.
         together = "\n".join(text for texts in ids.values() for text in texts)
-        if not (described_spans(together) or self._masker.holds_credential(together)):
+        if not self._holds_credential(together):
             return
         for field, texts in ids.items():
-            if any(described_spans(t) or self._masker.holds_credential(t) for t in texts if t):
+            if any(self._holds_credential(text) for text in texts if text):
                 raise invalid(field, "it must hold no credential: it is stored and shown as it is")
 
 
@@ -239,9 +254,11 @@ def require_bytes(size: int, source_type: str) -> None:
     Raises:
         RequestValidationError: it may not.
     """
-    if size > MAX_RECORD_BYTES:
-        field = "blocks" if source_type == PageBody.TYPE else "body"
-        raise invalid(field, f"a record has {MAX_RECORD_BYTES} bytes of JSON at most")
+    is_page = source_type == PageBody.TYPE
+    most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
+    if size > most:
+        what = "page" if is_page else "record"
+        raise invalid("blocks" if is_page else "body", f"a {what} has {most:,} bytes at most")
 
 
 def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRecord:

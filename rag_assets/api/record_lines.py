@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Guarded, require_few_values, whole_body
+from rag_assets.api.guard import Guarded, open_to_writers, require_few_values, whole_body
 from rag_assets.api.invalid_fields import invalid, invalid_fields
 from rag_assets.api.middleware import replayed
 from rag_assets.api.problems import Refused, documented
@@ -61,18 +61,19 @@ record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, rou
         }
     },
 )
+@open_to_writers
 async def write_records(
     request: Request,
     parameters: Annotated[RecordQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> RecordLines:
-    """Push and delete many records: a JSON object a line, at most 1,000 lines. For admins.
+    """Push and delete many records: a JSON object a line, at most 1,000. For admins and writers.
 
     Lines are followed in their order, in one transaction; one that is not valid stops no other.
     What is pushed here yields to records that are pushed one by one.
     """
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
     sent = enumerate((await request.body()).split(b"\n"), start=1)
     lines = {number: line for number, line in sent if line.strip()}
     if len(lines) > MOST_LINES:
@@ -106,7 +107,7 @@ def _draft(drafting: Drafting, line: bytes) -> Draft:
         values = json.loads(line, parse_constant=_no_number)
         require_few_values(line, most=MOST_VALUES)
     except (ValueError, RecursionError):
-        raise invalid("body", "it is no JSON") from None
+        raise invalid("body", "it is not JSON") from None
     except Refused as error:
         raise invalid("body", str(error.detail)) from None
     if not isinstance(values, dict):

@@ -6,17 +6,24 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from pydantic import WrapValidator
+from pydantic import Field, StringConstraints, WrapValidator
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Guarded
+from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.invalid_fields import invalid
+from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.record_drafts import Draft
-from rag_assets.api.record_states import whereabouts
+from rag_assets.api.record_states import listed_records, reason, whereabouts
 from rag_assets.api.record_writing import URGENT, drafting_of, write_drafts
-from rag_assets.api.responses import RecordWhereabouts, Written
+from rag_assets.api.responses import (
+    ListedRecord,
+    ListedRecords,
+    RecordStatus,
+    RecordWhereabouts,
+    Written,
+)
 from rag_assets.api.write_model import (
     RecordBody,
     RecordQuery,
@@ -29,6 +36,7 @@ from rag_assets.api.write_model import (
 )
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
+from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
@@ -85,6 +93,7 @@ class RecordTarget:
     by: str
     page_uuid: str | None = None
     clock: WriteClock = UNORDERED
+    with_chunks: bool = True
 
 
 class TargetQuery(RecordQuery):
@@ -95,6 +104,16 @@ class TargetQuery(RecordQuery):
     """
 
     page_uuid: str | None = None
+
+
+class AskedQuery(TargetQuery):
+    """A record that is asked about.
+
+    Attributes:
+        chunks: whether the texts of its chunks are answered.
+    """
+
+    chunks: bool = True
 
 
 class DeletedQuery(TargetQuery):
@@ -109,6 +128,10 @@ class DeletedQuery(TargetQuery):
     version: Version | None = None
 
 
+_Named = Annotated[str, StringConstraints(max_length=512, pattern=r"^[^\x00]+$")]
+_Place = Annotated[
+    str, StringConstraints(max_length=700, pattern=r"^[^/\x00]+/[^/\x00]+/[^\x00]+$")
+]
 IfMatch = Annotated[str | None, Header(max_length=1_000)]
 
 
@@ -120,7 +143,7 @@ async def _pushed_record(
     identity: IdentityDependency,
 ) -> RecordTarget:
     """The record that an admin pushes."""
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
     return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
 
 
@@ -132,13 +155,14 @@ async def _deleted_record(
     identity: IdentityDependency,
 ) -> RecordTarget:
     """The record that an admin deletes."""
-    tenant_id = request.state.tenant = identity.administered(parameters.tenant)
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     clock = WriteClock(parameters.updated_at, parameters.version)
     return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page, clock)
 
 
 @records.put(_RECORD, status_code=202, responses=WRITE_RESPONSES | documented(408, 413))
+@open_to_writers
 async def put_record(
     record: AnyRecordBody,
     target: Annotated[RecordTarget, Depends(_pushed_record)],
@@ -146,7 +170,7 @@ async def put_record(
     response: Response,
     if_match: IfMatch = None,
 ) -> Written:
-    """Push a record, or what it is now. For admins.
+    """Push a record, or what it is now. For admins and writers.
 
     The former version is found until the new one is indexed. What is as it was before costs
     nothing; `updated_at` alone makes no difference. Of an older write than the last, by `version`
@@ -168,13 +192,14 @@ async def put_record(
 
 
 @records.delete(_RECORD, status_code=202, responses=WRITE_RESPONSES)
+@open_to_writers
 async def delete_record(
     target: Annotated[RecordTarget, Depends(_deleted_record)],
     backend: BackendDependency,
     response: Response,
     if_match: IfMatch = None,
 ) -> Written:
-    """Take a record back. For admins.
+    """Take a record back. For admins and writers.
 
     It is found no more from now on; one that is not there stays so. A block of a page is taken out
     of it. With a page goes all that hangs on it, or on a page below it. An older deletion than the
@@ -196,16 +221,92 @@ async def _asked_record(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
-    parameters: Annotated[TargetQuery, Query()],
+    parameters: Annotated[AskedQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
     """The record that a caller asks about."""
     tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
-    return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page)
+    return RecordTarget(
+        tenant_id,
+        source_type,
+        source_id,
+        source,
+        identity.name,
+        page,
+        with_chunks=parameters.chunks,
+    )
+
+
+class ListedQuery(TenantQuery):
+    """Which records are listed.
+
+    Attributes:
+        status: only those of which this became.
+        type: only those of this type.
+        page_uuid: only those that hang on this page or database.
+        after: the `next` of the page before.
+        limit: records at most.
+    """
+
+    status: RecordStatus | None = None
+    type: _Named | None = None
+    page_uuid: _Named | None = None
+    after: _Place | None = None
+    limit: int = Field(default=100, ge=1, le=1_000)
+
+
+@records.get("/records")
+@open_to_writers
+async def list_records(
+    request: Request,
+    parameters: Annotated[ListedQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> ListedRecords:
+    """List records with what became of each, without titles and texts.
+
+    They are those that the caller may read; a writer is told of all.
+    """
+    tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
+    source, type_, id_ = (parameters.after or "//").split("/", 2)
+    chosen = RecordFilter(
+        status=parameters.status,
+        source_type=parameters.type,
+        page_uuid=parameters.page_uuid,
+        after=(source, type_, id_) if parameters.after else None,
+    )
+
+    def read() -> ListedRecords:
+        tenant = Tenant.from_config(backend.catalog.tenants.get(tenant_id).config)
+        limit = parameters.limit
+        found = listed_records(backend.reader, tenant, identity.caller, chosen, limit=limit + 1)
+        shown = tuple(_listed(state) for state in found[:limit])
+        last = shown[-1] if len(found) > limit else None
+        following = None if last is None else f"{last.source}/{last.type}/{last.id}"
+        return ListedRecords(shown, following)
+
+    return await backend.run(tenant_id, identity.name, read)
+
+
+def _listed(state: RecordState) -> ListedRecord:
+    return ListedRecord(
+        source=state.source,
+        type=state.source_type,
+        id=state.source_id,
+        document_id=state.document_id,
+        page_uuid=state.page_uuid,
+        status=state.status,
+        reason=reason(state),
+        updated_at=state.updated_at,
+        pushed_at=state.pushed_at,
+        chunk_count=state.chunk_count,
+        dropped_chunks=state.dropped,
+    )
 
 
 @records.get(_RECORD, responses=documented(409))
+@open_to_writers
 async def record_state(
     target: Annotated[RecordTarget, Depends(_asked_record)],
     identity: IdentityDependency,
@@ -215,7 +316,7 @@ async def record_state(
     """What became of a record, why, and the chunks that are found of it.
 
     Of a block, it is what became of its page; an archived one is left out. 404 as well for whoever
-    may not read it.
+    may not read it. A writer is told of every record, without its chunks.
     """
 
     def read() -> RecordWhereabouts:
@@ -230,6 +331,7 @@ async def record_state(
             document_id=record_document_id(source.name, kind, id_),
             scope=source.scope or tenant.access.scope,
             block_id=None if kind == target.source_type else target.source_id,
+            with_chunks=target.with_chunks,
         )
 
     state = await backend.run(target.tenant_id, identity.name, read)

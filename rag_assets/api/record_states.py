@@ -7,15 +7,20 @@ from collections.abc import Sequence
 
 from rag_assets.api.responses import RecordChunk, RecordWhereabouts
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.common.failure_kinds import WORDS
+from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.common.hashing import sha256_hex
+from rag_assets.common.principals import WRITER
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.record_states import RecordState
+from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
 from rag_assets.storage.index.model import StoredEntry
+from rag_assets.tenants.model import Tenant
 from rag_assets.workspace.bodies import FileBody, block_of
 
 _BARE = "It has no text that is seen."
+_UNPLACED = (
+    "Nobody reads it: the tree does not have its page, or a page above it. Put them into the tree."
+)
 _OF_PAGES = {
     "archived": "Its page is archived.",
     "off": "Its page is kept out of the knowledge.",
@@ -31,28 +36,32 @@ def whereabouts(
     document_id: str,
     scope: str,
     block_id: str | None = None,
+    with_chunks: bool = True,
 ) -> RecordWhereabouts:
     """What became of a record.
 
     Args:
         reader: reads entries, of what the caller may read.
         tenant_id: the tenant.
-        caller: who asks.
+        caller: who asks. A writer is told of all records, and gets no chunks.
         source_id, document_id: of the record.
         scope: the access scope of records that name none, and hang on no page.
         block_id: of a block, whose page the record is: only chunks that it is in.
+        with_chunks: whether the texts of its chunks are read.
 
     Raises:
         UnknownDocument: there is none, or the caller may not read it; or the page has no such
             block.
     """
-    principals = reader.policy.principals(caller)
+    is_writer = caller.role == WRITER
+    principals = None if is_writer else reader.policy.principals(caller)
     state = reader.catalog.record_states.of(tenant_id, document_id, principals, scope=scope)
     if state is None:
         raise _unknown(tenant_id)
     archived = block_id is not None and _is_archived(reader, tenant_id, document_id, block_id)
     excluded = archived or state.status == "excluded"
-    entries = () if excluded else _entries(reader, tenant_id, caller, document_id)
+    is_unread = excluded or is_writer or not with_chunks
+    entries = () if is_unread else _entries(reader, tenant_id, caller, document_id)
     return RecordWhereabouts(
         document_id=document_id,
         status="excluded" if archived else state.status,
@@ -60,6 +69,7 @@ def whereabouts(
         updated_at=state.updated_at,
         sha256=state.sha256,
         dropped_chunks=state.dropped,
+        chunk_count=0 if excluded else state.chunk_count,
         chunks=tuple(
             chunk
             for chunk in (_chunk(tenant_id, source_id, entry) for entry in entries)
@@ -88,6 +98,26 @@ def _unknown(tenant_id: str) -> UnknownDocument:
     )
 
 
+def listed_records(
+    reader: DocumentReader,
+    tenant: Tenant,
+    caller: Caller,
+    chosen: RecordFilter,
+    *,
+    limit: int,
+) -> list[RecordState]:
+    """Return the states of records that a caller may read; of all of them to a writer."""
+    scopes = {
+        source.name: source.scope or tenant.access.scope
+        for source in tenant.sources
+        if tenant.source_kind(source).of_records
+    }
+    principals = None if caller.role == WRITER else reader.policy.principals(caller)
+    return reader.catalog.record_states.page(
+        tenant.id, principals, chosen, scopes=scopes, limit=limit
+    )
+
+
 def reason(state: RecordState) -> str | None:
     """Why a record is left out, failed, or is not found as a whole; None: nothing is to be said."""
     if state.is_expired:
@@ -96,13 +126,21 @@ def reason(state: RecordState) -> str | None:
         return "Its content was not put."
     if state.page_is is not None:
         return _OF_PAGES[state.page_is]
-    if state.status == "queued":
-        return None
-    if state.status == "indexed":
-        dropped = f"{state.dropped} of its chunks hold a credential and were dropped."
-        return dropped if state.dropped else None
+    if state.status in {"queued", "indexed"}:
+        return _note(state)
     is_bare = state.error_kind == "empty" and state.source_type != FileBody.TYPE
     return _BARE if is_bare else WORDS[state.error_kind or "unreadable"].reason
+
+
+def _note(state: RecordState) -> str | None:
+    """Return what a record lacks that is indexed, or will be; None if nothing."""
+    if not state.is_placed:
+        return _UNPLACED
+    if state.status == "queued":
+        return None
+    if state.dropped and state.chunk_count:
+        return f"{state.dropped} of its chunks hold a credential and were dropped."
+    return empty_note(state.chunk_count, state.dropped)
 
 
 def _entries(

@@ -120,8 +120,9 @@ class RecordWhereabouts:
         updated_at: when it was changed, as its application said.
         sha256: of what is stored of it, or of a file's content: what manifests are compared with.
         dropped_chunks: of it that hold a credential, and are not found.
-        chunks: that are found of it now.
+        chunks: that are found of it now; none to a writer, or where they were not asked for.
         etag: of the record, or of the page of a block, for If-Match.
+        chunk_count: how many chunks are found of it, or of the page of a block.
     """
 
     document_id: str
@@ -132,6 +133,43 @@ class RecordWhereabouts:
     dropped_chunks: int
     chunks: tuple[RecordChunk, ...]
     etag: str = ""
+    chunk_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRecord:
+    """A record in a list, without its title and text; see RecordWhereabouts.
+
+    Attributes:
+        source, type, id, document_id: of the record.
+        page_uuid: the page or database that it hangs on.
+        status, reason, updated_at, chunk_count, dropped_chunks: see RecordWhereabouts.
+        pushed_at: when its present version came.
+    """
+
+    source: str
+    type: str
+    id: str
+    document_id: str
+    page_uuid: str | None
+    status: RecordStatus
+    reason: str | None
+    updated_at: datetime | None
+    pushed_at: datetime
+    chunk_count: int
+    dropped_chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRecords:
+    """A page of records, by source, type and id.
+
+    Attributes:
+        next: the `after` of the next page; None on the last.
+    """
+
+    records: tuple[ListedRecord, ...]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +258,7 @@ class Upload:
         retry_at: when it is tried again by itself, if it is.
         reason, remedy: why it failed or waits, and what can be done about it by those who upload.
         reason_kind: the kind of that reason, which stays whatever the words are.
+        note: why nothing of it is found although it is READY.
     """
 
     id: str
@@ -238,6 +277,7 @@ class Upload:
     reason: str | None = None
     remedy: str | None = None
     reason_kind: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.api.client_addresses import is_loopback
 from rag_assets.api.connections import Connection
-from rag_assets.api.settings import Cleartext
+from rag_assets.api.settings import KEEP_ALIVE_SECONDS, Cleartext
 from rag_assets.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,8 +25,13 @@ _OTHER_FILES = 124
 """Descriptors that are not connections: of servers, models, logs."""
 
 
-def config(app: ASGIApp) -> uvicorn.Config:
-    """The serving of an application on given sockets."""
+def config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicorn.Config:
+    """Return how uvicorn serves an application.
+
+    Args:
+        app: the application.
+        keep_alive_seconds: for which a connection may be idle between requests.
+    """
     import uvicorn
 
     return uvicorn.Config(
@@ -39,6 +44,7 @@ def config(app: ASGIApp) -> uvicorn.Config:
         http=_connection(),
         ws="none",
         timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=keep_alive_seconds,
     )
 
 

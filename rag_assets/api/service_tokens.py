@@ -18,7 +18,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import RESERVED
 from rag_assets.retrieval.model import Role
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.provider_keys import KeyOwner
 from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader
 
 PREFIX = "rag_"
@@ -29,17 +29,17 @@ _BYTES = 32
 
 def create_token(
     catalog: Catalog,
-    ref: TenantRef,
+    owner: KeyOwner,
     *,
     role: Role,
     principals: Sequence[str],
     lifetime: timedelta | None,
 ) -> tuple[str, ServiceToken]:
-    """A new token for one tenant, which is nowhere but in what this returns.
+    """A new token for a tenant or an organization, which is nowhere but in what this returns.
 
     Args:
         catalog: keeps its hash.
-        ref: the tenant.
+        owner: the tenant; or the organization, for all of its projects, present and new ones.
         role: what it may do.
         principals: that it stands for.
         lifetime: time until it expires; None: until it is revoked.
@@ -54,7 +54,7 @@ def create_token(
         )
     token = PREFIX + secrets.token_urlsafe(_BYTES)
     kept = catalog.service_tokens.add(
-        ref,
+        owner,
         secrets.token_hex(4),
         _hashed(token),
         role=role,
@@ -110,7 +110,8 @@ async def identity_of(tokens: TokenLookups, token: str) -> Identity:
         raise Unauthenticated("the token is not valid here", hint="`rag-assets tokens create`")
     return Identity(
         name=f"token:{kept.token_id}",
-        tenants=frozenset({kept.tenant}),
+        tenants=frozenset() if kept.tenant is None else frozenset({kept.tenant}),
+        organization=kept.organization,
         role=kept.role,
         principals=kept.principals,
         token_id=kept.token_id,

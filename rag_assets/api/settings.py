@@ -20,6 +20,7 @@
 | RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
 | RAG_ASSETS_SERVICE_UPLOADS | 16 | uploads received at once, likewise |
 | RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
+| RAG_ASSETS_SERVICE_KEEP_ALIVE | 75 | seconds that a connection may be idle between requests |
 | RAG_ASSETS_SERVICE_WORKERS | 1 | processes that answer, as `serve --workers`: at most 8 |
 | RAG_ASSETS_SERVICE_PROXIES | none | trusted for X-Forwarded-For: networks, separated by commas |
 | RAG_ASSETS_SERVICE_CLEARTEXT | warn | outside loopback: warn, refuse, or allow (a proxy has TLS) |
@@ -41,6 +42,9 @@ from rag_assets.common.errors import ConfigurationError
 Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]
 Network: TypeAlias = IPv4Network | IPv6Network
 
+KEEP_ALIVE_SECONDS = 75
+"""Longer than the 60 seconds for which proxies keep connections: they are to close them first."""
+
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Variable with the folder in which workers keep their counts for each other; not for people.
 
@@ -54,6 +58,7 @@ _MAX_THREADS = 10
 _MAX_SEARCHES = 1_000
 _MAX_UPLOADS = 256
 _MAX_WAIT = 60
+_MAX_KEEP_ALIVE = 3_600
 MAX_WORKERS = 8
 _SEARCHES_OF_A_WORKER = 2
 _ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
@@ -138,6 +143,7 @@ class ServiceSettings:
         threads: that read lists and documents.
         uploads: files received at once.
         wait: seconds for a turn at most.
+        keep_alive: seconds for which a connection may be idle between requests.
         workers: processes that answer; they share all limits.
         mcp_origins: of web pages that may speak MCP.
         proxies: whose X-Forwarded-For is believed.
@@ -152,6 +158,7 @@ class ServiceSettings:
     threads: int = 8
     uploads: int = 16
     wait: int = 10
+    keep_alive: int = KEEP_ALIVE_SECONDS
     workers: int = 1
     mcp_origins: frozenset[str] = frozenset()
     proxies: tuple[Network, ...] = ()
@@ -193,6 +200,13 @@ class ServiceSettings:
             threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MAX_THREADS),
             uploads=_whole(env, "RAG_ASSETS_SERVICE_UPLOADS", 16, least=1, most=_MAX_UPLOADS),
             wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MAX_WAIT),
+            keep_alive=_whole(
+                env,
+                "RAG_ASSETS_SERVICE_KEEP_ALIVE",
+                KEEP_ALIVE_SECONDS,
+                least=1,
+                most=_MAX_KEEP_ALIVE,
+            ),
             workers=workers
             or _whole(env, "RAG_ASSETS_SERVICE_WORKERS", 1, least=1, most=MAX_WORKERS),
             mcp_origins=_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),

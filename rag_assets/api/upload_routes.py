@@ -199,4 +199,5 @@ def _shown(found: stored_uploads.Upload) -> Upload:
         reason=None if words is None else words.reason,
         remedy=None if words is None else words.remedy,
         reason_kind=found.error_kind,
+        note=found.note,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
-from rag_assets.api.responses import Status
+from rag_assets.api.responses import InvalidField, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,100 @@ class TreeChange:
 
     scope: str
     documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreePage:
+    """A page or a database of a workspace, as it stands in its tree.
+
+    Attributes:
+        parent: the page above it; null of the root alone.
+        inherit, read, archived, ai: as they were put.
+        scope: the access scope of what hangs on it.
+    """
+
+    uuid: str
+    kind: str
+    parent: str | None
+    inherit: bool
+    read: tuple[str, ...]
+    archived: bool
+    ai: Literal["on", "off"]
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreePages:
+    """A list of pages, by uuid.
+
+    Attributes:
+        next: the `after` of the next list; null at the end.
+    """
+
+    pages: tuple[TreePage, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLine:
+    """What became of a line about a page.
+
+    Attributes:
+        line: its number in the body, from 1.
+        outcome: `done`; `invalid`: nothing was done, and `errors` say why; `unknown-page`: the page
+            to change was not put.
+        scope: the access scope of what hangs on the page now.
+        errors: fields that are not valid.
+    """
+
+    line: int
+    outcome: Literal["done", "invalid", "unknown-page"]
+    scope: str | None = None
+    errors: tuple[InvalidField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLines:
+    """What became of the lines, in their order.
+
+    Attributes:
+        documents: that have another access scope by them.
+    """
+
+    lines: tuple[TreeLine, ...]
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDifference:
+    """A page that differs from the manifest.
+
+    Attributes:
+        difference: `missing`: it was not put; `stale`: it stands there otherwise; `extra`: the
+            manifest does not name it.
+    """
+
+    uuid: str
+    difference: Literal["missing", "stale", "extra"]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReconciled:
+    """How a tree differs from a manifest.
+
+    Attributes:
+        missing, stale, extra: how many of each.
+        removed: extra pages that were removed.
+        documents: that have another access scope by it, or went with a page.
+        pages: the first 10,000 of each, by uuid.
+    """
+
+    missing: int
+    stale: int
+    extra: int
+    removed: int
+    documents: int
+    pages: tuple[TreeDifference, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class ChatModels:
         )
         credentials = self._credentials(ref, tenant.embedder, config, provider)
         connect = partial(offer.endpoint, server, credentials, self._network, config.model)
-        model: ChatModel = RemoteChat(connect, server.id)
+        model: ChatModel = RemoteChat(connect, server.id, module=offer.module)
         if config.api_key is None:
             model = KeyReportingChat(
                 model, lambda worked: self._keys.record_use(ref, provider.name, worked=worked)

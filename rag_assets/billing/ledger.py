@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from rag_assets.billing.spending import Cap, Spending, caps_of, require_price
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.events import Event
 from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today
 from rag_assets.tenants.model import Tenant
+
+EVENTS_READ: Final = 20
+"""Latest events of stopped runs that are compared with the caps."""
 
 
 def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
@@ -25,6 +32,22 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
     return caps_of(
         tenant.caps, SpendingTotals(run, spent.day + promised, spent.month + promised), day
     )
+
+
+def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event]) -> set[CapName]:
+    """Return the caps that stopped a run in the current day or month and were not raised since."""
+    day = today()
+    since = {"per_day": day, "per_month": day.replace(day=1)}
+    return {
+        cap.name
+        for cap in caps
+        if any(
+            event.payload["cap"] == cap.name
+            and event.payload["dollars"] >= cap.most
+            and event.at.date() >= since.get(cap.name, event.at.date())
+            for event in events
+        )
+    }
 
 
 class Ledger:

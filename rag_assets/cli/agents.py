@@ -135,9 +135,13 @@ def mcp(
 def host(
     name: Annotated[str, typer.Argument(help="claude-code, cursor, vscode, codex, gemini or zed.")],
     agents: AgentArguments = None,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Write it into the program's file, and keep all else there."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Print the configuration by which a program starts the server of agents."""
-    from rag_assets.cli.commands.agents import print_host
+    from rag_assets.cli.commands.agents import show_host
 
-    print_host(name, agents or [], as_json=json)
+    show_host(name, agents or [], write=write, as_json=json)

@@ -30,6 +30,7 @@ from rag_assets.cli import (
     search,
     servers,
     tenants,
+    thresholds,
     tokens,
     uploads,
 )
@@ -59,6 +60,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(access.app, name="access")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(judgements.app, name="judgements")
+app.add_typer(thresholds.app, name="thresholds")
 app.add_typer(uploads.app, name="uploads")
 app.add_typer(holds.app, name="hold")
 app.add_typer(audit.app, name="audit")

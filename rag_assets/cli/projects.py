@@ -43,10 +43,17 @@ def put(
         str | None, typer.Option(help="Name of the model that it chats with.")
     ] = None,
     provider: Annotated[
-        str | None, typer.Option(help="Provider of embeddings: auto, openai or gemini.")
+        str | None,
+        typer.Option(
+            help="Provider of embeddings: auto, openai, gemini, or local, which needs no key."
+        ),
     ] = None,
     min_score: Annotated[
         float | None, typer.Option(help="Cosine below which a passage is left out.")
+    ] = None,
+    threshold_from: Annotated[
+        str | None,
+        typer.Option(help="Where the threshold comes from: measured, or as described."),
     ] = None,
     per_day: Annotated[
         float | None, typer.Option(help="Spending cap of a day, in dollars.")
@@ -56,7 +63,7 @@ def put(
     ] = None,
     anew: Annotated[
         bool,
-        typer.Option(help="Begin again with `projects` of tenants.yaml, without former settings."),
+        typer.Option(help="Begin again with `projects` of tenants.yaml; caps and chat model stay."),
     ] = False,
     profile: ProfileOption = "team-guidelines",
     json: Json = False,
@@ -70,6 +77,7 @@ def put(
         "chat_model": chat_model,
         "provider": provider,
         "min_score": min_score,
+        "threshold_from": threshold_from,
         "caps": {of: cap for of, cap in caps.items() if cap is not None} or None,
     }
     settings = {name: value for name, value in given.items() if value is not None}

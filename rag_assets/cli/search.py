@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, caller_of
 from rag_assets.cli.search_options import search_options
 
 app = typer.Typer()
@@ -42,18 +42,11 @@ def answer(
 @app.command()
 def mcp(
     tenant: TenantArgument,
-    principal: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--as", help="Principal of the caller; repeat for groups. By default only public."
-        ),
-    ] = None,
-    role: Annotated[
-        Literal["admin", "member", "guest", "orchestrator"],
-        typer.Option(help="Role of the caller; some tenants answer orchestrators alone."),
-    ] = "member",
+    principal: AsOption = None,
+    role: RoleOption = None,
 ) -> None:
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
     from rag_assets.cli.commands.mcp import serve
 
-    serve(tenant, principal or [], role)
+    # An agent without a name is a member, too.
+    serve(tenant, caller_of(principal, role or (None if principal else "member")))

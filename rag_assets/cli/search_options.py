@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from rag_assets.cli.arguments import AsOption, RoleOption, caller_of
+
 
 def _question(
     question: Annotated[str, typer.Argument(help="The question.")],
@@ -17,12 +19,8 @@ def _question(
     mode: Annotated[
         Literal["knn", "text", "hybrid"] | None, typer.Option(help="Vectors, words, or both.")
     ] = None,
-    principal: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--as", help="Principal of the caller; repeat for groups. By default only public."
-        ),
-    ] = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     rerank: Annotated[
         bool | None, typer.Option(help="Rerank the top hits with a cross-encoder.")
     ] = None,
@@ -89,16 +87,16 @@ def _question(
         "source_types": source_type,
         "must_include_paths": prefer,
         "filters": {
-            "documents": document or (),
-            "paths": path or (),
-            "languages": language or (),
+            "documents": document,
+            "paths": path,
+            "languages": language,
             "modified_after": after,
             "modified_before": before,
-            "tags": tag or (),
+            "tags": tag,
             "metadata": _by_name(metadata or ()),
-            "within": within or (),
+            "within": within,
         },
-        "caller": {"principals": principal or ()},
+        "caller": caller_of(principal, role),
     }
 
 

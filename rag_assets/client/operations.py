@@ -21,9 +21,12 @@ from rag_assets.api.responses import (
     Events,
     Health,
     InvalidField,
+    ListedRecord,
+    ListedRecords,
     Problem,
     Reconciled,
     RecordLines,
+    RecordStatus,
     RecordWhereabouts,
     Reindexed,
     Status,
@@ -335,6 +338,7 @@ def record(
     source_id: str,
     *,
     page_uuid: str | None = None,
+    chunks: bool | None = None,
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[RecordWhereabouts]:
@@ -343,14 +347,56 @@ def record(
     Args:
         source_type, source_id, source: as it was pushed.
         page_uuid: the page of a block.
+        chunks: False leaves the texts of the chunks out.
     """
     return Call(
         "GET",
         _RECORD,
         RecordWhereabouts,
         named={"source_type": source_type, "source_id": source_id},
-        parameters={"page_uuid": page_uuid, "source": source, "tenant": tenant},
+        parameters={
+            "page_uuid": page_uuid,
+            "chunks": chunks,
+            "source": source,
+            "tenant": tenant,
+        },
     )
+
+
+def records(
+    *,
+    status: RecordStatus | None = None,
+    type: str | None = None,  # noqa: A002 - as the service calls it
+    page_uuid: str | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+    tenant: str | None = None,
+) -> Call[ListedRecords]:
+    """Return a page of records with what became of each, without titles and texts.
+
+    Args:
+        status: only those of which this became.
+        type: only those of this type.
+        page_uuid: only those on this page or database.
+        after: the `next` of the page before.
+        limit: records at most, up to 1,000.
+    """
+    parameters = {"status": status, "type": type, "page_uuid": page_uuid}
+    parameters |= {"after": after, "tenant": tenant}
+    return Call("GET", "/rag/records", ListedRecords, parameters={**parameters, "limit": limit})
+
+
+def all_records(
+    *, status: RecordStatus | None = None, page: int = _PAGE, tenant: str | None = None
+) -> Pages[ListedRecords, ListedRecord]:
+    """Return every record with what became of it; see records.
+
+    Args:
+        status: only those of which this became.
+        page: how many are fetched at a time, when they are needed.
+    """
+    first = records(status=status, limit=page, tenant=tenant)
+    return Pages(first, lambda found: found.records, lambda found: found.next)
 
 
 def upload(

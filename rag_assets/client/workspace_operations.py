@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
-from rag_assets.api.workspace_responses import PageAccess, Settings, TreeChange
+from rag_assets.api.workspace_responses import (
+    PageAccess,
+    Settings,
+    TreeChange,
+    TreeLines,
+    TreePage,
+    TreePages,
+    TreeReconciled,
+)
 from rag_assets.client.calls import Call
 
 _SETTINGS = "/rag/settings"
 _PAGE = "/rag/tree/{uuid}"
+_MANY_SECONDS = 300.0
 
 
 def workspace_settings(*, tenant: str | None = None) -> Call[Settings]:
@@ -56,6 +67,93 @@ def put_page(
     return Call(
         "PUT", _PAGE, TreeChange, named={"uuid": uuid}, parameters={"tenant": tenant}, body=body
     )
+
+
+def change_page(
+    uuid: str, change: Mapping[str, Any], *, tenant: str | None = None
+) -> Call[TreeChange]:
+    """Change what is given of a page, such as its parent alone. For admins and writers.
+
+    Args:
+        uuid: of the page.
+        change: kind, parent, inherit, read, archived, ai; what is not given stays.
+    """
+    parameters = {"tenant": tenant}
+    return Call(
+        "PATCH", _PAGE, TreeChange, named={"uuid": uuid}, parameters=parameters, body=dict(change)
+    )
+
+
+def write_tree(lines: Sequence[Mapping[str, Any]], *, tenant: str | None = None) -> Call[TreeLines]:
+    """Put and change many pages in one transaction, whatever their order. For admins and writers.
+
+    Args:
+        lines: each with `uuid`, `op` (put, which is the default, or change), and what put_page and
+            change_page have; at most 5,000.
+    """
+    return Call(
+        "POST",
+        "/rag/tree",
+        TreeLines,
+        parameters={"tenant": tenant},
+        lines="\n".join(json.dumps(dict(line)) for line in lines),
+        seconds=_MANY_SECONDS,
+    )
+
+
+def reconcile_tree(
+    manifest: Sequence[Mapping[str, Any]],
+    *,
+    apply: bool | None = None,
+    allow_deletes: bool | None = None,
+    as_of: datetime | None = None,
+    tenant: str | None = None,
+) -> Call[TreeReconciled]:
+    """Compare all pages of the application with the tree. For admins and writers.
+
+    Args:
+        manifest: of each page its `uuid`, and what put_page has.
+        apply: make the tree the same; pages that it does not name go with all that hangs on them.
+        allow_deletes: however many they are.
+        as_of: when the manifest was made; by default, when it is sent.
+    """
+    at = None if as_of is None else as_of.isoformat()
+    return Call(
+        "POST",
+        "/rag/tree/reconcile",
+        TreeReconciled,
+        parameters={
+            "apply": apply,
+            "allow_deletes": allow_deletes,
+            "as_of": at,
+            "tenant": tenant,
+        },
+        lines="\n".join(json.dumps(dict(line)) for line in manifest),
+        seconds=_MANY_SECONDS,
+    )
+
+
+def page(uuid: str, *, tenant: str | None = None) -> Call[TreePage]:
+    """Return a page as it stands in the tree. For admins and writers."""
+    return Call("GET", _PAGE, TreePage, named={"uuid": uuid}, parameters={"tenant": tenant})
+
+
+def pages(
+    *,
+    parent: str | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+    tenant: str | None = None,
+) -> Call[TreePages]:
+    """Return a list of pages of the tree, by uuid. For admins and writers.
+
+    Args:
+        parent: only those directly below this page.
+        after: the `next` of the list before.
+        limit: pages at most, up to 10,000.
+    """
+    parameters = {"parent": parent, "after": after, "tenant": tenant}
+    return Call("GET", "/rag/tree", TreePages, parameters={**parameters, "limit": limit})
 
 
 def delete_page(uuid: str, *, tenant: str | None = None) -> Call[TreeChange]:

@@ -1,7 +1,8 @@
-"""Kinds of failures of documents, and what the people of a tenant can do about each.
+"""Kinds of failures, and their texts for each surface.
 
-`documents.error_message` speaks to operators: it names variables, fields and commands. Whoever
-uploads files has none of these; they are told by the kind alone.
+`documents.error_message` is for operators: the message of the error with its hint, which name
+variables, fields and commands. The admins of a tenant have none of these. The panel, the API's
+`errorMessage` and the detail of a problem show the text of the kind.
 """
 
 from __future__ import annotations
@@ -26,8 +27,16 @@ FailureKind: TypeAlias = Literal[
     "credential",
     "no-key",
     "key-refused",
+    "key-unreadable",
+    "model-refused",
+    "quota-exhausted",
+    "address-refused",
+    "request-refused",
     "cap-reached",
     "provider-unavailable",
+    "provider-limits",
+    "wrong-vectors",
+    "bad-response",
     "text-rejected",
     "queued",
     "installation",
@@ -46,76 +55,174 @@ LEFT_OUT: frozenset[FailureKind] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FailureWords:
-    """What is said about a kind of failure.
+    """The text of a kind of failure.
 
     Attributes:
-        reason: what is the matter, in one sentence.
-        remedy: what a person of the tenant does about it, in one sentence.
+        reason: the cause, in one sentence.
+        remedy: what an admin of the tenant does about it, in one sentence.
+        can_retry: whether the same file can succeed when it is tried again on request.
+        is_temporary: whether the cause is expected to end without a person.
     """
 
     reason: str
     remedy: str
+    can_retry: bool = False
+    is_temporary: bool = False
+
+    @property
+    def text(self) -> str:
+        """Reason and remedy of a document in one line."""
+        return f"{self.reason} {self.remedy}"
+
+    @property
+    def text_of_request(self) -> str:
+        """The same of a request, which nothing repeats but its caller."""
+        return f"{self.reason} {'Try again later.' if self.is_temporary else self.remedy}"
+
+
+def empty_note(chunk_count: int, dropped_count: int) -> str | None:
+    """Return why nothing of a document that is ready is found; None if something of it is.
+
+    Args:
+        chunk_count: passages that are found.
+        dropped_count: passages that were withheld for a credential.
+    """
+    if chunk_count:
+        return None
+    if dropped_count:
+        return "Nothing of it is found: each of its passages holds a credential, and is withheld."
+    return "Nothing of it is found: it has no passage of text, only front matter or blanks."
 
 
 _WAIT = "Nothing needs to be done: it is tried again by itself."
 WORDS: Mapping[FailureKind, FailureWords] = {
     "unreadable": FailureWords(
-        "The file is damaged, or is not what its name says.",
-        "Open it, save it anew, and upload that.",
+        "The file is damaged, or its content does not fit its name.",
+        "Open it, save it again, and upload the new copy.",
     ),
     "encrypted": FailureWords(
         "The file is protected by a password.", "Upload a copy without a password."
     ),
-    "empty": FailureWords("There is no text in the file.", "See that it is the right file."),
+    "empty": FailureWords("There is no text in the file.", "Check that it is the right file."),
     "scanned": FailureWords(
         "Its pages are pictures without text.",
-        "Have text recognition run over it, or upload a version with text.",
+        "Run text recognition on it, or upload a version with text.",
     ),
     "unsupported": FailureWords(
-        "Files of this kind cannot be read.",
-        "Save it as PDF, Word or Markdown, and upload that.",
+        "Files of this format cannot be read.",
+        "Save it as PDF, Word (.docx) or Markdown, and upload the new file.",
     ),
     "too-large": FailureWords("The file is too large.", "Split it into smaller files."),
     "too-slow": FailureWords(
-        "Reading the file takes longer than a file may take.", "Split it into smaller files."
+        "Reading the file takes longer than is allowed for one file.",
+        "Split it into smaller files.",
     ),
     "too-complex": FailureWords(
-        "The file unfolds to more than a file may hold.",
-        "Save it anew, or split it into smaller files.",
+        "The file needs more memory, or has more parts, than is allowed for one file.",
+        "Save it again, or split it into smaller files.",
     ),
     "lost": FailureWords("The stored file was lost or damaged.", "Upload the file again."),
-    "changing": FailureWords("The file changed while it was read.", _WAIT),
-    "source-unavailable": FailureWords("Where the file lies does not answer.", _WAIT),
+    "changing": FailureWords(
+        "The file changed while it was read.", _WAIT, can_retry=True, is_temporary=True
+    ),
+    "source-unavailable": FailureWords(
+        "The folder or server that holds the file does not answer.",
+        _WAIT,
+        can_retry=True,
+        is_temporary=True,
+    ),
     "credential": FailureWords(
-        "The file holds a password or a key that must not be found.",
-        "Take it out of the file, change it where it is used, and upload the file again.",
+        "The file contains a password or a key, which must not be searchable.",
+        "Remove it from the file, change it where it is used, and upload the file again.",
     ),
     "no-key": FailureWords(
-        "There is no key of a provider of models.", "Add the key of a provider, then retry."
+        "There is no key for the provider of models.",
+        "Add a key of the provider, then retry.",
+        can_retry=True,
     ),
     "key-refused": FailureWords(
-        "The provider of models refuses the key, the model or the quota.",
-        "Check the account at the provider, or give another key, then retry.",
+        "The provider of models refuses the key.", "Set a valid key, then retry.", can_retry=True
+    ),
+    "key-unreadable": FailureWords(
+        "The stored key of the provider of models can no longer be decrypted.",
+        "Set the key again, then retry.",
+        can_retry=True,
+    ),
+    "model-refused": FailureWords(
+        "The provider of models does not offer the configured model.",
+        "Have the operator of the service correct the model, then retry.",
+        can_retry=True,
+    ),
+    "quota-exhausted": FailureWords(
+        "The quota at the provider of models is exhausted.",
+        "Raise it at the provider, then retry.",
+        can_retry=True,
+    ),
+    "address-refused": FailureWords(
+        "The configured address of the provider of models is not allowed or not trusted,"
+        " so nothing was sent to it.",
+        "Have the operator of the service correct or allow the address, then retry.",
+        can_retry=True,
+    ),
+    "request-refused": FailureWords(
+        "The provider of models refuses the request, and gives no reason.",
+        "Have the operator of the service check the settings of the model, then retry.",
+        can_retry=True,
     ),
     "cap-reached": FailureWords(
-        "The cap on spending is reached.", "Wait until it is reset, or have it raised."
+        "The cap on spending is reached.",
+        "Wait until the cap is reset, or have it raised.",
+        can_retry=True,
     ),
-    "provider-unavailable": FailureWords("The provider of models does not answer.", _WAIT),
+    "provider-unavailable": FailureWords(
+        "The provider of models does not answer, or reports an error of its own.",
+        _WAIT,
+        can_retry=True,
+        is_temporary=True,
+    ),
+    "provider-limits": FailureWords(
+        "The provider of models limits the rate of requests.",
+        _WAIT,
+        can_retry=True,
+        is_temporary=True,
+    ),
+    "wrong-vectors": FailureWords(
+        "The provider of models returned vectors of another number or length than it should.",
+        "Have the operator of the service check the model and its address, then retry.",
+        can_retry=True,
+    ),
+    "bad-response": FailureWords(
+        "The provider of models returned a response that cannot be used.",
+        "It is tried again by itself; if it goes on, inform the operator of the service.",
+        can_retry=True,
+        is_temporary=True,
+    ),
     "text-rejected": FailureWords(
-        "The provider of models rejects a text of the file.",
-        "Take unusual parts out of the file, such as very long lines, and upload it again.",
+        "The provider of models rejects a text of the file, or returns no vector for it.",
+        "Remove unusual parts, such as very long lines, and upload the file again.",
     ),
-    "queued": FailureWords("Its texts wait at the provider of models, for up to a day.", _WAIT),
+    "queued": FailureWords(
+        "Its texts wait in a batch at the provider of models, for up to a day.",
+        _WAIT,
+        is_temporary=True,
+    ),
     "installation": FailureWords(
-        "The service could not process the file.",
-        "Tell the operator of the service; the file itself is not to blame.",
+        "The service could not process the file; the file itself is not the cause.",
+        "Inform the operator of the service, then retry.",
+        can_retry=True,
     ),
     "switched-off": FailureWords(
         "The organization has its guidelines switched off.",
-        "Have an admin of the organization switch them on; then it goes on by itself.",
+        "An admin of the organization can switch them on; then processing continues by itself.",
     ),
 }
 
+_OF_FAULTS: Mapping[errors.Fault, FailureKind] = {
+    "key": "key-refused",
+    "model": "model-refused",
+    "quota": "quota-exhausted",
+    "address": "address-refused",
+}
 _OF_ERRORS: Mapping[type[errors.RagAssetsError], FailureKind] = {
     errors.DocumentEncrypted: "encrypted",
     errors.DocumentEmpty: "empty",
@@ -130,13 +237,15 @@ _OF_ERRORS: Mapping[type[errors.RagAssetsError], FailureKind] = {
     errors.BlobMissing: "lost",
     errors.BlobAltered: "lost",
     errors.DocumentRejected: "unreadable",
-    errors.WrongShape: "installation",
+    errors.WrongShape: "wrong-vectors",
+    errors.MalformedResponse: "bad-response",
+    errors.ChatFailed: "bad-response",
     errors.InputRejected: "text-rejected",
     errors.NoProviderKey: "no-key",
-    errors.KeyUnreadable: "installation",
+    errors.KeyUnreadable: "key-unreadable",
     errors.GuidelinesOff: "switched-off",
-    errors.ProviderRefused: "key-refused",
-    errors.RequestRefused: "key-refused",
+    errors.ProviderRefused: "request-refused",
+    errors.RequestRefused: "request-refused",
     errors.CapReached: "cap-reached",
     errors.TransientFailure: "provider-unavailable",
     errors.RequestsStopped: "provider-unavailable",
@@ -145,6 +254,20 @@ _OF_ERRORS: Mapping[type[errors.RagAssetsError], FailureKind] = {
 }
 
 
+OF_PROVIDERS: frozenset[FailureKind] = frozenset(
+    {
+        *("no-key", "key-refused", "key-unreadable", "model-refused", "quota-exhausted"),
+        *("address-refused", "request-refused", "provider-unavailable", "provider-limits"),
+        *("wrong-vectors", "bad-response"),
+    }
+)
+"""Kinds whose texts fit a request to a model as well as a document."""
+
+
 def failure_kind(error: errors.RagAssetsError) -> FailureKind:
-    """The kind of failure that an error means for a document."""
+    """Return the kind of failure that an error is."""
+    if isinstance(error, errors.RequestRefused) and error.fault is not None:
+        return _OF_FAULTS[error.fault]
+    if isinstance(error, errors.ProviderUnavailable) and error.is_limited:
+        return "provider-limits"
     return next(_OF_ERRORS[base] for base in type(error).__mro__ if base in _OF_ERRORS)

@@ -9,6 +9,8 @@ MEMBERS: Final = "members"
 """All tokens but those of guests: what is granted to it, every member of a tenant reads."""
 GUESTS: Final = "guests"
 """The tokens of guests: who asks by this name reads nothing for its being public."""
+WRITER: Final = "writer"
+"""The role of tokens that push records and read nothing: no name of theirs grants them anything."""
 RESERVED: Final = frozenset({MEMBERS, GUESTS})
 """Names that no subject of a token may have."""
 
@@ -22,5 +24,7 @@ def principals_of(role: str | None, named: Iterable[str]) -> tuple[str, ...]:
     """
     if role is None:
         return tuple(named)
+    if role == WRITER:
+        return (GUESTS,)
     own = tuple(name for name in named if name not in RESERVED)
     return (*own, GUESTS if role == "guest" else MEMBERS)

@@ -114,18 +114,23 @@ class Knowledge:
     require_trust: Callable[[], None] | None = None
 
     async def answer(
-        self, query: str, top_k: int | None = None, within: Sequence[str] = ()
+        self, query: str, top_k: int | None = None, within: Sequence[str] | None = None
     ) -> SearchAnswer:
-        """What a search by the message's caller finds; of a workspace, within pages."""
+        """Search in the name of the message's caller; of a workspace, within pages."""
         message = current_message()
-        filters = {"within": tuple(within)} if within else None
+        filters = None if within is None else {"within": tuple(within)}
         request = SearchRequest.of(query=query, top_k=top_k, filters=filters, caller=message.caller)
         return await self.search(message.tenant_id, request)
 
-    async def passages(self, query: str, top_k: int | None, within: Sequence[str] = ()) -> str:
-        """The passages found, between markers; of a workspace, within pages."""
+    async def passages(
+        self, query: str, top_k: int | None, within: Sequence[str] | None = None
+    ) -> str:
+        """Return the passages found, between markers; of a workspace, within pages."""
         answer = await self.answer(query, top_k, within)
-        return DISABLED if answer.disabled else as_results(answer.hits)
+        if answer.disabled:
+            return DISABLED
+        problems = [f"{one.field}: {one.problem}" for one in answer.warnings]
+        return "\n\n".join([as_results(answer.hits), *map(neutralised, problems)])
 
     async def documents(self) -> str:
         """The first documents that the caller may read, as JSON."""

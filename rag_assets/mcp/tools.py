@@ -60,7 +60,7 @@ def _search(knowledge: Knowledge) -> ToolFunction:
             ),
         ] = None,
     ) -> str:
-        return await knowledge.passages(query, top_k, within or ())
+        return await knowledge.passages(query, top_k, within)
 
     return rag_search
 

@@ -62,6 +62,7 @@ def build_embedder(
             limits=model.limits,
             traffic=traffic or traffic_of(config),
             count=model.count_tokens,
+            module=offer.module,
         )
     return embedder if config.revision is None else RevisedEmbedder(embedder, config.revision)
 

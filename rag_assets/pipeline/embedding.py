@@ -167,6 +167,9 @@ def _send(
     return replace(report, submitted=len(submitted), promised=ledger.promised)
 
 
+_TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
+
+
 def _embed(
     ctx: TenantContext,
     work: Work,
@@ -211,9 +214,7 @@ def _embed(
                 progress=progress.at,
                 budget=ledger.budget,
                 spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),
-                probe_first=any(
-                    item.document.error_kind == "provider-unavailable" for item in waiting
-                ),
+                probe_first=any(item.document.error_kind in _TRANSIENT_KINDS for item in waiting),
             )
         )
     except MalformedResponse as error:

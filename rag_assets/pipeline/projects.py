@@ -61,7 +61,7 @@ class Projects:
         if not found:
             raise UnknownProject(
                 "none of the token's tenants is this project",
-                hint="make it, or use a token that covers it",
+                hint="use a token that covers it; one of an organization can also make it",
             )
         return found[0]
 
@@ -71,8 +71,8 @@ class Projects:
         Args:
             project: to make or change.
             settings: what to set of it.
-            anew: an existing project begins again with what tenants.yaml has for projects now, and
-                loses its settings.
+            anew: an existing project begins again with what tenants.yaml has for projects now; of
+                its settings it keeps its caps and the name of its chat model.
 
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.
@@ -93,7 +93,8 @@ class Projects:
                 tenant_id,
                 settings,
                 beginning=beginning,
-                present=None if anew else present,
+                present=present,
+                anew=anew,
             ),
         )
         if done.changed and not done.created:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeAlias
@@ -205,11 +205,27 @@ class _Describer:
 
     def _of_organization(self, change: SecurityChange, on: str) -> LostChange:
         owner = OrganizationRef(change.about[0] if change.about else "")
+        if change.kind in {"token_created", "token_revoked"}:
+            return self._token_of_organization(change, owner, on)
         what = f"the key of organization {owner.id} for {change.name} was removed {on}"
         if self._catalog.provider_keys.find(owner, change.name) is None:
             return LostChange(change, f"{what}, and is not in this catalog either")
         remove = partial(self._catalog.provider_keys.remove, owner, change.name)
         return LostChange(change, f"{what}, and is used again by this catalog", remove)
+
+    def _token_of_organization(
+        self, change: SecurityChange, owner: OrganizationRef, on: str
+    ) -> LostChange:
+        token = _token(replace(change, about=change.about[1:]))
+        if change.kind == "token_created":
+            what = f"{token} of organization {owner.id} was created {on}"
+            return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
+        what = f"{token} of organization {owner.id} was revoked {on}"
+        tokens = self._catalog.service_tokens
+        if change.name not in {t.token_id for t in tokens.all(owner.id, of_organization=True)}:
+            return LostChange(change, f"{what}, and is unknown to this catalog as well")
+        revoke = partial(tokens.revoke, owner, change.name)
+        return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
 
     def _documents(self, ref: TenantRef, hashes: Sequence[str]) -> list[str]:
         """Return the ids of the documents with these keyed hashes."""

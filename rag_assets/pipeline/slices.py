@@ -195,7 +195,7 @@ def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Fail
 
 
 def _is_for_setting(wait: Failure) -> bool:
-    if wait.kind == "installation":
+    if wait.kind in {"installation", "wrong-vectors"}:
         return True
     # A cap is no setting of the environment, and trying again would spend it once more.
     return wait.retry_at == NEVER and wait.kind != "cap-reached"

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     UploadUnreadable,
 )
 from rag_assets.ingest.parsing.detection.detect import detect_file
-from rag_assets.ingest.parsing.media_types import media_type_of, picture_type
+from rag_assets.ingest.parsing.media_types import SUFFIXES, media_type_of, picture_type
 from rag_assets.ingest.sources.file_names import shown_name
 from rag_assets.ingest.sources.model import StoredUpload
 from rag_assets.ingest.sources.safe_files import readable_size
@@ -236,6 +236,17 @@ def require_size(size: int, source: UploadsConfig) -> None:
         )
 
 
+def _accepted(source: UploadsConfig) -> str | None:
+    """Return the formats that a source accepts, as a remedy; None if it accepts all."""
+    names = [
+        min(
+            (s for s, named in SUFFIXES.items() if named == media_type), key=len, default=media_type
+        )
+        for media_type in source.media_types
+    ]
+    return f"save it in a format that is accepted: {', '.join(names)}" if names else None
+
+
 def _empty() -> UploadRefused:
     return UploadRefused("the file is empty", hint="see that the right file was chosen")
 
@@ -251,10 +262,9 @@ def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pic
     except DocumentEmpty:
         raise _empty() from None
     except DocumentRejected as error:
-        raise UploadUnreadable(error.message, hint=error.hint) from None
+        raise UploadUnreadable(error.message, hint=_accepted(source) or error.hint) from None
     if not source.accepts(media_type):
         raise UploadUnreadable(
-            f"it is {media_type}, which is not accepted here",
-            hint=f"upload one of: {', '.join(source.media_types)}",
+            f"files of type {media_type} are not accepted here", hint=_accepted(source)
         )
     return media_type

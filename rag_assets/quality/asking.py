@@ -92,8 +92,11 @@ class Asker:
         manner: Manner,
         *,
         top_k: int,
+        min_score: float | None = None,
     ) -> Asked:
         """The first hits of each question in one build.
+
+        With a min_score, it takes the place of the tenant's threshold.
 
         Raises:
             RagAssetsError: see KeptVectors.prepare and AsyncRetriever.search.
@@ -104,7 +107,7 @@ class Asker:
         if manner.mode != "text" or ctx.tenant.min_score(generation.embedder_id) is not None:
             texts = [self._as_sent(question.question) for question in questions]
             embedded = self._vectors.prepare(ctx.ref, ctx.tenant, generation, texts)
-        answers = asyncio.run(self._answers(generation.number, questions, manner, top_k))
+        answers = asyncio.run(self._answers(generation.number, questions, manner, top_k, min_score))
         return Asked(
             {id_: answer.hits for id_, answer in answers.items()},
             sum(bool(answer.degraded) for answer in answers.values()),
@@ -117,7 +120,12 @@ class Asker:
         return masker_of(self._ctx.settings.local).text(question)
 
     async def _answers(
-        self, generation: int, questions: Sequence[JudgedQuestion], manner: Manner, top_k: int
+        self,
+        generation: int,
+        questions: Sequence[JudgedQuestion],
+        manner: Manner,
+        top_k: int,
+        min_score: float | None,
     ) -> dict[str, SearchAnswer]:
         ctx, turns = self._ctx, asyncio.Semaphore(_AT_ONCE)
         grants = ctx.catalog.access.grants(ctx.ref.id).values()
@@ -132,7 +140,11 @@ class Asker:
 
         async def answer(question: JudgedQuestion) -> SearchAnswer:
             request = SearchRequest(
-                query=question.question, top_k=top_k, mode=manner.mode, rerank=manner.rerank
+                query=question.question,
+                top_k=top_k,
+                mode=manner.mode,
+                rerank=manner.rerank,
+                min_score=min_score,
             )
             async with turns:
                 return await retriever.search(ctx.ref.id, request, generation=generation)

@@ -25,6 +25,10 @@ _NAME = re.compile(
 _INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _SPELLED_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|point)\s?[\])}]\s?")
 _SPELLED_AT = re.compile(r"\s?[\[({]\s?(?:@|at)\s?[\])}]\s?")
+_WRITTEN = re.compile(r"\S+")
+_FILE_OR_HOST = re.compile(
+    r"(?<![\w.])(?:[\w-]{1,63}\.){1,9}[a-z]{2,24}(?:/\S{0,500})?", re.IGNORECASE
+)
 _SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}|\Amailto:")
 _TRAILING = ".,;:!?*_/"
 
@@ -63,3 +67,16 @@ class Addresses:
         """All of them, and their hosts alone: what a text that cites this one may name."""
         hosts = {address.partition("/")[0] for address in self.links | self.names}
         return self.links | self.names | hosts
+
+
+def blank_addresses(text: str) -> str:
+    """Return a text with spaces in place of addresses and names of files, of the same length."""
+    return _FILE_OR_HOST.sub(_blank, _WRITTEN.sub(_blank_link, text))
+
+
+def _blank_link(word: re.Match[str]) -> str:
+    return _blank(word) if "//" in word[0] or "@" in word[0] or "\\" in word[0] else word[0]
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])

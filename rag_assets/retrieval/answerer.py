@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,14 @@ from rag_assets.retrieval.answers import (
     AnswerResult,
     Citation,
     Reason,
+    UnsupportedClaim,
 )
-from rag_assets.retrieval.citations import enforce_citations, verify_citations
+from rag_assets.retrieval.citation_markers import blank_markers
+from rag_assets.retrieval.citations import (
+    UNSUPPORTED_MARK,
+    enforce_citations,
+    verify_citations,
+)
 from rag_assets.retrieval.citing import citation_of, cited_hits, nearness
 from rag_assets.retrieval.model import Hit
 from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
@@ -89,10 +96,12 @@ class Answerer:
                 notice=SWITCHED_OFF if found.disabled else None,
                 needs_clarification=reason is not None,
                 reason=reason,
+                warnings=found.warnings,
                 latency_ms=latency,
             )
         question = request.query
-        if not Tenant.from_config(record.config).privacy.send_unmasked_questions:
+        tenant = Tenant.from_config(record.config)
+        if not tenant.privacy.send_unmasked_questions:
             question = await self._retriever.masked(question)
         seal = secrets.token_hex(_SEAL_BYTES)
         completion = await chat.model.complete(
@@ -108,23 +117,33 @@ class Answerer:
                 "a source of the answer was withdrawn while the answer was written",
                 hint="ask the question again",
             )
-        result = supported_answer(completion, found.hits)
+        mark = tenant.retrieval.unsupported_claims == "mark"
+        result = supported_answer(completion, found.hits, mark=mark)
         if self._model is not None:
             result = replace(result, citations=await _cited_by_meaning(result, self._model))
-        return replace(result, model=chat.id, latency_ms=latency, degraded=found.degraded)
+        return replace(
+            result,
+            model=chat.id,
+            latency_ms=latency,
+            degraded=found.degraded,
+            warnings=found.warnings,
+        )
 
 
-def supported_answer(completion: Completion, hits: Sequence[Hit]) -> AnswerResult:
+def supported_answer(
+    completion: Completion, hits: Sequence[Hit], *, mark: bool = False
+) -> AnswerResult:
     """What a model wrote, without claims that cite no passage.
 
     Args:
         completion: what it wrote.
         hits: what it was given.
+        mark: mark claims whose figures no cited passage has; otherwise they are removed.
     """
     written = completion.text.strip()
     # The agreed sentence for "no answer" is no claim that was removed.
     declined = written in {"", NOT_ANSWERED}
-    kept = "" if declined else enforce_citations(written, hits)
+    kept = "" if declined else enforce_citations(written, hits, mark=mark)
     silent = declined or written.startswith(NOT_ANSWERED)
     reason: Reason = "not answered" if silent else "nothing supported"
     return AnswerResult(
@@ -132,12 +151,22 @@ def supported_answer(completion: Completion, hits: Sequence[Hit]) -> AnswerResul
         citations=tuple(map(citation_of, cited_hits(kept, hits))),
         hits=tuple(hits),
         removed=0 if declined else _claims(written, hits) - _claims(kept, hits),
+        unsupported=tuple(_unsupported(written, kept, hits)),
         needs_clarification=not kept,
         reason=None if kept else reason,
         cut=completion.cut,
         input_tokens=completion.input_tokens,
         output_tokens=completion.output_tokens,
     )
+
+
+def _unsupported(written: str, kept: str, hits: Sequence[Hit]) -> Iterator[UnsupportedClaim]:
+    """Yield the claims of an answer that are marked in it."""
+    if UNSUPPORTED_MARK in kept:
+        for sentence in verify_citations(written, hits).sentences:
+            if sentence.missing:
+                bare = " ".join(blank_markers(sentence.text).split())
+                yield UnsupportedClaim(re.sub(r"\s+(?=[.!?]+$)", "", bare), sentence.missing)
 
 
 def _claims(text: str, hits: Sequence[Hit]) -> int:

@@ -10,7 +10,13 @@ from pydantic import Field
 
 from rag_assets.ingest.chunking.location import Location
 from rag_assets.models.chat.protocol import MOST_WRITTEN
-from rag_assets.retrieval.model import NUMBER, Hit, SearchRequest, SkippableStep
+from rag_assets.retrieval.model import (
+    NUMBER,
+    Hit,
+    SearchRequest,
+    SkippableStep,
+    UnmatchedFilter,
+)
 
 CONTEXT_TOKENS = 4_000
 """Of the passages that a model is given, by default."""
@@ -46,6 +52,7 @@ class Citation(Location):
         source_type, source_id, page_uuid: of its document; see Hit.
         block_id: the block that the excerpt is from, where blocks have ids.
         url: the uri, and the block as its fragment.
+        breadcrumb: titles of the pages above it; see Hit.
     """
 
     number: int
@@ -58,6 +65,20 @@ class Citation(Location):
     page_uuid: str | None = None
     block_id: str | None = None
     url: str = ""
+    breadcrumb: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedClaim:
+    """A claim that is marked in an answer.
+
+    Attributes:
+        text: the sentence, without citations.
+        missing: its numbers, dates, units and names that the cited passages do not have.
+    """
+
+    text: str
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +90,16 @@ class AnswerResult:
         citations: what it cites, by number.
         hits: the passages that the model was given.
         removed: sentences of the model's that were removed, since they cite nothing, what does
-            not exist, or what has none of their words.
+            not exist, or what has none of their words or not their figures.
+        unsupported: claims that stay in the answer with `[unsupported]` in place of their
+            citations, where the tenant's `unsupported_claims` is `mark`.
         needs_clarification: there is no answer: better to ask the user than to guess.
         reason: why there is none.
         notice: what whoever asks is to be told in place of an answer: that the knowledge is
             switched off, and who switches it on.
         cut: the model stopped since it may write no more.
         degraded: steps that the search for passages had to leave out; see SearchAnswer.
+        warnings: values of filters that match nothing.
         model: provider and model; None where none was used.
         input_tokens, output_tokens: that the model is charged for.
         latency_ms: by step.
@@ -85,12 +109,14 @@ class AnswerResult:
     citations: tuple[Citation, ...] = ()
     hits: tuple[Hit, ...] = ()
     removed: int = 0
+    unsupported: tuple[UnsupportedClaim, ...] = ()
     needs_clarification: bool = False
     reason: Reason | None = None
     disabled: bool = False
     notice: str | None = None
     cut: bool = False
     degraded: tuple[SkippableStep, ...] = ()
+    warnings: tuple[UnmatchedFilter, ...] = ()
     model: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0

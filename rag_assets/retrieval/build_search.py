@@ -63,7 +63,7 @@ class BuildSearches:
         """
         named = request.filters.within
         if not named:
-            return None
+            return named
         reader = self._services.reader
         found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
         if len(found) > MAX_PAGES:

@@ -2,7 +2,8 @@
 
 Whether a passage truly entails a sentence only a model could decide. These checks cost nothing and
 cannot be deceived by a text: the citation exists, and the passage it names has words of the
-sentence, and every address, port, telephone and card number in it.
+sentence, every address, port, telephone and card number in it, and its numbers, dates, units and
+names, in whatever form they are written.
 """
 
 from __future__ import annotations
@@ -10,21 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from rag_assets.retrieval.addresses import Addresses
 from rag_assets.retrieval.citation_markers import blank_markers, cited_numbers, only_known_markers
+from rag_assets.retrieval.figures import Figures, claimed_figures
+from rag_assets.retrieval.names import NamedWords, missing_names
 from rag_assets.retrieval.numbers import Digits
 from rag_assets.retrieval.sentences import Piece, list_sign, pieces_of
 from rag_assets.retrieval.terms import content_words
 
 Verdict = Literal["supported", "unsupported", "uncited", "unknown", "no claim"]
 
+_MARK: Final = re.compile(r"[ \t]?\[unsupported\]", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
 """Share of a sentence's words that must stand in what it cites."""
 _MAX_PASSES = 8
+UNSUPPORTED_MARK: Final = "[unsupported]"
+"""What stands in place of the citations of a claim whose figures no cited passage has."""
 
 
 class Cited(Protocol):
@@ -60,8 +66,10 @@ class Sentence:
         cites: numbers of the passages that it names.
         shared: share of its words that stand in those passages, 0 to 1.
         verdict: "uncited" names nothing, "unknown" only what does not exist, "unsupported" what
-            has too few of its words or not its addresses; "no claim": a heading, a question, the
-            lead of a list, without a link.
+            has too few of its words, not its addresses or not its figures; "no claim": a heading,
+            a question, the lead of a list, without a link.
+        missing: numbers, dates, units and names in it that those passages do not have; where
+            nothing else is wrong with it.
     """
 
     start: int
@@ -70,6 +78,7 @@ class Sentence:
     cites: tuple[int, ...]
     shared: float
     verdict: Verdict
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +113,24 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
     return _report(answer, _evidence_of(hits))
 
 
-def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
-    """The answer without claims that no passage supports, and without markers of none.
+def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
+    """Return the answer without claims that no passage supports, and without markers of none.
 
     What claims nothing stays if it speaks of what a passage speaks of, and names no other address.
     What is kept stays as it was written, but for markers, which become `[1]` or `[1, 3]`; an answer
     of which nothing is supported comes back empty.
+
+    Args:
+        answer: what a model wrote.
+        hits: the passages.
+        mark: keep a claim whose figures alone are not in what it cites, with `[unsupported]` in
+            place of its markers.
     """
     evidence = _evidence_of(hits)
+    # The mark is ours: a model must not keep a claim by writing it.
+    answer = _MARK.sub("", answer)
+    if mark:
+        answer = _with_marks(answer, evidence)
     for _ in range(_MAX_PASSES):
         enforced = _without_unsupported(answer, evidence)
         # The rest may be parsed differently than before, such as a fence without its other end.
@@ -124,16 +143,32 @@ def enforce_citations(answer: str, hits: Sequence[Cited]) -> str:
 def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     everything = _Evidence.together(evidence.values())
     report = _report(answer, evidence)
-    if not any(sentence.verdict == "supported" for sentence in report.sentences):
+    if not any(s.verdict == "supported" or UNSUPPORTED_MARK in s.text for s in report.sentences):
         return ""
     pieces = list(pieces_of(answer))
     stays = [
         sentence.verdict == "supported"
+        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.of(sentence.text)))
         or (sentence.verdict == "no claim" and everything.concerns(sentence.text, piece))
         for sentence, piece in zip(report.sentences, pieces, strict=True)
     ]
     _drop_heads_without_rows(pieces, stays)
     return "".join(_kept(answer, pieces, stays, evidence.keys())).strip()
+
+
+def _with_marks(answer: str, evidence: Mapping[int, _Evidence]) -> str:
+    """Return an answer with a mark at each claim whose figures are not in what it cites."""
+    parts = []
+    for sentence in _report(answer, evidence).sentences:
+        text = answer[sentence.start : sentence.end]
+        if sentence.missing:
+            bare = only_known_markers(text, ()).rstrip()
+            end = re.search(r"(?:[.!?…。！？]+|\|)?\Z", bare)
+            at = end.start() if end else len(bare)
+            blank = text[len(text.rstrip()) :]
+            text = f"{bare[:at].rstrip()} {UNSUPPORTED_MARK}{bare[at:]}{blank}"
+        parts.append(text)
+    return "".join(parts)
 
 
 def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None:
@@ -167,16 +202,20 @@ def _kept(
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What passages support: their words, and the addresses and numbers in them."""
+    """What passages support: their words, and the addresses, figures and names in them."""
 
     words: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
     digits: Digits = field(default_factory=Digits)
+    figures: Figures = field(default_factory=Figures)
+    named: NamedWords = field(default_factory=lambda: NamedWords(""))
 
     @classmethod
     def by(cls, hit: Cited) -> _Evidence:
         text = "\n".join([hit.title or "", *hit.heading_path, hit.text])
-        return cls(content_words(text), Addresses.of(text).known, Digits.of(text))
+        named = NamedWords(text, context=getattr(hit, "uri", ""))
+        addresses = Addresses.of(text).known
+        return cls(content_words(text), addresses, Digits.of(text), Figures.of(text), named)
 
     @classmethod
     def together(cls, passages: Iterable[_Evidence]) -> _Evidence:
@@ -186,6 +225,8 @@ class _Evidence:
                 together.words | evidence.words,
                 together.addresses | evidence.addresses,
                 together.digits.plus(evidence.digits),
+                together.figures.plus(evidence.figures),
+                together.named.plus(evidence.named),
             )
         return together
 
@@ -211,12 +252,15 @@ def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
 
 
 def _report(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
-    sentences = tuple(_judged(answer, piece, evidence) for piece in pieces_of(answer))
+    everything = _Evidence.together(evidence.values())
+    sentences = tuple(_judged(answer, piece, evidence, everything) for piece in pieces_of(answer))
     unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
     return CitationReport(sentences, tuple(sorted(unknown)))
 
 
-def _judged(answer: str, piece: Piece, evidence: Mapping[int, _Evidence]) -> Sentence:
+def _judged(
+    answer: str, piece: Piece, evidence: Mapping[int, _Evidence], everything: _Evidence
+) -> Sentence:
     text = answer[piece.start : piece.end]
     cites = cited_numbers(text)
     named = Addresses.of(text)
@@ -224,6 +268,7 @@ def _judged(answer: str, piece: Piece, evidence: Mapping[int, _Evidence]) -> Sen
     found = _Evidence.together(evidence[n] for n in cites if n in evidence)
     shared = len(claimed & found.words) / len(claimed) if claimed else 0.0
     verdict: Verdict
+    missing: tuple[str, ...] = ()
     if not cites:
         verdict = "uncited" if named.links or _is_claim(text, piece) else "no claim"
     elif not any(n in evidence for n in cites):
@@ -231,7 +276,19 @@ def _judged(answer: str, piece: Piece, evidence: Mapping[int, _Evidence]) -> Sen
     else:
         alike = shared >= _LEAST_SHARED
         verdict = "supported" if alike and found.knows(named) else "unsupported"
-    return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict)
+        if verdict == "supported":
+            missing = tuple(_missing(blank_markers(text), piece, found, everything))
+            verdict = "unsupported" if missing else "supported"
+    return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)
+
+
+def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) -> Iterator[str]:
+    """Yield the figures and names of a claim that the passages which it cites do not have."""
+    for figure in claimed_figures(claim):
+        if not found.figures.hold(figure):
+            yield figure.written.strip()
+    if piece.role != "fence":
+        yield from missing_names(claim, found.named, everything.named)
 
 
 def _is_claim(text: str, piece: Piece) -> bool:

@@ -114,4 +114,5 @@ def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Cita
         page_uuid=hit.page_uuid,
         block_id=block_id,
         url=url_of(hit.uri, block_id),
+        breadcrumb=hit.breadcrumb,
     )

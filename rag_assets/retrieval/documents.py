@@ -108,7 +108,7 @@ class DocumentReader:
         Raises:
             UnknownTenant, RoleRefused: see read().
         """
-        found = self._entries(tenant_id, caller, document_ids)
+        found = self.entries_of(tenant_id, caller, document_ids)
         return {id_: _text_of(id_, chunks) for id_, chunks in found.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
@@ -119,7 +119,7 @@ class DocumentReader:
         """
         # No id holds a zero byte, which Postgres takes for an error.
         asked = [] if "\0" in document_id else [document_id]
-        found = self._entries(tenant_id, caller, asked)
+        found = self.entries_of(tenant_id, caller, asked)
         if document_id not in found:
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such document",
@@ -127,10 +127,14 @@ class DocumentReader:
             )
         return found[document_id]
 
-    def _entries(
+    def entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> Mapping[str, Sequence[StoredEntry]]:
-        """The entries of those of some documents that the caller may read, in order."""
+        """Return the entries of those of some documents that the caller may read, in order.
+
+        Raises:
+            UnknownTenant, RoleRefused: see read().
+        """
         record = self._catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_assets.common.background_batcher import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
+from rag_assets.retrieval.calibration import QUESTIONS, floor_of
 from rag_assets.retrieval.model import Clarification, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.storage.catalog.catalog import Catalog
@@ -48,7 +49,7 @@ class SearchJournal:
     def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
         self._catalog = catalog
         self._recorded = recorded
-        self._batcher: BackgroundBatcher[_JournalEntry] = BackgroundBatcher(
+        self._batcher: BackgroundBatcher[_JournalEntry | SearchProgress] = BackgroundBatcher(
             self._write,
             name="events of searches",
             gather_seconds=_GATHER_SECONDS,
@@ -76,13 +77,21 @@ class SearchJournal:
         if self._recorded:
             self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
 
+    def calibrate(self, progress: SearchProgress) -> None:
+        """Record the floor of a question in the background; the last one sets the threshold."""
+        if self._recorded:
+            self._batcher.put(progress)
+
     def close(self) -> None:
         """Wait until all events are written."""
         self._batcher.close()
 
-    def _write(self, entries: Sequence[_JournalEntry]) -> None:
+    def _write(self, entries: Sequence[_JournalEntry | SearchProgress]) -> None:
         by_tenant: dict[TenantRef, list[NewEvent]] = {}
         for entry in entries:
+            if isinstance(entry, SearchProgress):
+                self._add_floor(entry)
+                continue
             event = NewEvent(entry.kind, entry.at, _storable(entry.payload))
             by_tenant.setdefault(entry.ref, []).append(event)
         for ref, new in by_tenant.items():
@@ -92,6 +101,26 @@ class SearchJournal:
                 continue
             except RagAssetsError as error:
                 _LOG.warning(f"{ref.id}: {len(new)} events of searches were lost: {error.message}")
+
+    def _add_floor(self, progress: SearchProgress) -> None:
+        search, ref = progress.search, progress.ref
+        use, embedder_id = search.request.use or "", progress.serving.embedder_id
+        thresholds = self._catalog.thresholds
+        try:
+            floors = thresholds.add_floor(
+                ref, progress.serving.number, use, search.request.query, progress.floor or 0.0
+            )
+            if len(floors) < QUESTIONS:
+                return
+            described = search.tenant.min_score(embedder_id, use or None)
+            value = floor_of([*floors.values()])
+            value = value if described is None else min(value, described)
+            reason = f"the first {QUESTIONS} questions, compared with random passages"
+            thresholds.set_value(
+                ref, embedder_id, use, value, reason=reason, by="calibration", questions=QUESTIONS
+            )
+        except RagAssetsError as error:
+            _LOG.warning(f"{ref.id}: a question did not calibrate the threshold: {error.message}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -13,6 +14,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
     StringConstraints,
     ValidationError,
     WithJsonSchema,
@@ -20,7 +24,7 @@ from pydantic import (
 )
 
 from rag_assets.common.errors import InvalidRequest, RerankFault
-from rag_assets.common.principals import principals_of
+from rag_assets.common.principals import GUESTS, principals_of
 from rag_assets.common.times import boundary_of
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import Location
@@ -28,7 +32,7 @@ from rag_assets.ingest.parsing.language_names import PATTERN, language_named
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
-Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator"]
+Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 """What the holder of a token may do."""
 
 SkippableStep: TypeAlias = Literal["rerank", "pgvector", "index-incomplete"]
@@ -50,6 +54,8 @@ MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
 MAX_PAGES = 10_000
 """Pages that a search may be narrowed to, those below the named ones included."""
+MAX_NUMBER: Final = 2**53
+"""Up to here all readers of JSON agree on a number."""
 MAX_PATH = 999
 """What Elasticsearch takes as the beginning of a value, in units of UTF-16, less a slash."""
 
@@ -86,20 +92,23 @@ _Boundary = Annotated[
     ),
 ]
 _PageUuid = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
-_Values = Annotated[tuple[_Name | None, ...], Field(min_length=1, max_length=100)]
+_Whole = Annotated[StrictInt, Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
+_Real = Annotated[StrictFloat, Field(ge=-MAX_NUMBER, le=MAX_NUMBER, allow_inf_nan=False)]
+_Value: TypeAlias = _Name | StrictBool | _Whole | _Real
+_Values = Annotated[tuple[_Value | None, ...], Field(max_length=100)]
 _Metadata = Annotated[
-    dict[_Name, _Name | _Values],
+    dict[_Name, _Value | _Values],
     Field(max_length=20, json_schema_extra={"additionalProperties": False}),
 ]
 _WithoutMetadata = Annotated[
-    dict[_Name, Annotated[tuple[_Name, ...], Field(min_length=1, max_length=100)]],
+    dict[_Name, Annotated[tuple[_Value, ...], Field(min_length=1, max_length=100)]],
     Field(max_length=5, json_schema_extra={"additionalProperties": False}),
 ]
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool | str):
-        raise ValueError("not a number")  # noqa: TRY004 - Pydantic passes on no TypeError
+        raise ValueError("it must be a number")  # noqa: TRY004 - Pydantic passes on no TypeError
     return value
 
 
@@ -113,6 +122,9 @@ _TopK = Annotated[
 ]
 _Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False), NUMBER]
 _TokenBudget = Annotated[int, Field(ge=1, le=MAX_TOKEN_BUDGET), NUMBER]
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,17})?", re.ASCII)
 
 
 class _Model(BaseModel):
@@ -135,6 +147,20 @@ class Caller(_Model):
     role: Role | None = None
     organization: str | None = None
 
+    @classmethod
+    def acting(cls, principals: Iterable[str], role: Role | None = None) -> Self:
+        """Return the caller that a token of these principals would make.
+
+        Args:
+            principals: a subject and its groups; none of them and no role: the operator, who reads
+                what is public.
+            role: of the token; by default a member's, or a guest's where `guests` is named.
+        """
+        named = tuple(principals)
+        if role is None and named:
+            role = "guest" if GUESTS in named else "member"
+        return cls(principals=named, role=role)
+
     @model_validator(mode="after")
     def _has_its_role(self) -> Self:
         named = principals_of(self.role, self.principals)
@@ -144,7 +170,10 @@ class Caller(_Model):
 
 
 class Filters(_Model):
-    """What a hit must be, inside the search; what is not given narrows nothing.
+    """What a hit must be, inside the search.
+
+    None narrows nothing. An empty list matches nothing: an application that computed an empty list
+    of allowed documents gets no hits.
 
     Attributes:
         documents: one of these document ids.
@@ -155,27 +184,36 @@ class Filters(_Model):
         modified_before: of content that was made earlier.
         tags: with all of these.
         metadata: with these values: one for a key, or several of which it has one; null among
-            them stands for a key without a value.
+            them stands for a key without a value. Numbers are compared as numbers: 2024 finds
+            2024.0.
         without_metadata: with none of these values.
         within: of a workspace: on one of these pages, or on a page below one; up to 10,000 pages.
     """
 
-    documents: _Names = ()
-    paths: _Paths = ()
-    languages: Annotated[tuple[_Language, ...], Field(max_length=100)] = ()
+    documents: _Names | None = None
+    paths: _Paths | None = None
+    languages: Annotated[tuple[_Language, ...], Field(max_length=100)] | None = None
     modified_after: _Boundary | None = None
     modified_before: _Boundary | None = None
-    tags: _Names = ()
+    tags: _Names | None = None
     metadata: _Metadata = {}
     without_metadata: _WithoutMetadata = {}
-    within: Annotated[tuple[_PageUuid, ...], Field(max_length=MAX_PAGES)] = ()
+    within: Annotated[tuple[_PageUuid, ...], Field(max_length=MAX_PAGES)] | None = None
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
-        """By key, the values of which a hit must have one."""
+        """Return by key the stored spellings of which a hit must have one."""
         return {
-            key: (value,) if isinstance(value, str) else value
+            key: _spellings(value if isinstance(value, tuple) else (value,))
             for key, value in self.metadata.items()
+        }
+
+    @property
+    def unwanted_metadata(self) -> dict[str, tuple[str, ...]]:
+        """Return by key the stored spellings of which a hit must have none."""
+        return {
+            key: tuple(filter(None, _spellings(values)))
+            for key, values in self.without_metadata.items()
         }
 
     @model_validator(mode="after")
@@ -186,6 +224,33 @@ class Filters(_Model):
         return self
 
 
+def _spellings(values: Iterable[_Value | None]) -> tuple[str | None, ...]:
+    """Return the words that the index may hold for values; a number has several."""
+    return tuple(dict.fromkeys(word for value in values for word in _words_of(value)))
+
+
+def _words_of(value: _Value | None) -> tuple[str | None, ...]:
+    if value is None:
+        return (None,)
+    if isinstance(value, str):
+        number = _written_number(value)
+        return (value,) if number is None else _words_of(number)
+    if isinstance(value, bool):
+        return ("true" if value else "false",)
+    whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
+    # The stores write exponents in their own ways: 1e-07, 1e-7.
+    short = str(value).replace("e-0", "e-").replace("e+", "e")
+    return tuple(dict.fromkeys((*whole, str(value), short)))
+
+
+def _written_number(text: str) -> float | None:
+    """Return the number that a text is the usual spelling of, so not of 1.10, a version."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text) if "." in text else int(text)
+    return number if text in _words_of(number) else None
+
+
 class Question(_Model):
     """A question without its caller; None takes the tenant's default.
 
@@ -193,7 +258,8 @@ class Question(_Model):
         query: in words.
         top_k: hits at most, up to 100; of a workspace there are 20 at most, however many are asked
             for.
-        source_types: kinds of source that a hit may be from; any by default.
+        source_types: kinds of source that a hit may be from; any by default. A kind that the
+            tenant's sources cannot have is refused.
         filters: what else a hit must be.
         must_include_paths: as Filters.paths; what lies in them ranks higher.
         min_score: cosine below which a hit is left out, in every mode.
@@ -211,7 +277,7 @@ class Question(_Model):
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
     top_k: _TopK | None = None
-    source_types: _Names = ()
+    source_types: _Names | None = None
     filters: Filters = Filters()
     must_include_paths: _Paths = ()
     min_score: _Cosine | None = None
@@ -304,6 +370,8 @@ class Hit(Location):
         url: the uri, and the block as its fragment.
         blocks: the blocks in its text, where blocks have ids, each with its first character, an
             offset as `start` is.
+        breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
+            on, and of its own page unless it is that page; only of pages that the caller may read.
     """
 
     number: int
@@ -333,6 +401,7 @@ class Hit(Location):
     block_id: str | None = None
     url: str = ""
     blocks: tuple[BlockPlace, ...] = ()
+    breadcrumb: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,6 +468,19 @@ class Clarification:
 
 
 @dataclass(frozen=True, slots=True)
+class UnmatchedFilter:
+    """A value of a filter that no document matches which the caller may read.
+
+    Attributes:
+        field: where the value stands in the request, as in filters.paths.0.
+        problem: in words.
+    """
+
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """Hits, best first; none for a disabled tenant.
 
@@ -412,6 +494,7 @@ class SearchAnswer:
             after "rerank" the hits are in the order in which they were found; after "pgvector" the
             index answered in its place. "index-incomplete": the index lacks entries that the
             catalog has, or holds altered ones, which are left out.
+        warnings: values of filters that match nothing.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -423,4 +506,5 @@ class SearchAnswer:
     embedder: str | None = None
     mode: SearchMode = "hybrid"
     degraded: tuple[SkippableStep, ...] = ()
+    warnings: tuple[UnmatchedFilter, ...] = ()
     debug: Debug | None = None

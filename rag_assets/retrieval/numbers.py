@@ -56,12 +56,12 @@ class Numbers:
     @classmethod
     def of(cls, text: str) -> Numbers:
         """Those of a text."""
-        plain_text = _plain_text(text)
-        if _RUN.search(plain_text) is None and "::" not in plain_text:
+        folded = plain_text(text)
+        if _RUN.search(folded) is None and "::" not in folded:
             return cls()
-        hosts = frozenset(_hosts(plain_text))
-        ports = (next(filter(None, port.groups())) for port in _PORT.finditer(plain_text))
-        return cls(hosts, frozenset(ports), frozenset(_dialled(plain_text)))
+        hosts = frozenset(_hosts(folded))
+        ports = (next(filter(None, port.groups())) for port in _PORT.finditer(folded))
+        return cls(hosts, frozenset(ports), frozenset(_dialled(folded)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class Digits:
     @classmethod
     def of(cls, text: str) -> Digits:
         """Those of a text."""
-        plain_text = _plain_text(text)
-        joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", plain_text)
-        return cls(frozenset(_RUN.findall(plain_text)), joined, frozenset(_hosts(plain_text)))
+        folded = plain_text(text)
+        joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
+        return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_hosts(folded)))
 
     def plus(self, other: Digits) -> Digits:
         """Both together."""
@@ -99,14 +99,31 @@ class Digits:
         )
 
 
-def _plain_text(text: str) -> str:
-    """A text with compatible forms, and digits of any script, as plain ones."""
+def plain_text(text: str) -> str:
+    """Return a text with compatible forms, and digits of any script, as plain ones."""
     compatible = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
     if compatible.isascii():
         return compatible
     return "".join(
         str(unicodedata.decimal(c)) if not c.isascii() and c.isdecimal() else c for c in compatible
     )
+
+
+def blank_hosts(folded: str) -> str:
+    """Return a folded text with spaces in place of its IP addresses."""
+    for pattern in (_IPV4, _IPV6):
+        folded = pattern.sub(
+            lambda found: _blank(found) if _is_host(found[0]) else found[0], folded
+        )
+    return folded
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _hosts(plain_text: str) -> Iterator[str]:

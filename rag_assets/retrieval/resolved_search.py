@@ -10,6 +10,7 @@ from rag_assets.models.chat.context_windows import UNKNOWN_WINDOW, context_windo
 from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.retrieval.model import MAX_TOP_K, SearchRequest
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
 from rag_assets.storage.index.model import is_within
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
@@ -25,6 +26,8 @@ class ResolvedSearch:
         limit: hits at most.
         min_cosine: below which a passage is left out; None without a threshold.
         rerank: configuration of the reranker; None without reranking.
+        floors: of the questions that calibrate the threshold so far, whose upper bound min_cosine
+            is then; None: it is set.
         token_budget: tokens of all hits together at most; None: any number.
     """
 
@@ -36,6 +39,7 @@ class ResolvedSearch:
     min_cosine: float | None
     rerank: RerankConfig | None
     token_budget: int | None = None
+    floors: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -63,11 +67,16 @@ class ResolvedSearch:
             min_cosine=_threshold(tenant, request, serving),
             rerank=_rerank_config(tenant, request),
             token_budget=_token_budget(tenant, request),
+            floors=_floors(tenant, request, serving),
         )
 
     def in_build(self, serving: Generation) -> ResolvedSearch:
         """The same search of another build, whose embedder has a threshold of its own."""
-        return replace(self, min_cosine=_threshold(self.tenant, self.request, serving))
+        return replace(
+            self,
+            min_cosine=_threshold(self.tenant, self.request, serving),
+            floors=_floors(self.tenant, self.request, serving),
+        )
 
     @property
     def depth(self) -> int:
@@ -85,9 +94,9 @@ class ResolvedSearch:
         return bool(paths) and within(uri, paths)
 
 
-def within(path: str, paths: Sequence[str]) -> bool:
-    """Whether a path lies in one of others; without others always."""
-    return not paths or any(is_within(path, other) for other in paths)
+def within(path: str, paths: Sequence[str] | None) -> bool:
+    """Return whether a path lies in one of others; None: always."""
+    return paths is None or any(is_within(path, other) for other in paths)
 
 
 def _limit(tenant: Tenant, wanted: int) -> int:
@@ -102,7 +111,23 @@ def _limit(tenant: Tenant, wanted: int) -> int:
 def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | None) -> float | None:
     if request.min_score is not None or serving is None:
         return request.min_score
-    return tenant.min_score(serving.embedder_id, request.use)
+    measured = measured_value(serving, request.use)
+    return tenant.min_score(serving.embedder_id, request.use, measured=measured)
+
+
+def _floors(
+    tenant: Tenant, request: SearchRequest, serving: Generation | None
+) -> tuple[float, ...] | None:
+    """Return the floors so far where the first questions calibrate a threshold; else None."""
+    if request.min_score is not None or serving is None:
+        return None
+    if not tenant.calibrates(serving.embedder_id):
+        return None
+    if measured_value(serving, request.use) is not None:
+        return None
+    if profile_of(tenant.profile).threshold(serving.embedder_id, request.use) is None:
+        return None
+    return tuple(measured_floors(serving, request.use).values())
 
 
 def _token_budget(tenant: Tenant, request: SearchRequest) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -25,6 +26,7 @@ from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
     Caller,
     Clarification,
+    Hit,
     SearchAnswer,
     SearchRequest,
 )
@@ -39,6 +41,7 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
+from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -115,7 +118,7 @@ class AsyncRetriever:
             RoleRefused: the caller's role may not ask this tenant.
             GuidelinesOff: its organization has its guidelines switched off.
             UnknownGeneration: the tenant has no such build.
-            InvalidRequest: it is narrowed to too many pages.
+            InvalidRequest: it is narrowed to too many pages, or to a source type that there is not.
             NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
@@ -131,6 +134,7 @@ class AsyncRetriever:
             return SearchAnswer(disabled=True)
         if profile_of(config.profile).follows_guidelines and not tenant.rag_guidelines:
             raise guidelines_off(config.organization)
+        require_known_source_types(config, request)
         pages = await self._builds.pages(tenant.ref, request, principals)
         masked = await self.masked(request.query)
         search = ResolvedSearch.of(config, request, masked, tenant.serving)
@@ -143,7 +147,8 @@ class AsyncRetriever:
             progress = replace(progress, patience=patience, pages=pages)
             with limited(patience.whole, _late):
                 progress = await self._builds.run(progress, named=generation is not None)
-            answer = answer_of(progress)
+                warnings = await unmatched_filters(self._services, progress)
+            answer = replace(answer_of(progress), warnings=warnings)
             if answer.needs_clarification and config.reads_code:
                 answer = replace(answer, clarification=await self._clarification(progress))
         except BaseException as error:
@@ -154,7 +159,13 @@ class AsyncRetriever:
                 origins = await opening
                 hits = await run_sync(origins.told, answer.hits)
                 answer = replace(answer, hits=hits)
+        if any(hit.page_uuid is not None for hit in answer.hits):
+            with timings.part("catalog"):
+                titled = partial(self._with_breadcrumbs, tenant.ref.id, principals, answer.hits)
+                answer = replace(answer, hits=await run_sync(titled))
         journaled.completed(answer, progress)
+        if progress.floor is not None:
+            self._journal.calibrate(progress)
         if answer.clarification is not None:
             journaled.paused(answer.clarification)
         return answer
@@ -222,6 +233,20 @@ class AsyncRetriever:
         await run_sync(self._meter.close)
         await run_sync(self._journal.close)
 
+    def _with_breadcrumbs(
+        self, tenant_id: str, principals: Sequence[str], hits: Sequence[Hit]
+    ) -> tuple[Hit, ...]:
+        """Return hits with the titles of the pages that they are on, as far as these may be read.
+
+        A comment has no title of its own, and gets that of its page.
+        """
+        uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
+        paths = self._services.catalog.page_lists.paths(tenant_id, uuids, principals)
+        return tuple(
+            hit if hit.page_uuid is None else _placed(hit, paths.get(hit.page_uuid, ()))
+            for hit in hits
+        )
+
     def _opening(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
         """Opens the repositories that hits may come from, while they are searched."""
         if not tenant.reads_code:
@@ -237,6 +262,15 @@ class AsyncRetriever:
         walker = Walker(self._services.catalog, self.policy)
         view = walker.view(progress.build, progress.caller, progress.moment)
         return await run_sync(partial(clarification_of, view, progress.search.request.query))
+
+
+def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
+    is_page = hit.source_type in {"page", "block"}
+    above = tuple(title for uuid, title in path if not (is_page and uuid == hit.page_uuid))
+    own = next((title for uuid, title in path if uuid == hit.page_uuid), None)
+    # What has no title of its own is called by its id.
+    is_untitled = hit.title is None or (not is_page and hit.title == hit.source_id)
+    return replace(hit, breadcrumb=above, title=own or hit.title if is_untitled else hit.title)
 
 
 def _late(seconds: float) -> ServiceUnavailable:

@@ -130,6 +130,7 @@ class SearchProgress:
         excluded: ids of entries that could not be read in former attempts.
         reranking: scores of the reranker; None without reranking.
         hits: that answer; None before they are made.
+        floor: of the question, where it calibrates the threshold.
         walked: the walk that candidates were found by; None without one.
         beside: a walk that is to be made while the index is searched; None without one.
         replaced: documents of which only former versions were found, in the last attempt.
@@ -165,6 +166,7 @@ class SearchProgress:
     excluded: frozenset[str] = frozenset()
     reranking: Reranking | None = None
     hits: Sequence[Hit] | None = None
+    floor: float | None = None
     walked: Walked | None = None
     pages: tuple[str, ...] | None = None
     beside: Callable[[SearchProgress], Awaitable[SearchProgress]] | None = None

@@ -29,6 +29,10 @@ class Profile:
             A cosine means something else for every embedder; one that is not listed has no
             threshold, and the ranking alone decides.
         thresholds_of_uses: likewise for single uses of a search, by name, in their place.
+        calibrates: the `provider/model` of embedders whose listed figure is the description's, and
+            was not measured: the first questions measure it against random passages
+            (rag_assets/retrieval/calibration.py), with that figure as its upper bound, unless the
+            tenant sets `retrieval.threshold_from: as described`.
         asked_by: roles whose tokens may ask questions of its tenants and read their documents;
             empty: any.
         retrieval_steps: names of the steps of a search, in order; empty for the standard ones.
@@ -57,6 +61,7 @@ class Profile:
     defaults: Mapping[str, Any]
     thresholds: Mapping[str, float] = field(default_factory=dict)
     thresholds_of_uses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    calibrates: frozenset[str] = frozenset()
     asked_by: frozenset[str] = frozenset()
     retrieval_steps: tuple[str, ...] = ()
     requires_project: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -137,6 +137,9 @@ class IndexConfig(_Model):
     vector_index: Literal["auto", "int8_hnsw", "hnsw", "bbq_hnsw"] = "auto"
 
 
+ThresholdFrom: TypeAlias = Literal["measured", "as described"]
+
+
 class RetrievalConfig(_Model):
     """Defaults of a search.
 
@@ -144,16 +147,23 @@ class RetrievalConfig(_Model):
         top_k: how many hits.
         min_score: cosine below which a hit is left out; null for no threshold. Unless it is given,
             what suits the profile with the embedder, which is none for the local model.
+        threshold_from: where that comes from, unless min_score is given: "measured" by the first
+            questions, or by `rag-assets thresholds`, with the description's figure as upper bound;
+            "as described": always that figure.
         mode: vectors, words, or both fused.
         rerank: the reranker of the top hits; without it, hits are not reranked.
         events_days: days that the events of searches, which hold their questions, are kept.
+        unsupported_claims: whether answers remove a claim with a number, a date, a unit or a name
+            that the cited passage does not have, or mark it as unsupported.
     """
 
     top_k: int = Field(default=5, ge=1, le=100)
     min_score: float | None = Field(default=None, ge=-1.0, le=1.0)
+    threshold_from: ThresholdFrom = "measured"
     mode: SearchMode = "hybrid"
     rerank: RerankConfig | None = None
     events_days: int = Field(default=90, ge=1, le=36_500)
+    unsupported_claims: Literal["remove", "mark"] = "remove"
 
 
 class AccessConfig(_Model):
@@ -212,15 +222,21 @@ class DriftConfig(_Model):
     days: int = Field(default=7, ge=1, le=366)
 
 
+_AliasName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
 class ExperienceConfig(_Model):
     """The experience of a tenant with the profile experience.
 
     Attributes:
         code_tenant: the tenant whose sources hold the code that entries are about: what changed
             there since an entry was captured is shown after all else.
+        aliases: names of technologies, kinds of tasks and agents, each with other spellings that
+            questions may use for it. It replaces the shipped spellings of that name.
     """
 
     code_tenant: TenantId | None = None
+    aliases: Annotated[dict[_AliasName, tuple[_AliasName, ...]], Field(max_length=500)] = {}
 
 
 class WorkspaceConfig(_Model):
@@ -342,16 +358,28 @@ class Tenant(_Model):
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
 
-    def min_score(self, embedder_id: str, use: str | None = None) -> float | None:
+    def min_score(
+        self, embedder_id: str, use: str | None = None, *, measured: float | None = None
+    ) -> float | None:
         """The cosine below which a hit is left out; None: there is no threshold.
 
         Args:
             embedder_id: the embedder of the vectors that are searched.
             use: what the hits are for; see Profile.threshold.
+            measured: the value that is measured for that embedder and use, if any.
         """
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
+        if measured is not None and self.retrieval.threshold_from == "measured":
+            return measured
         return profile_of(self.profile).threshold(embedder_id, use)
+
+    def calibrates(self, embedder_id: str) -> bool:
+        """Whether its first questions to an embedder measure a threshold."""
+        retrieval = self.retrieval
+        if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
+            return False
+        return embedder_id.partition("@")[0] in profile_of(self.profile).calibrates
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], kinds: TenantKinds | None = None) -> Self:

@@ -20,9 +20,11 @@ from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.models.config.embedder import AUTO
 from rag_assets.models.providers.registry import auto_embeddings
 from rag_assets.models.transport.settings import ModelName
-from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant
+from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, ThresholdFrom
 
 MAX_NAME = 256
+LOCAL = "local"
+"""The provider that runs the shipped model, which only an operator chooses."""
 
 _PLAIN = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
 _LONGEST_ID = 63
@@ -31,8 +33,10 @@ _STEM = (_LONGEST_ID - _DIGEST - 2) // 2
 
 if TYPE_CHECKING:
     AutoProvider: TypeAlias = str
+    ProjectProvider: TypeAlias = str
 else:
     AutoProvider = Literal[(AUTO, *auto_embeddings())]
+    ProjectProvider = Literal[(AUTO, *auto_embeddings(), LOCAL)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,10 @@ class ProjectSettings(BaseModel):
     Attributes:
         name: for people.
         chat_model: name of the model that it chats with: its embedder follows from it.
-        provider: of embeddings; "auto": as follows from the chat model and the keys.
+        provider: of embeddings; "auto": as follows from the chat model and the keys; "local": the
+            shipped model, which needs no key.
         min_score: cosine below which a passage is left out.
+        threshold_from: where that comes from without min_score; see RetrievalConfig.
         caps: spending caps, all of them.
     """
 
@@ -87,8 +93,9 @@ class ProjectSettings(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
     chat_model: ModelName | None = None
-    provider: AutoProvider | None = None
+    provider: ProjectProvider | None = None
     min_score: float | None = None
+    threshold_from: ThresholdFrom | None = None
     caps: CapsConfig | None = None
 
     @field_validator("name")
@@ -124,6 +131,7 @@ def project_config(
     *,
     beginning: Mapping[str, Any],
     present: Mapping[str, Any] | None = None,
+    anew: bool = False,
 ) -> dict[str, Any]:
     """The configuration of a project's tenant.
 
@@ -133,14 +141,19 @@ def project_config(
         settings: to change.
         beginning: what projects begin with, as in tenants.yaml.
         present: the present configuration; None for a new project.
+        anew: replace the present configuration by the beginning, but for the caps and the name of
+            the chat model, without which a project would spend more, or answer differently.
 
     Raises:
         InvalidRequest: the settings do not fit what the operator has configured.
     """
-    config = dict(beginning if present is None else present)
+    is_begun = present is None or anew
+    config = dict(beginning if is_begun else present or {})
     config |= {"id": tenant_id, "profile": project.profile}
     config |= {"organization": project.organization, "project": project.project}
     given = settings.model_fields_set
+    if anew and present is not None:
+        _keep(config, beginning, present)
     if "name" in given:
         _put(config, "name", settings.name)
     if "chat_model" in given:
@@ -151,6 +164,11 @@ def project_config(
         score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
         retrieval = dict(config.get("retrieval") or {})
         _put(retrieval, "min_score", of_all.get("min_score") if score is None else score)
+        _put(config, "retrieval", retrieval or None)
+    if "threshold_from" in given:
+        of_all = dict(beginning.get("retrieval") or {})
+        retrieval = dict(config.get("retrieval") or {})
+        _put(retrieval, "threshold_from", settings.threshold_from or of_all.get("threshold_from"))
         _put(config, "retrieval", retrieval or None)
     if "caps" in given:
         caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
@@ -198,8 +216,19 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
         "chat_model": tenant.chat_model.model if tenant.chat_model else None,
         "provider": embedder.only or embedder.provider,
         "min_score": tenant.retrieval.min_score,
+        "threshold_from": tenant.retrieval.threshold_from,
         "caps": tenant.caps.model_dump(),
     }
+
+
+def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    """Keep a project's caps and the name of its chat model, at the gateway of the beginning."""
+    if present.get("caps"):
+        config["caps"] = present["caps"]
+    chat = present.get("chat_model")
+    if chat:
+        name = chat["model"] if isinstance(chat, Mapping) else chat
+        config["chat_model"] = _chat_model(config, beginning, name)
 
 
 def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: str | None) -> Any:
@@ -214,6 +243,8 @@ def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: s
 
 
 def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any] | None:
+    if provider == LOCAL:
+        return {"provider": LOCAL}
     embedder = {k: v for k, v in (config.get("embedder") or {}).items() if k != "only"}
     chosen = Tenant.from_config({**config, "embedder": embedder}).embedder.provider
     if provider not in {None, chosen} and chosen != AUTO:

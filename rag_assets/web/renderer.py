@@ -8,10 +8,11 @@ from typing import Any
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
+from rag_assets.common.failure_kinds import empty_note
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.quarantine import remedy_of
-from rag_assets.storage.catalog.document_rows import NEVER
+from rag_assets.storage.catalog.document_rows import NEVER, Document
 
 _UNITS = ("bytes", "kB", "MB", "GB")
 _STEP = 1000
@@ -57,9 +58,13 @@ def environment(loader: BaseLoader) -> Environment:
     return made
 
 
+def _note(document: Document) -> str:
+    return empty_note(document.chunk_count, document.dropped_count) or ""
+
+
 @cache
 def _own() -> Environment:
     own = environment(PackageLoader("rag_assets.web"))
-    own.filters |= {"format": format_name, "remedy": remedy_of}
+    own.filters |= {"format": format_name, "remedy": remedy_of, "note": _note}
     own.globals["never"] = NEVER
     return own

@@ -29,6 +29,9 @@ from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 MOST_BLOCKS = 10_000
 """Of a page."""
 
+_MOST_PROPERTIES, _MOST_NAME, _MOST_VALUE = 200, 200, 1_000
+"""Of a row, in its metadata: how many, and characters of each."""
+
 # What a browser follows without running anything, and without a name before the host.
 _FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
@@ -59,7 +62,7 @@ def _writable(value: _Any) -> _Any:
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
-        raise ValueError("it holds a number or a text that no JSON has") from None
+        raise ValueError("it contains a number or a string that JSON does not allow") from None
     return value
 
 
@@ -96,6 +99,9 @@ class PageBlock(_Model):
         level: of a heading, 1 to 6.
         archived: whether it is hidden; then it is not found.
         metadata: of the application. A block of code where `secret` is true is not even kept.
+        children: blocks within it, of a page that is pushed as a whole. They follow it, each before
+            its own children; what is within an archived block is archived, and of what is within a
+            secret one nothing is kept.
     """
 
     block_id: Id
@@ -104,11 +110,36 @@ class PageBlock(_Model):
     level: Annotated[int, Field(strict=True, ge=0, le=6)] | None = None
     archived: _Truth = False
     metadata: _Metadata = {}
+    children: tuple[PageBlock, ...] = ()
 
     @property
     def is_secret(self) -> bool:
         """Whether its application marks it as not to be kept."""
         return self.type.lower().startswith("code") and _is_true(self.metadata.get("secret"))
+
+
+_SECRET: Final = {"type": "code", "metadata": {"secret": True}}
+
+
+def _flattened(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
+    """Return blocks and all blocks within them, each before its children."""
+    flat: list[PageBlock] = []
+    left = [*reversed(blocks)]
+    while left:
+        block = left.pop()
+        inherited: dict[str, Any] = {"archived": True} if block.archived else {}
+        inherited |= _SECRET if block.is_secret else {}
+        left += [child.model_copy(update=inherited) for child in reversed(block.children)]
+        flat.append(block.model_copy(update={"children": ()}) if block.children else block)
+    if len(flat) > MOST_BLOCKS:
+        raise ValueError(f"a page has at most {MOST_BLOCKS:,} blocks, those within others included")
+    return tuple(flat)
+
+
+def _alone(block: PageBlock) -> PageBlock:
+    if block.children:
+        raise ValueError("push the blocks within it as blocks of their own")
+    return block
 
 
 class Body(_Model):
@@ -147,13 +178,15 @@ class PageBody(Body):
 
     Attributes:
         title: of the page.
-        blocks: each id once.
+        blocks: each id once, those within others included; see PageBlock.children.
     """
 
     TYPE: ClassVar[str] = "page"
 
     title: _Line
-    blocks: Annotated[tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS)] = ()
+    blocks: Annotated[
+        tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS), AfterValidator(_flattened)
+    ] = ()
 
     @property
     def secret_blocks(self) -> frozenset[str]:
@@ -178,7 +211,7 @@ class BlockBody(Body):
     TYPE: ClassVar[str] = "block"
 
     page_uuid: PageId
-    block: PageBlock
+    block: Annotated[PageBlock, AfterValidator(_alone)]
     after: Id | None = None
 
     def page_of(self, source_id: str) -> str | None:
@@ -269,7 +302,7 @@ class DbRowBody(Body):
 
     Attributes:
         database_uuid: the database.
-        values: as text, in their order.
+        values: as text, in their order. Short ones are its metadata as well, to filter by.
     """
 
     TYPE: ClassVar[str] = "db_row"
@@ -280,6 +313,17 @@ class DbRowBody(Body):
     def page_of(self, source_id: str) -> str | None:
         """Its database."""
         return self.database_uuid
+
+    @property
+    def properties(self) -> dict[str, list[str]]:
+        """Its short values by the names of their properties."""
+        found: dict[str, list[str]] = {}
+        for one in self.values:
+            name, value = one.name.strip(), one.value_text.strip()
+            is_short = len(name) <= _MOST_NAME and len(value) <= _MOST_VALUE
+            if name and value and is_short and (name in found or len(found) < _MOST_PROPERTIES):
+                found.setdefault(name, []).append(value)
+        return found
 
 
 BODIES: Final[Mapping[str, type[Body]]] = MappingProxyType(

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 _LEVEL = re.compile(r"[1-6](?!\d)")
 _DEEPEST = 6
+_MOST_TITLE = 200
+"""Characters of the title of a row, whose values have no limit."""
 
 TextKind = Literal["heading", "paragraph", "list", "table", "code"]
 
@@ -109,8 +111,15 @@ def _flattened(value: Any, path: str = "") -> Iterator[str]:
 
 
 def _row(kept: Mapping[str, Any]) -> RecordText:
-    texts = [one["value_text"] for one in kept.get("values", ()) if one["value_text"].strip()]
-    return RecordText(None, (TextBlock("paragraph", "\n".join(texts)),))
+    """Return a line for each value, with the name of its property; the first one is the title."""
+    values = [one for one in kept.get("values", ()) if one["value_text"].strip()]
+    lines = [
+        f"{one['name']}: {one['value_text']}" if one["name"].strip() else one["value_text"]
+        for one in values
+    ]
+    first = str(values[0]["value_text"]).strip().splitlines()[0] if values else ""
+    title = first[:_MOST_TITLE].rstrip() or None
+    return RecordText(title, (TextBlock("paragraph", "\n".join(lines)),))
 
 
 _TEXTS = {"page": _page, "comment": _comment, "template": _template, "db_row": _row}

@@ -116,15 +116,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What follows from a page that is put.
+    """What follows from pages that are put.
 
     Attributes:
-        scope: of documents that hang on it.
-        scopes: of all pages from it on downwards, by uuid.
+        scopes: of documents that hang on these pages and on all pages below them, by uuid.
         ancestors: of the scopes among these pages: the scopes that each inherits from.
     """
 
-    scope: str
     scopes: Mapping[str, str] = field(default_factory=dict)
     ancestors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -140,36 +138,76 @@ def standing_of(path: Iterable[Page]) -> Standing:
     return standing
 
 
-def planned(page: Page, above: Sequence[Page], below: Iterable[Page]) -> TreePlan:
-    """What follows from putting a page.
+def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
+    """Return what follows from putting pages into a tree.
 
     Args:
-        page: as it is put.
-        above: the pages above it, from the highest one that is known to its parent.
-        below: all pages below it, each after its parent.
+        changed: the pages as they are put, in any order, none of them below itself.
+        known: the pages above and below them, and they themselves as they were.
 
     Raises:
-        InvalidRequest: it would be below itself, or a page too far from the root.
+        InvalidRequest: a page would be too far from the root.
     """
-    if page.parent == page.uuid or any(page.uuid in {one.uuid, one.parent} for one in above):
-        raise InvalidRequest(
-            "parent: the page would be below itself", hint="choose another parent for it"
-        )
-    standings = {page.uuid: standing_of(above).of(page)}
-    speaking = {page.uuid: page} if page.says_who_reads else {}
-    for one in below:
-        standings[one.uuid] = standings[one.parent or ROOT].of(one)
-        if one.says_who_reads:
-            speaking[one.uuid] = one
-    if max(standing.depth for standing in standings.values()) > DEEPEST:
+    wanted = {page.uuid: page for page in changed}
+    tree = {page.uuid: page for page in known} | wanted
+    below: dict[str | None, list[str]] = {}
+    for page in tree.values():
+        below.setdefault(page.parent, []).append(page.uuid)
+    standings: dict[str, Standing] = {}
+    left, affected = [*wanted], set[str]()
+    while left:
+        uuid = left.pop()
+        if uuid not in affected:
+            affected.add(uuid)
+            left += below.get(uuid, ())
+    for uuid in affected:
+        _stand(uuid, tree, standings)
+    if max((standings[uuid].depth for uuid in affected), default=0) > DEEPEST:
         raise InvalidRequest(
             f"parent: more than {DEEPEST} pages would be below each other",
             hint="choose a parent that is nearer to the root",
         )
     return TreePlan(
-        standings[page.uuid].scope,
-        {uuid: standing.scope for uuid, standing in standings.items()},
-        {scope_of(uuid): standings[uuid].scopes[1:] for uuid in speaking},
+        {uuid: standings[uuid].scope for uuid in affected},
+        {
+            scope_of(uuid): standings[uuid].scopes[1:]
+            for uuid in affected
+            if tree[uuid].says_who_reads
+        },
+    )
+
+
+def _stand(uuid: str, tree: Mapping[str, Page], standings: dict[str, Standing]) -> None:
+    """Add the standing of a page, and those of the pages above it."""
+    path: list[Page] = []
+    at: str | None = uuid
+    while at is not None and at in tree and at not in standings:
+        path.append(tree[at])
+        at = tree[at].parent
+    standing = standings.get(at or "", Standing())
+    for page in reversed(path):
+        standing = standings[page.uuid] = standing.of(page)
+
+
+def looping_pages(tree: Mapping[str, Page]) -> set[str]:
+    """Return the pages of a tree that are below themselves."""
+    looping, done = set[str](), set[str]()
+    for uuid in tree:
+        path: dict[str, int] = {}
+        at: str | None = uuid
+        while at is not None and at in tree and at not in done and at not in path:
+            path[at] = len(path)
+            at = tree[at].parent
+        if at is not None and at in path:
+            looping |= {one for one, place in path.items() if place >= path[at]}
+        done |= path.keys()
+    return looping
+
+
+def below_itself() -> InvalidRequest:
+    """Return the error for a page that would be below itself."""
+    return InvalidRequest(
+        "parent: the page would be below itself", hint="choose another parent for it"
     )
 
 

@@ -212,6 +212,7 @@ def test_a_trial_shows_the_block_and_the_scores(origin: str, browser: Browser) -
         page.get_by_label("Technology of a task").fill("COBOL")
         follow(page.get_by_role("button", name="Try", exact=True))
         assert page.get_by_text("Nothing: the agent gets its basic context alone.").is_visible()
+        assert page.get_by_text("Technology: no entry has this value").is_visible()
         page.get_by_label("Technology of a task").fill("nginx")
         follow(page.get_by_role("button", name="Try", exact=True))
         assert (

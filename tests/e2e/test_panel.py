@@ -22,10 +22,11 @@ from playwright.sync_api import Error as PlaywrightError
 from reportlab.pdfgen.canvas import Canvas
 from sqlalchemy import text
 
+from rag_assets.systems.team_guidelines.panel.document_pages import PASSAGES
 from tests.browser import chromium
 from tests.installation import Installation
 from tests.panel_site import KEY, PanelSite, panel_site
-from tests.watched_page import SHOTS, Watched, beside
+from tests.watched_page import SHOTS, Watched, beside, follow
 
 ROOT = Path(__file__).parents[2]
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 320, "height": 720}
@@ -128,7 +129,8 @@ def test_a_team_sets_up_its_guidelines(  # noqa: PLR0915 - one visit, step by st
     for name in ("selectors.md", "payments.pdf", "waiting.docx"):
         expect(row(page, name)).to_contain_text("READY")
     expect(row(page, "broken.pdf")).to_contain_text("FAILED")
-    expect(row(page, "broken.pdf").get_by_role("button", name="Try again")).to_be_visible()
+    # The same bytes would fail again.
+    expect(row(page, "broken.pdf").get_by_role("button", name="Try again")).to_have_count(0)
     expect(page.locator("#said")).not_to_be_empty()
     expect(page.locator("#watch[hx-get]")).to_have_count(0)
     expect(page.locator("#summary")).to_have_text("4 documents, 1 failed")
@@ -510,3 +512,52 @@ def test_a_text_with_a_credential_is_refused_and_stays_in_the_form(
         page.get_by_role("textbox", name="Plain text").fill("Be kind.")
         page.get_by_role("button", name="Save text").click()
         expect(page.get_by_text("saved" if not script else "Saved.").first).to_be_visible()
+
+
+def test_pages_fit_a_phone_and_long_documents_are_paged(site: PanelSite, browser: Browser) -> None:
+    tenant = site.project("phone", key=True)
+    long = "".join(f"# Part {n}\n\n{f'Word {n} of a long handbook. ' * 90}\n\n" for n in range(60))
+    for name, content in (
+        ("a-very-long-name-of-a-scanned-handbook-that-is-protected.pdf", b"%PDF-1.7\nnothing\n"),
+        ("handbook.md", long.encode()),
+        ("selectors.md", SELECTORS),
+    ):
+        site.upload("phone", name, content)
+    site.sync(tenant)
+    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
+        watched = Watched(context.new_page())
+        page = watched.page
+        enter(page, site, "phone")
+        failed = row(page, "scanned-handbook")
+        expect(failed).to_contain_text("save it again, and upload the new copy")
+        # The same file would fail again.
+        expect(failed.get_by_role("button", name="Try again")).to_have_count(0)
+        fits(watched, "30-phone-list")
+        follow(page.get_by_role("link", name="handbook.md", exact=True))
+        first = page.locator(".chunks > li")
+        assert first.count() == PASSAGES
+        assert len(page.content()) < 150_000
+        fits(watched, "31-phone-document")
+        follow(page.get_by_role("link", name="Later"))
+        expect(first.first).to_have_id(f"passage-{PASSAGES}")
+        page.goto(beside(page, "/panel/guidelines/try"))
+        page.get_by_label("Task").fill("Which selectors does the checkout use?")
+        page.get_by_role("button", name="Try").click()
+        misses = page.locator(".chunks .excerpt")
+        expect(misses.first).to_contain_text("Word")
+        fits(watched, "32-phone-try")
+        page.goto(beside(page, "/panel/guidelines/usage"))
+        expect(page.get_by_role("table")).to_be_visible()
+        fits(watched, "33-phone-usage")
+
+
+def fits(watched: Watched, name: str) -> None:
+    """Nothing is wider than the page, and no cell of a table lies outside of it."""
+    watched.shot(name)
+    page = watched.page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    outside = page.evaluate(
+        "[...document.querySelectorAll('main *')].filter(e => e.offsetParent &&"
+        " e.getBoundingClientRect().right > 391).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert outside == [], outside

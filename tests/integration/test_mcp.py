@@ -98,6 +98,12 @@ def test_only_what_the_caller_reads_is_found(agent: Installation) -> None:
     assert "sold" in text("ada")
 
 
+def test_an_empty_list_of_pages_finds_nothing_and_says_so(agent: Installation) -> None:
+    [content] = call(agent, lambda client: search(client, within=[])).content
+    assert content.text.startswith("No relevant documentation found")
+    assert "filters.within: the list is empty" in content.text
+
+
 def test_the_tool_is_described_and_takes_no_tenant(agent: Installation) -> None:
     [tool] = call(agent, lambda client: client.list_tools()).tools
     assert tool.name == "rag_search"

@@ -131,10 +131,15 @@ def test_a_project_is_made_once_and_changed_in_place(made: Installation) -> None
     assert {t["id"]: t["origin"] for t in tenants}[first["tenant"]] == "api"
     anew = made.command("projects", "put", "Acme & Sons", "42", "--anew", "--json").json
     assert (anew["tenant"], anew["name"], anew["min_score"]) == (first["tenant"], None, None)
+    assert (anew["chat_model"], anew["caps"]["per_month"]) == ("gpt-4o", 3)
 
 
 def test_wrong_settings_are_refused_with_the_field(made: Installation) -> None:
-    for option, value in (("--provider", "local"), ("--min-score", "7"), ("--chat-model", "a b")):
+    for option, value in (
+        ("--provider", "deterministic"),
+        ("--min-score", "7"),
+        ("--chat-model", "a b"),
+    ):
         said = made.command("projects", "put", "wrong", "one", option, value)
         assert said.code == 1, said.out
         assert option[2:].replace("-", "_") in said.err

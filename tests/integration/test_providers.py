@@ -102,7 +102,7 @@ def test_a_server_of_another_dimension_stops_the_tenant_before_anything_is_writt
     write(folder, HANDBOOK)
     result = shared_installation.sync("other-length")
     assert result.error is not None
-    assert "shape (4, 384) for 4 texts of 768 dimensions" in result.error.message
+    assert "vectors of 384 instead of 768 dimensions" in result.error.message
     ctx = shared_installation.context("other-length")
     documents = ctx.catalog.documents.all("other-length")
     assert {(d.status, d.retry_at) for d in documents} == {("FAILED", NEVER)}

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -52,8 +52,8 @@ def push(site: Site, word: str = TEXT) -> None:
     site.put_content("broken", f"%PDF-1.7\n{CONTENT} {CONTENT}".encode())
 
 
-def asked(site: Site) -> Iterator[tuple[str, Any]]:
-    """All that an admin is answered about these records."""
+def asked(site: Site, **by: str) -> Iterator[tuple[str, Any]]:
+    """All that an admin, or another caller, is answered about these records."""
     ids = {record_document_id("pushed", *one) for one in RECORDS}
     paths = [
         *(f"/rag/records/{type_}/{id_}" for type_, id_ in RECORDS),
@@ -64,19 +64,19 @@ def asked(site: Site) -> Iterator[tuple[str, Any]]:
         *(f"/rag/access?page_uuid={page}&principal=ann" for page in (*PAGES, "rows")),
     ]
     for path in paths:
-        yield path, site.send("GET", path)
+        yield path, site.send("GET", path, **by)
     for word in WORDS:
         for mode in ("text", "knn", "hybrid"):
             body = {"query": f"sleeps {word[:-1]}", "mode": mode, "debug": True}
-            yield f"query {word} {mode}", site.send("POST", "/rag/query", body)
+            yield f"query {word} {mode}", site.send("POST", "/rag/query", body, **by)
     body = {"query": "sleeps", "filters": {"within": [*PAGES, "rows"]}}
-    yield "within", site.send("POST", "/rag/query", body)
-    answer = site.client.post("/rag/reconcile", content="", headers=site.headers())
+    yield "within", site.send("POST", "/rag/query", body, **by)
+    answer = site.client.post("/rag/reconcile", content="", headers=site.headers(**by))
     yield "reconcile", answer
     for page in PAGES:
-        yield "reindex", site.send("POST", "/rag/reindex", {"scope": "page", "id": page})
+        yield "reindex", site.send("POST", "/rag/reindex", {"scope": "page", "id": page}, **by)
     change = {"page_uuid": "own", "block": {"block_id": "b9", "type": "p", "text": "New."}}
-    yield "block", site.send("PUT", "/rag/records/block/b9", change)
+    yield "block", site.send("PUT", "/rag/records/block/b9", change, **by)
 
 
 def shown(site: Site) -> Iterator[tuple[str, Any]]:
@@ -160,3 +160,59 @@ def events_of(site: Site) -> list[dict[str, Any]]:
         "events"
     ]
     return found
+
+
+def test_a_writer_is_told_what_became_of_each_record_and_nothing_that_it_says(site: Site) -> None:
+    push(site)
+    block = {"block_id": "b1", "type": "paragraph", "text": f"The {TEXT} sleeps."}
+    site.put("page", "outside", {"title": TITLE, "blocks": [block]})
+    site.sync()
+    states = states_of(site)
+    expected = dict.fromkeys(RECORDS, "indexed") | {("file", "broken"): "failed"}
+    assert {record: state["status"] for record, state in states.items()} == expected
+    assert states["file", "broken"]["reason"]
+    assert all(state["chunks"] == [] for state in states.values())
+    assert states["comment", "said"]["dropped_chunks"] == 1
+    outside = site.send("GET", "/rag/records/page/outside", role="writer").json()
+    assert "tree" in outside["reason"]
+    assert site.send("GET", "/rag/records/page/outside").status_code == 404
+    assert site.send("GET", "/rag/status", role="writer").json()["failed"] == 1
+    # Also where the writer's own name is among the readers.
+    for subject in ("ann", "bob"):
+        by = {"role": "writer", "subject": subject}
+        found, good = told(asked(site, **by))
+        assert found == set()
+        assert good >= len(RECORDS)
+        for method, path in (
+            *(("GET", path) for path in ("/rag/documents", "/rag/events", "/rag/uploads")),
+            *(("POST", path) for path in ("/rag/query", "/rag/answer", "/mcp", "/panel/links")),
+            *(("GET", "/rag/settings"), ("POST", "/api/projects/acme/retrieve")),
+        ):
+            assert site.send(method, path, {}, **by).status_code == 403, path
+
+
+def test_a_writer_lists_all_records_and_others_what_they_read(site: Site) -> None:
+    push(site)
+    site.sync()
+    listed, after = list[dict[str, Any]](), ""
+    while after is not None:
+        following = f"&after={quote(after)}" if after else ""
+        answer = site.send("GET", f"/rag/records?limit=2{following}", role="writer").json()
+        listed += answer["records"]
+        after = answer["next"]
+    assert [(one["type"], one["id"]) for one in listed] == sorted(RECORDS)
+    [failed] = site.send("GET", "/rag/records?status=failed", role="writer").json()["records"]
+    assert (failed["id"], failed["page_uuid"]) == ("broken", "own")
+    assert site.send("GET", "/rag/records").json()["records"] == []
+    bobs = site.send("GET", "/rag/records", role="member", subject="bob").json()["records"]
+    assert len(bobs) == len(RECORDS)
+    assert not {"title", "text"} & {*bobs[0]}
+    assert site.send("GET", "/rag/records?after=x", role="writer").status_code == 422
+
+
+def states_of(site: Site) -> dict[tuple[str, str], dict[str, Any]]:
+    """What a writer is told of each record."""
+    return {
+        (type_, id_): site.send("GET", f"/rag/records/{type_}/{id_}", role="writer").json()
+        for type_, id_ in RECORDS
+    }

@@ -57,7 +57,7 @@ class Asked:
     @property
     def filters(self) -> Filters:
         """As Python takes it."""
-        return Filters(within=(self.within,) if self.within else ())
+        return Filters(within=(self.within,) if self.within else None)
 
 
 @dataclass
@@ -127,9 +127,9 @@ class Interfaces:
             return str(client.query(question).hits)
 
     def command(self, person: Person, asked: Asked) -> str:
-        options = [part for name in person.principals for part in ("--as", name)]
+        options = [part for name in _names(person) for part in ("--as", name)]
         options += ["--within", asked.within] if asked.within else []
-        options += ["--mode", asked.mode, "--top-k", str(MOST), "--json"]
+        options += ["--role", person.role, "--mode", asked.mode, "--top-k", str(MOST), "--json"]
         done = self.installation.command("search", self.workspace.id, asked.words, *options)
         assert done.code == 0, done.err
         return json.dumps(done.json["hits"])

@@ -52,6 +52,7 @@ CHECKS = {
     "search_index.quarantine",
     "search_index.relations",
     "search_index.vectors_beside",
+    "search_index.thresholds",
     "search_index.staleness",
 }
 JOBS = {

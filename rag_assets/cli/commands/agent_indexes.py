@@ -45,10 +45,10 @@ def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
     agents = [
         agent for agent in chosen(configuration, ids) if ids or has_tool(configuration, agent)
     ]
-    if not agents or not all(can_search(configuration, agent) for agent in agents):
+    if not agents:
         if as_json:
             print_json({"indexed": []})
-        elif not agents:
+        else:
             say("No agent has `strategy: rag`.")
         return
     _warn_of_memory(configuration)
@@ -75,10 +75,7 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
     """Search the documentation of an agent."""
     configuration = configured()
     agent = agent_of(configuration, id_)
-    if not can_search(configuration, agent):
-        if as_json:
-            print_json({"agent": agent.id, "results": []})
-        return
+    # Without an embedder this is an error: an empty answer would read as "nothing is documented".
     manager = open_manager(configuration)
     with _store_errors(configuration):
         if agent.docs.sources.value:
@@ -103,7 +100,11 @@ def _found(
     manager: RagIndexManager, agent: Agent, query: str, top_k: int | None
 ) -> list[SearchResult]:
     docs = agent.docs
-    return manager.search(agent.id, query, top_k or docs.top_k.value, mode=docs.mode.value)
+    return manager.search(
+        *(agent.id, query, top_k or docs.top_k.value),
+        mode=docs.mode.value,
+        min_score=docs.min_score.value,
+    )
 
 
 def show_status(ids: Sequence[str], *, as_json: bool) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from rag_assets.agents.advice import advise
 from rag_assets.agents.configuration import Surroundings, agent_of, load_configuration
 from rag_assets.agents.credentials import ProjectRules
 from rag_assets.agents.globs import expand
-from rag_assets.agents.hosts import configuration_text, host_of
+from rag_assets.agents.hosts import Host, configuration_text, host_of, merged_text, servers_of
 from rag_assets.agents.opening import open_embedder
 from rag_assets.agents.preload import preload
 from rag_assets.agents.prompts import SECONDS, has_tool, prompt_of, tool_categories, tool_schema
@@ -184,14 +185,50 @@ def print_tools(id_: str, *, as_json: bool) -> None:
         say(f"{tool['name']} {{query}}: {tool['description']}")
 
 
-def print_host(name: str, ids: Sequence[str], *, as_json: bool) -> None:
-    """Print the configuration of a host."""
+def show_host(name: str, ids: Sequence[str], *, write: bool, as_json: bool) -> None:
+    """Print the configuration of a host, or write it into the host's file."""
     configuration, host = configured(), host_of(name)
     agents = [one.id for one in chosen(configuration, ids) if ids or has_tool(configuration, one)]
     found = shutil.which(sys.argv[0]) or str(Path(sys.executable).with_name("rag-assets"))
-    text = configuration_text(host, str(Path(found).resolve()), agents, Surroundings.of_process())
+    around = Surroundings.of_process()
+    servers = servers_of(host, str(Path(found).resolve()), agents, around)
+    if write:
+        path = around.path(host.file, around.folder)
+        _write_host(host, path, servers)
+        shown = {"host": host.title, "file": str(path), "written": [*servers]}
+        if as_json:
+            print_json(shown)
+        else:
+            say(f"{path}: {counted(len(servers), 'server')} written, all else kept.")
+        return
+    text = configuration_text(host, servers)
     if as_json:
         print_json({"host": host.title, "file": host.file, "text": text})
         return
     say(text)
     sys.stderr.write(f"for {host.title}: {host.file}\n")
+
+
+def _write_host(host: Host, path: Path, servers: Mapping[str, Mapping[str, Any]]) -> None:
+    """Merge servers into a host's file, in one step.
+
+    Raises:
+        ConfigurationError: the file cannot be read, merged into or written; it stays as it is.
+    """
+    # A link, as people keep their settings elsewhere, stays one.
+    path = path.resolve()
+    try:
+        text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+        merged = merged_text(host, text, servers)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        beside.write_text(merged, encoding="utf-8")
+        if path.exists():
+            shutil.copymode(path, beside)
+        beside.replace(path)
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is not UTF-8 text", hint="correct the file") from None
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be written: {error.strerror}", hint="check its permissions"
+        ) from None

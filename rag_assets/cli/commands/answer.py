@@ -31,6 +31,8 @@ def answer(session: Session, tenant_id: str, request: AnswerRequest, *, as_json:
     result = asyncio.run(_answered(session, tenant_id, request))
     if result.disabled:
         warn(f"tenant {tenant_id} is disabled: `rag-assets tenants enable {tenant_id}` enables it")
+    for unmatched in result.warnings:
+        warn(f"{unmatched.field}: {unmatched.problem}")
     if as_json:
         print_json(result)
         return
@@ -57,6 +59,8 @@ def _print_answer(result: AnswerResult) -> None:
     say()
     for citation in result.citations:
         _print_citation(citation)
+    for claim in result.unsupported:
+        say(f"Not in the cited passage: {', '.join(claim.missing)}.")
     if result.removed:
         say(f"Removed, since no passage supports it: {counted(result.removed, 'sentence')}.")
     if result.cut:

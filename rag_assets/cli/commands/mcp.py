@@ -12,12 +12,12 @@ from rag_assets.mcp.tools import DEFAULT_TOOLS
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
-from rag_assets.retrieval.model import Caller, Role
+from rag_assets.retrieval.model import Caller
 from rag_assets.systems.registry import installed_systems
 
 
 @with_reading_session
-def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -> None:
+def serve(session: Session, tenant_id: str, caller: Caller) -> None:
     """Answer messages until the agent closes standard input.
 
     Raises:
@@ -27,7 +27,7 @@ def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -
     from rag_assets.api.log_lines import logging_to_standard_error
     from rag_assets.api.restore_watch import RestoreWatch
 
-    session.require_trusted_grants(principals)
+    session.require_trusted_grants(caller.principals)
     watch = RestoreWatch(session.keeper)
 
     session.catalog.tenants.get(tenant_id)
@@ -36,14 +36,14 @@ def serve(session: Session, tenant_id: str, principals: list[str], role: Role) -
     systems = installed_systems()
     tools = [*DEFAULT_TOOLS, *systems.load("tools").values()]
     prompts = [*systems.load("prompts").values()]
-    message = MessageContext(tenant_id, Caller(principals=tuple(principals), role=role))
+    message = MessageContext(tenant_id, caller)
 
     server = build_server(
         Knowledge(
             retriever.search,
             reader,
             masker=retriever.masker,
-            require_trust=watch.require_accepted if principals else None,
+            require_trust=watch.require_accepted if caller.principals else None,
         ),
         lambda _: message,
         tools,

@@ -30,6 +30,8 @@ def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> Non
             warn(f"hits may be missing: the index is incomplete ({fault}); {repair} restores it")
         else:
             warn(f"the search continued without {step}: {fault}")
+    for unmatched in answer.warnings:
+        warn(f"{unmatched.field}: {unmatched.problem}")
     if as_json:
         print_json(answer)
         return

@@ -125,7 +125,7 @@ def _answer(
     app = _app(session, settings, panel)
     _exempt_imports_from_collection()
     with logging_to_standard_error(masker_of(session.settings.local).text):
-        uvicorn.Server(config(app)).run(sockets=listeners)
+        uvicorn.Server(config(app, settings.keep_alive)).run(sockets=listeners)
 
 
 def _supervise(
@@ -157,7 +157,7 @@ def _supervise(
             with session, logging_to_standard_error(masker.text, lock):
                 app = _app(session, settings, panel, number, limits)
                 _exempt_imports_from_collection()
-                WorkerServer(config(app), line).run(sockets=listeners[number])
+                WorkerServer(config(app, settings.keep_alive), line).run(sockets=listeners[number])
 
         def stopping() -> None:
             # Nobody is to wait for an answer that does not come.

@@ -8,13 +8,16 @@ from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.retrieval.model import Role
+from rag_assets.storage.catalog.organizations import OrganizationRef
+from rag_assets.storage.catalog.provider_keys import KeyOwner
 
 
 @with_session
 def create(
     session: Session,
-    tenant_id: str,
+    owner_id: str,
     *,
+    is_organization: bool,
     role: Role,
     principals: list[str],
     days: int | None,
@@ -25,23 +28,24 @@ def create(
 
     token, kept = create_token(
         session.catalog,
-        session.catalog.tenants.get(tenant_id).ref,
+        _owner(session, owner_id, is_organization=is_organization),
         role=role,
         principals=principals,
         lifetime=None if days is None else timedelta(days=days),
     )
     if as_json:
-        print_json({"tenant": tenant_id, "token_id": kept.token_id, "token": token})
+        named = {"organization" if is_organization else "tenant": owner_id}
+        print_json({**named, "token_id": kept.token_id, "token": token})
         return
     say(token)
-    say(f"\nToken {kept.token_id} of {tenant_id}. It is not shown again: store it now.")
+    say(f"\nToken {kept.token_id} of {owner_id}. It is not shown again: store it now.")
 
 
 @with_reading_session
-def list_tokens(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Print a tenant's tokens without their secret part."""
-    session.catalog.tenants.get(tenant_id)
-    tokens = session.catalog.service_tokens.all(tenant_id)
+def list_tokens(session: Session, owner_id: str, *, is_organization: bool, as_json: bool) -> None:
+    """Print the tokens of a tenant or an organization without their secret part."""
+    _owner(session, owner_id, is_organization=is_organization)
+    tokens = session.catalog.service_tokens.all(owner_id, of_organization=is_organization)
     if as_json:
         print_json({"tokens": tokens})
         return
@@ -58,19 +62,34 @@ def list_tokens(session: Session, tenant_id: str, *, as_json: bool) -> None:
 
 
 @with_session
-def revoke(session: Session, tenant_id: str, token_id: str, *, as_json: bool) -> None:
+def revoke(
+    session: Session, owner_id: str, token_id: str, *, is_organization: bool, as_json: bool
+) -> None:
     """Revoke a token."""
-    ref = session.catalog.tenants.get(tenant_id).ref
-    if not session.catalog.service_tokens.revoke(ref, token_id):
+    owner = _owner(session, owner_id, is_organization=is_organization)
+    kind = "organization" if is_organization else "tenant"
+    if not session.catalog.service_tokens.revoke(owner, token_id):
         # The argument is not repeated: it may be the token itself.
+        option = " --organization" if is_organization else ""
         raise ConfigurationError(
-            f"tenant {tenant_id!r} has no token with this id",
-            hint=f"`rag-assets tokens list {tenant_id}` shows the ids",
+            f"{kind} {owner_id!r} has no token with this id",
+            hint=f"`rag-assets tokens list {owner_id}{option}` shows the ids",
         )
     if as_json:
-        print_json({"tenant": tenant_id, "token_id": token_id, "revoked": True})
+        print_json({kind: owner_id, "token_id": token_id, "revoked": True})
         return
-    say(f"Token {token_id} of {tenant_id} is revoked.")
+    say(f"Token {token_id} of {owner_id} is revoked.")
+
+
+def _owner(session: Session, owner_id: str, *, is_organization: bool) -> KeyOwner:
+    if not is_organization:
+        return session.catalog.tenants.get(owner_id).ref
+    if session.catalog.organizations.find(owner_id) is None:
+        raise ConfigurationError(
+            f"there is no organization {owner_id!r}",
+            hint=f"`rag-assets organizations put {owner_id}` makes it",
+        )
+    return OrganizationRef(owner_id)
 
 
 def _time(moment: datetime | None) -> str:

@@ -87,7 +87,7 @@ def list_uploads(session: Session, tenant_id: str, *, source: str | None, as_jso
             (
                 *(upload.file_name, upload.id, upload.status, upload.chunk_count, upload.size),
                 *(upload.uploaded_by, f"{upload.updated_at:%Y-%m-%d %H:%M} UTC"),
-                upload.error_message,
+                upload.error_message or upload.note,
             )
             for upload in found
         ],

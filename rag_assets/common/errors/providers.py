@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from rag_assets.common.errors.base import RagAssetsError
 
-Fault: TypeAlias = Literal["key", "model", "quota"]
-"""Why a provider refuses a request, if its response has the reason."""
+Fault: TypeAlias = Literal["key", "model", "quota", "address"]
+"""Why a request is refused: by its provider, or, for an address, before it is sent."""
 
 RerankFault: TypeAlias = Literal[
     "late", "unavailable", "refused", "malformed", "not usable", "resting"
@@ -70,9 +70,11 @@ class ProviderUnavailable(RequestsStopped, TransientFailure):
     Attributes:
         may_be_input: whether it may be this input that the provider fails for: it reported an
             error of its own, or closed the connection, and requires no pause.
+        is_limited: whether it limits the rate of requests.
     """
 
     may_be_input: bool = False
+    is_limited: bool = False
 
 
 class ProviderRefused(RequestsStopped, RequestRefused):

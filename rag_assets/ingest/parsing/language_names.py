@@ -27,8 +27,8 @@ PATTERN = (
 """Of names in small letters, for descriptions; other cases are taken as well."""
 
 _EXPECTED = (
-    "it must be an ISO 639-1 code that documents can be in, as de, or the name of a programming"
-    " language, as python"
+    "it must be an ISO 639-1 code that documents can be in, or the name of a programming language:"
+    f" {', '.join([*sorted(PROSE), *sorted(PROGRAMMING)])}"
 )
 
 

@@ -109,7 +109,7 @@ DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core")
 """Reads PDFs instead of the default parser, for tenants that choose it."""
 
 
-WORKSPACE_RECORDS = Parser("workspace_records", 1)
+WORKSPACE_RECORDS = Parser("workspace_records", 2)
 """Reads pushed records of workspaces. It is not among PARSERS, so that keys of all other documents
 do not depend on it."""
 

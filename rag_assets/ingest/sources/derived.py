@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
@@ -49,4 +50,6 @@ def _build(config: DerivedConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(RecordsConfig(name=config.name), context.records)
 
 
-DERIVED = SourceKind("derived", DerivedConfig, _build, kept=True, implicit=True)
+DERIVED = SourceKind(
+    "derived", DerivedConfig, _build, kept=True, implicit=True, source_types=SOURCE_TYPES
+)

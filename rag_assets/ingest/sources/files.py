@@ -156,7 +156,12 @@ def _build(config: FilesConfig, context: SourceContext) -> FilesSource:
     return FilesSource(absolute, context.allowed_roots, context.forbidden_roots)
 
 
-FILES = SourceKind("files", FilesConfig, _build, path_fields=("root",), folder="root")
+FILES = SourceKind(
+    *("files", FilesConfig, _build),
+    path_fields=("root",),
+    folder="root",
+    source_types=("file",),
+)
 
 
 def storable_time(nanoseconds: int) -> int:

@@ -15,6 +15,7 @@ from typing import Final, Literal
 from pydantic import Field, field_validator
 
 from rag_assets.code.places import type_of_place
+from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.common.errors import (
     ConfigurationError,
     DocumentTooLarge,
@@ -426,5 +427,9 @@ def _in_folder(config: GitConfig) -> bool:
 
 
 GIT = SourceKind(
-    "git", GitConfig, _build, path_fields=("root",), folder="root", in_folder=_in_folder
+    *("git", GitConfig, _build),
+    path_fields=("root",),
+    folder="root",
+    in_folder=_in_folder,
+    source_types=SOURCE_TYPES,
 )

@@ -78,6 +78,7 @@ class SourceKind(Generic[_Config]):
             default it does.
         folders: the folders that a source reads and that are watched, where that is not one that a
             field names; none where not all that changes it happens in folders to be watched.
+        source_types: the types that its documents can have besides those of source code; None: any.
         passage_source: what the ids of a document's passages begin with, by its path; by default
             the tenant and the printable path.
     """
@@ -94,6 +95,7 @@ class SourceKind(Generic[_Config]):
     folder: str | None = None
     in_folder: Callable[[_Config], bool] | None = None
     folders: Callable[[_Config], Sequence[Path]] | None = None
+    source_types: tuple[str, ...] | None = None
     passage_source: Callable[[_Config, str], str] | None = None
 
     @property

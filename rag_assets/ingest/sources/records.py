@@ -17,6 +17,8 @@ from rag_assets.ingest.sources.model import (
 from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 MAX_RECORD_BYTES = 1 << 20
+MAX_PAGE_BYTES = 16 << 20
+"""Of a page of a workspace, which may come in parts: as many blocks as a request holds each."""
 """The largest size of a record's text, in bytes of UTF-8."""
 MAX_FILE_BYTES = 50 * 1024 * 1024
 """The largest size of the content of a record that is a file."""

@@ -44,4 +44,9 @@ def _build(config: RunsConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
 
 
-RUNS = SourceKind("runs", RunsConfig, _build, kept=True, implicit=True)
+RUNS = SourceKind(
+    *("runs", RunsConfig, _build),
+    kept=True,
+    implicit=True,
+    source_types=("run_summary", "file_change"),
+)

@@ -139,4 +139,4 @@ def _build(config: UploadsConfig, context: SourceContext) -> UploadsSource:
     return UploadsSource(config, context.uploads)
 
 
-UPLOADS = SourceKind("uploads", UploadsConfig, _build, uploaded=True)
+UPLOADS = SourceKind("uploads", UploadsConfig, _build, uploaded=True, source_types=("upload",))

@@ -70,12 +70,18 @@ class RemoteChat:
         connect: creates the endpoint for one event loop.
         id_: provider and model, for messages.
         first_pause: longest pause before the second attempt, in seconds.
+        module: that requests import; its import counts for no time limit.
     """
 
     def __init__(
-        self, connect: Callable[[], ChatEndpoint], id_: str, *, first_pause: float = 0.5
+        self,
+        connect: Callable[[], ChatEndpoint],
+        id_: str,
+        *,
+        first_pause: float = 0.5,
+        module: str | None = None,
     ) -> None:
-        self._connections = LoopClients(connect)
+        self._connections = LoopClients(connect, module)
         self._traffic = Traffic(concurrency=CONCURRENCY)
         self._id = id_
         self._first_pause = first_pause
@@ -84,6 +90,7 @@ class RemoteChat:
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
         """See ChatModel."""
+        await self._connections.load()
         request = Prompt(encodable(instructions), encodable(prompt), max_tokens)
         within = seconds + _SLACK_SECONDS
         call = RetriedCall(

@@ -87,6 +87,7 @@ class RemoteEmbedder:
         count: estimates the provider's tokens of each text.
         document_retries: limits of retries for documents.
         query_retries: likewise, for questions.
+        module: that requests import; its import counts for no time limit.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class RemoteEmbedder:
         count: Callable[[Sequence[str]], list[int]] = count_tokens,
         document_retries: RetryPolicy = DOCUMENT_RETRIES,
         query_retries: RetryPolicy = QUERY_RETRIES,
+        module: str | None = None,
     ) -> None:
         self._embedder_id = embedder_id
         self._dimensions = dimensions
@@ -113,7 +115,7 @@ class RemoteEmbedder:
             "document": document_retries,
             "query": query_retries,
         }
-        self._connections = LoopClients(connect)
+        self._connections = LoopClients(connect, module)
 
     @property
     def embedder_id(self) -> str:
@@ -144,6 +146,7 @@ class RemoteEmbedder:
             InputRejected: also if a text is empty, which no provider accepts.
         """
         _require_text(texts)
+        await self._connections.load()
         attempts = _Attempts(self._attempt, texts, purpose)
         call = RetriedCall(
             attempts.next if purpose == "document" else attempts.send,

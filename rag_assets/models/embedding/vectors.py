@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from rag_assets.models.embedding.protocol import Vectors
 MAX_BATCH = 100
 """The limit of texts in one call, whatever the embedder allows."""
 
+_HINT = "check the embedder's model, dimensions and base_url: another model may answer there"
 _SMALLEST_NORM = 1e-12
 _NORM_TOLERANCE = 1e-5  # rounding of float32 over thousands of dimensions
 
@@ -36,12 +37,27 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
             valid.
     """
     vectors = _as_array(answer)
-    error = _problem_with(vectors, count, dimensions, source)
-    if error is None and vectors is not None:
-        return _normalised(vectors)
-    error = error or BadVectors(f"{source} did not return {count} vectors")
-    error.usable, error.reasons = _judge_each(answer, count, dimensions, source)
+    error = None
+    if vectors is not None and vectors.size:
+        error = _problem_with(vectors, count, dimensions, source)
+        if error is None:
+            return _normalised(vectors)
+    usable, reasons = _judge_each(answer, count, dimensions, source)
+    error = error or _problem_of_rows(answer, count, source, reasons)
+    error.usable, error.reasons = usable, reasons
     raise error
+
+
+def _problem_of_rows(
+    answer: npt.ArrayLike, count: int, source: str, reasons: Mapping[int, str]
+) -> BadVectors:
+    """Return the error for a response that is no array, since its vectors differ or are missing."""
+    returned = len(answer) if isinstance(answer, list | tuple) else 0
+    if returned != count:
+        return BadVectors(f"{source} returned {returned} vectors for {count} texts", hint=_HINT)
+    position, reason = next(iter(reasons.items()), (0, f"{source} returned no numbers for it"))
+    more = "" if len(reasons) < 2 else f", and {len(reasons) - 1} more are not usable"  # noqa: PLR2004
+    return BadVectors(f"vector {position + 1} of {count}: {reason}{more}", hint=_HINT)
 
 
 def _as_array(answer: npt.ArrayLike) -> Vectors | None:
@@ -53,24 +69,27 @@ def _as_array(answer: npt.ArrayLike) -> Vectors | None:
         return None
 
 
-def _problem_with(
-    vectors: Vectors | None, count: int, dimensions: int, source: str
-) -> BadVectors | None:
+def _problem_with(vectors: Vectors, count: int, dimensions: int, source: str) -> BadVectors | None:
     """Return why vectors must not be stored; None if they may be."""
-    if vectors is None or not vectors.size:
-        return BadVectors(f"{source} did not return {count} vectors")
     if vectors.shape != (count, dimensions):
         return WrongShape(
-            f"{source} returned an array of shape {vectors.shape} for {count} texts"
-            f" of {dimensions} dimensions",
-            hint="the server runs another model than the configured one: check the embedder's"
-            " model, dimensions and base_url",
+            _difference(vectors.shape, count, dimensions, source),
+            hint=_HINT,
         )
     if not np.isfinite(vectors).all():
         return BadVectors(f"{source} returned a vector that is not finite")
     if (_norms(vectors) < _SMALLEST_NORM).any():
         return BadVectors(f"{source} returned a vector of zeros")
     return None
+
+
+def _difference(shape: tuple[int, ...], count: int, dimensions: int, source: str) -> str:
+    """Describe how the shape of a response differs from one vector for each text."""
+    if len(shape) != 2:  # noqa: PLR2004 - texts and dimensions
+        return f"{source} did not return a list of {count} vectors"
+    if shape[0] != count:
+        return f"{source} returned {shape[0]} vectors for {count} texts"
+    return f"{source} returned vectors of {shape[1]} instead of {dimensions} dimensions"
 
 
 def _judge_each(

@@ -80,6 +80,7 @@ class RemoteEmbedding:
         auto_dimensions: of the default model, if `auto` may choose this provider.
         batch_api: creates the batch API for one event loop; None if it offers none.
         options: the supported fields of EmbedderConfig.
+        module: the provider's SDK, which requests import.
     """
 
     endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], Endpoint]
@@ -89,6 +90,7 @@ class RemoteEmbedding:
     auto_dimensions: int | None = None
     batch_api: Callable[[RemoteModel, Credentials, PrivateEndpoints], BatchApi] | None = None
     options: frozenset[str] = REMOTE_OPTIONS
+    module: str | None = None
 
     def known(self, model: str, dimensions: int | None) -> KnownModel:
         """The properties of a model: known, or assumed if it is not listed.
@@ -114,10 +116,12 @@ class ChatOffer:
     Attributes:
         endpoint: creates the endpoint of a model for one event loop; nothing is opened yet.
         prices: by model, at the provider's own server.
+        module: see RemoteEmbedding.
     """
 
     endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], ChatEndpoint]
     prices: Mapping[str, ChatPrice] = field(default_factory=lambda: MappingProxyType({}))
+    module: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

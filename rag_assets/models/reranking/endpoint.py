@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 8 * 1024 * 1024
 """Limit of a response: vLLM returns the passages too."""
 
+_MODULE = "rag_assets.models.transport.http_client"
+
 
 class RerankEndpoint:
     """A reranker over the network, with one request for all passages of a question.
@@ -62,7 +64,7 @@ class RerankEndpoint:
         self._config = config
         self._id = f"{urlsplit(config.url or '').hostname}/{config.model or 'default'}"
         server = Server(self._id, config.url, key_optional=config.api_key is None)
-        self._connections = LoopClients(partial(_Connection, server, credentials, allowed))
+        self._connections = LoopClients(partial(_Connection, server, credentials, allowed), _MODULE)
 
     @property
     def reranker_id(self) -> str:
@@ -77,6 +79,7 @@ class RerankEndpoint:
         Raises:
             RerankFailed: see Reranker.scores.
         """
+        await self._connections.load()
         try:
             async with asyncio.timeout(seconds), self._connections.use() as connection:
                 answer = await connection.post(self._body(question, passages))

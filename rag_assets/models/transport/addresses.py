@@ -110,6 +110,6 @@ def permitted(
 
 def refused(message: str, *, hint: str | None = None) -> ProviderRefused:
     """An error for a request that was not sent."""
-    error = ProviderRefused(message, hint=hint)
+    error = ProviderRefused(message, hint=hint, fault="address")
     error.requests = 0
     return error

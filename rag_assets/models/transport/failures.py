@@ -66,6 +66,7 @@ def failure_of(refusal: Refusal, model: str) -> ProviderError:
         return ProviderRefused(
             f"{model} redirects to another address (HTTP {status}), which is not followed",
             hint="set base_url to that address if this is intended",
+            fault="address",
         )
     return ProviderRefused(
         f"{model} refuses the request (HTTP {status})",
@@ -86,6 +87,7 @@ def interruption_of(error: BaseException, model: str) -> ProviderError:
             return ProviderRefused(
                 f"{model} has a certificate that cannot be verified",
                 hint="check base_url, and the certificate of the server",
+                fault="address",
             )
         if isinstance(cause, TimeoutError) or "Timeout" in type(cause).__name__:
             return ProviderUnavailable(f"{model} did not answer in time")
@@ -117,9 +119,10 @@ def _transient(refusal: Refusal, model: str) -> ProviderUnavailable:
     stated = refusal.retry_after
     wait = retry_after(refusal.headers) if stated is None else stated
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
-    slow = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
-    what = "limits requests" if slow else "is unavailable"
+    is_limited = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
+    what = "limits requests" if is_limited else "is unavailable"
     error = ProviderUnavailable(f"{model} {what} (HTTP {refusal.status})", retry_after=wait)
+    error.is_limited = is_limited
     error.may_be_input = wait is None and refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return error
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -34,15 +35,26 @@ class LoopClients(Generic[ClientT]):
 
     Args:
         connect: creates a client.
+        module: that its requests import; None: none that takes long.
     """
 
-    def __init__(self, connect: Callable[[], ClientT]) -> None:
+    def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
         self._connect = connect
+        self._unloaded = module
         self._lock = threading.Lock()
         # Weak: a loop that ended without closing takes its client with it.
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened[ClientT]] = (
             WeakKeyDictionary()
         )
+
+    async def load(self) -> None:
+        """Import what requests need, outside of their time limits and of the event loop.
+
+        An SDK takes seconds to import on a busy machine.
+        """
+        if self._unloaded is not None:
+            await asyncio.to_thread(import_module, self._unloaded)
+            self._unloaded = None
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[ClientT]:

@@ -163,7 +163,8 @@ class RetriedCall(Generic[AnswerT]):
         pause = self._policy.pause(self._attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
-            self._traffic.pause(min(pause, _LONGEST_SHARED_PAUSE))
+            shared = min(pause, _LONGEST_SHARED_PAUSE)
+            self._traffic.pause(shared, is_limited=failure.is_limited)
         latest = self._give_up - self._policy.least
         if self._attempts >= self._policy.tries or time.monotonic() + pause > latest:
             raise failure
@@ -183,5 +184,6 @@ class RetriedCall(Generic[AnswerT]):
         pause = self._traffic.pause_left
         reason = "accepts no requests for now" if pause else "has reached its request limits"
         error = ProviderUnavailable(f"{self._source} {reason}", retry_after=pause or None)
+        error.is_limited = not pause or self._traffic.is_limited
         error.requests = 0
         return error

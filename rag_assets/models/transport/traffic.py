@@ -55,15 +55,18 @@ class Traffic:
         self._bulk_requests = _BulkPace(self._requests, requests_per_minute, window)
         self._bulk_tokens = _BulkPace(self._tokens, tokens_per_minute, window)
         self._paused_until = 0.0
+        self.is_limited = False
+        """Whether the last pause was required by a limit of requests, and not by an outage."""
 
     @property
     def pause_left(self) -> float:
         """Seconds until requests may be sent again."""
         return max(0.0, self._paused_until - time.monotonic())
 
-    def pause(self, seconds: float) -> None:
+    def pause(self, seconds: float, *, is_limited: bool = True) -> None:
         """Send no request for so long, as the provider requires."""
         with self._lock:
+            self.is_limited = is_limited
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
 
     @asynccontextmanager

@@ -192,7 +192,7 @@ def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
         return [wide]
     # Within both: a path that ranks higher opens nothing that the filter closed.
     inside = [path for path in preferred if within(path, filters)]
-    inside += [path for path in filters if within(path, preferred)]
+    inside += [path for path in filters or () if within(path, preferred)]
     if not inside:
         return [wide]
     return [wide, replace(wide, paths=tuple(dict.fromkeys(inside)))]
@@ -215,5 +215,5 @@ def entry_filter_of(progress: SearchProgress) -> EntryFilter:
         modified_before=filters.modified_before,
         tags=filters.tags,
         metadata=filters.wanted_metadata,
-        without_metadata=filters.without_metadata,
+        without_metadata=filters.unwanted_metadata,
     )

@@ -1,13 +1,24 @@
-"""Score: leave out what is below the threshold of cosines."""
+"""Score: leave out passages below the threshold of cosines, and calibrate that threshold."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 
+from rag_assets.retrieval.calibration import (
+    FEWEST_SAMPLES,
+    SAMPLES,
+    floor_of,
+    floor_of_question,
+)
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.storage.index.model import Owner, entry_ids
 
 _BELOW_ANY = -2.0
+_MOST_OF_A_DOCUMENT = 200
+"""Passages of one document that a random one is chosen from."""
 
 
 class Score:
@@ -18,10 +29,12 @@ class Score:
     """
 
     def __init__(self, services: SearchServices) -> None:
-        self._searcher = services.searcher
+        self._searcher, self._reader = services.searcher, services.reader
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep the texts that are near enough; without a threshold all of them."""
+        if progress.vector is not None and progress.search.floors is not None:
+            progress = await self._calibrated(progress)
         threshold = progress.search.min_cosine
         if progress.vector is None or threshold is None:
             return progress
@@ -45,3 +58,43 @@ class Score:
                 if d.id in named or cosines.get(d.id, _BELOW_ANY) >= threshold
             ],
         )
+
+    async def _calibrated(self, progress: SearchProgress) -> SearchProgress:
+        """Return a search whose threshold follows from random passages, if there are enough."""
+        search, floor = progress.search, progress.floor
+        assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
+        if floor is None:
+            with progress.timings.part("calibrate"):
+                rows = await self._reader.random_versions(
+                    progress.ref.id, progress.serving.number, limit=SAMPLES
+                )
+                ids = random_entries(progress.owner, rows)
+                scored = await self._searcher.cosines(
+                    progress.serving.index_name, progress.owner, progress.vector, ids
+                )
+            # Equal passages, such as one lesson of many projects, are one.
+            distinct = {round(cosine, 6) for cosine in scored.values()}
+            if len(distinct) < FEWEST_SAMPLES:
+                return progress
+            floor = floor_of_question([*distinct])
+        threshold = floor_of([*search.floors, floor])
+        if search.min_cosine is not None:
+            threshold = min(search.min_cosine, threshold)
+        return replace(progress, floor=floor, search=replace(search, min_cosine=threshold))
+
+
+def random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
+    """Return the ids of random entries, each passage of these documents as likely as another.
+
+    Args:
+        owner: of the entries.
+        versions: the id of each document, its indexed key, and how many passages it has.
+    """
+    id_of = entry_ids(owner)
+    places = [
+        (document_id, key, ordinal)
+        for document_id, key, count in versions
+        for ordinal in range(min(count, _MOST_OF_A_DOCUMENT))
+    ]
+    chance = random.Random()  # noqa: S311 - a sample, no secret
+    return [id_of(*place) for place in chance.sample(places, min(SAMPLES, len(places)))]

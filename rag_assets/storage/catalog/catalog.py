@@ -69,6 +69,7 @@ from rag_assets.storage.catalog.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.syncs import SyncTable
 from rag_assets.storage.catalog.tenants import TenantTable
 from rag_assets.storage.catalog.text_columns import TextColumnQuery
+from rag_assets.storage.catalog.thresholds import ThresholdTable
 from rag_assets.storage.catalog.traces import TraceQuery
 from rag_assets.storage.catalog.upload_states import UploadStates
 from rag_assets.storage.catalog.uploads import UploadTable
@@ -115,7 +116,7 @@ class Catalog:
         self.readable = ReadableDocuments(database)
         self.generations = GenerationTable(database)
         self.pace = PaceTable(database)
-        self.pins = PinTable(database)
+        self.pins, self.thresholds = PinTable(database), ThresholdTable(database)
         self.build_progress = BuildProgressQuery(database)
         self.syncs = SyncTable(database)
         self.marks, self.clock = MarkTable(database), ClockTable(database)

@@ -59,6 +59,7 @@ class Generation:
         vectors_beside: whether its vectors are in the store beside the index, too, which answers
             once it has all of them.
         vectors_retry_at: until when that store is left alone.
+        thresholds: by use of a search, what is measured of its threshold; see ThresholdTable.
     """
 
     number: int
@@ -82,6 +83,7 @@ class Generation:
     pace: Pace = field(default_factory=Pace, compare=False)
     vectors_beside: VectorsBeside | None = field(default=None, compare=False)
     vectors_retry_at: datetime | None = field(default=None, compare=False)
+    thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
 
 class GenerationTable:
@@ -158,12 +160,22 @@ class GenerationTable:
         dimensions: int,
         recipe: Mapping[str, Any],
     ) -> Generation:
-        """Create the next generation of a tenant, in the state BUILDING."""
+        """Create the next generation of a tenant, in the state BUILDING.
+
+        A former one with the same embedder leaves it its measured thresholds.
+        """
         last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
             generations.c.tenant == ref.id
         )
+        measured = (
+            select(generations.c.thresholds)
+            .where(generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
+            .order_by(generations.c.generation.desc())
+            .limit(1)
+        )
         with self._database.begin_for(ref) as connection:
             number = (connection.scalar(last) or 0) + 1
+            thresholds = connection.scalar(measured) or {}
             row = connection.execute(
                 insert(generations)
                 .values(
@@ -177,6 +189,7 @@ class GenerationTable:
                     dimensions=dimensions,
                     recipe=dict(recipe),
                     state="BUILDING",
+                    thresholds=thresholds,
                     digest_key=secrets.token_bytes(_KEY_BYTES),
                 )
                 .returning(generations)
@@ -361,4 +374,5 @@ def generation_of(row: Row[Any]) -> Generation:
         pace=pace_of(row),
         vectors_beside=row.vectors_beside,
         vectors_retry_at=row.vectors_retry_at,
+        thresholds=row.thresholds,
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, and_, exists, literal, select
 
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, among
@@ -68,6 +68,39 @@ class PageLists:
         )
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
+
+    def paths(
+        self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
+    ) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Return the pages from the root down to each of some, by its uuid, with their titles.
+
+        Pages that none of the principals may read, or that have no title, are left out.
+        """
+        first = select(
+            pages.c.uuid.label("origin"), pages.c.uuid, pages.c.parent, literal(0).label("distance")
+        ).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
+        path = first.cte("path", recursive=True)
+        upwards = select(path.c.origin, pages.c.uuid, pages.c.parent, path.c.distance + 1).where(
+            pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
+        )
+        path = path.union_all(upwards)
+        table = documents.c
+        query = (
+            select(path.c.origin, path.c.uuid, table.title)
+            .join(documents, and_(table.tenant == tenant_id, table.page_uuid == path.c.uuid))
+            .where(
+                table.source_type == "page",
+                table.status != "DELETED",
+                table.title.is_not(None),
+                is_readable(documents, [*principals]),
+            )
+            .order_by(path.c.origin, path.c.distance.desc(), table.document_id)
+        )
+        found: dict[str, dict[str, str]] = {}
+        with self._database.begin() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
+        return {origin: tuple(titles.items()) for origin, titles in found.items()}
 
     def _list(
         self, tenant_id: str, which: ColumnElement[bool], after: str | None, limit: int

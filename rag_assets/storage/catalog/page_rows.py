@@ -75,6 +75,15 @@ def above_query(tenant_id: str, uuid: str) -> Select[Any]:
     return select(path).order_by(path.c.distance.desc())
 
 
+def tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select[Any]:
+    """Return some pages and all above them, or all pages below some; each page once."""
+    start, step = (pages.c.uuid, pages.c.parent) if upwards else (pages.c.parent, pages.c.uuid)
+    first = select(pages).where(pages.c.tenant == tenant_id, among(start, uuids))
+    tree = first.cte("walk", recursive=True)
+    further = select(pages).where(pages.c.tenant == tenant_id, start == tree.c[step.name])
+    return select(tree.union(further))
+
+
 def below_query(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:

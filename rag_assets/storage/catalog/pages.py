@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, and_, case, delete, func, insert, literal, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.index_rows import has_left
 from rag_assets.storage.catalog.page_rows import (
     above_query,
     as_rows,
-    below_query,
     ensure_root,
     hanging_documents,
     page_of,
     page_query,
+    tree_query,
     values_of,
 )
 from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
 from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes, documents
 from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
-from rag_assets.workspace.tree import EXCLUDED, NOBODY, Page, TreePlan, planned, scope_of
+from rag_assets.workspace.tree import (
+    EXCLUDED,
+    NOBODY,
+    ROOT,
+    Page,
+    TreePlan,
+    below_itself,
+    looping_pages,
+    plan_tree,
+    scope_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +66,28 @@ class TreeChange:
     scope: str
     documents: int
     blobs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChanges:
+    """What changes of many pages did.
+
+    Attributes:
+        scopes: of what hangs on each of these pages now.
+        documents: that have another scope by them.
+        refused: why edits were not followed, by their number.
+    """
+
+    scopes: Mapping[str, str]
+    documents: int
+    refused: Mapping[int, RagAssetsError]
+
+
+PageEdit: TypeAlias = tuple[str, Callable[[Page | None], Page]]
+"""The uuid of a page, and a function from what it is to what it shall be.
+
+It may raise InvalidRequest or UnknownDocument, and the page is left as it is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,50 +110,85 @@ class PageTable:
         self._database = database
 
     def put(self, ref: TenantRef, page: Page) -> TreeChange:
-        """Put a page, or what it is now; holds for every search that begins afterwards.
-
-        The work grows with the pages below it, and only where they depend on what changed.
+        """Put a page, or what it is now; see change().
 
         Raises:
             InvalidRequest: it would be below itself, or too far from the root.
+        """
+        changes = self.change(ref, [(page.uuid, lambda _: page)])
+        for error in changes.refused.values():
+            raise error
+        return TreeChange(changes.scopes[page.uuid], changes.documents)
+
+    def change(self, ref: TenantRef, edits: Sequence[PageEdit]) -> TreeChanges:
+        """Put or change pages in one transaction; holds for every search that begins afterwards.
+
+        What counts is the tree that all edits together make, whatever their order; of edits of one
+        page each follows the one before. The work grows with the pages below those that change,
+        and only where they depend on what changes.
+
+        Raises:
+            InvalidRequest: a page would be too far from the root; nothing is changed.
             TenantGone: the tenant was removed.
             TenantBusy: other transactions did not end within five seconds.
         """
         with self._database.begin_exclusive(ref) as connection:
-            ensure_root(connection, ref.id)
-            row = connection.execute(page_query(ref.id, page.uuid)).first()
-            former = None if row is None else page_of(row)
-            if row is not None and former is not None and former.shape == page.shape:
-                _write_page(connection, ref, page, row.scope)
-                change = TreeChange(row.scope, 0)
-            else:
-                change = _put_anew(connection, ref, page)
-            removed = _grant(connection, ref, page)
-            if removed or (former is not None and former.shape != page.shape):
-                record_change(connection, ref, "page_changed", page.uuid)
-            if change.documents:
+            former = _rows_of(connection, ref.id, {uuid for uuid, _ in edits})
+            stored = {uuid: page_of(row) for uuid, row in former.items()}
+            wanted, refused = _followed(edits, stored)
+            shaped = {
+                uuid: page
+                for uuid, page in wanted.items()
+                if uuid not in stored or stored[uuid].shape != page.shape
+            }
+            known = former | _neighbours(connection, ref.id, shaped, stored)
+            for uuid in _take_back_loops(shaped, {u: page_of(row) for u, row in known.items()}):
+                del wanted[uuid]
+                refused |= {n: below_itself() for n, (one, _) in enumerate(edits) if one == uuid}
+            if wanted and ROOT not in known:
+                ensure_root(connection, ref.id)
+                known |= _rows_of(connection, ref.id, {ROOT})
+            plan = plan_tree(shaped.values(), [page_of(row) for row in known.values()])
+            scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
+            written = [page for page in wanted.values() if stored.get(page.uuid) != page]
+            _write_pages(connection, ref, written, scopes)
+            moved = {
+                uuid: scope
+                for uuid, scope in plan.scopes.items()
+                if uuid in shaped or known[uuid].scope != scope
+            }
+            documents_moved = _move_documents(connection, ref, moved) if moved else 0
+            if moved:
+                _move_pages(connection, ref, moved, followed=not documents_moved)
+                _write_ancestors(connection, ref, shaped, plan)
+            narrowed = _grant(connection, ref, written)
+            narrowed |= {uuid for uuid in shaped if uuid in stored}
+            if narrowed:
+                # One is enough: whoever restores a dump of before has the whole tree put again.
+                record_change(connection, ref, "page_changed", min(narrowed))
+            if documents_moved:
                 notify(connection, ref.id)
-        return change
+        return TreeChanges({uuid: scopes[uuid] for uuid in wanted}, documents_moved, refused)
 
-    def remove(self, ref: TenantRef, uuid: str, by: str) -> TreeChange:
-        """Delete a page, all pages below it, and the records that hang on any of them.
+    def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
+        """Delete pages, all pages below them, and the records that hang on any of them.
 
         What hangs on a page that is not known is deleted as well.
 
         Args:
             ref: the tenant.
-            uuid: of the page.
+            uuids: of the pages.
             by: the caller's name, for the events.
         """
         with self._database.begin_exclusive(ref) as connection:
-            gone = [uuid, *_uuids_below(connection, ref.id, uuid)]
+            gone = [*dict.fromkeys((*uuids, *_uuids_below(connection, ref.id, uuids)))]
             ids = hanging_documents(connection, ref, gone)
             _, blobs = delete_records(connection, ref, ids)
             withdraw_documents(connection, ref, ids, by)
             table = pages.c
             its = (table.tenant == ref.id, among(table.uuid, gone))
             if connection.execute(delete(pages).where(*its)).rowcount:
-                record_change(connection, ref, "page_changed", uuid)
+                record_change(connection, ref, "page_changed", uuids[0])
             scopes = [scope_of(one) for one in gone]
             for owned in (access_scopes, scope_ancestors):
                 connection.execute(
@@ -133,10 +215,37 @@ class PageTable:
         with self._database.begin() as connection:
             return [(page_of(row), row.scope) for row in connection.execute(query)]
 
+    def page(
+        self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
+    ) -> list[tuple[Page, str]]:
+        """Return pages by uuid, each with the scope of what hangs on it.
+
+        Args:
+            tenant_id: the tenant.
+            parent: only those directly below this page; None: all.
+            after: the last one of the list before.
+            limit: the most to return.
+        """
+        query = select(pages).where(pages.c.tenant == tenant_id)
+        if parent is not None:
+            query = query.where(pages.c.parent == parent)
+        if after is not None:
+            query = query.where(pages.c.uuid > after)
+        with self._database.begin() as connection:
+            rows = connection.execute(query.order_by(pages.c.uuid).limit(limit))
+            return [(page_of(row), row.scope) for row in rows]
+
+    def known_since(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
+        """Return all pages but the root by uuid, each with when it was last put."""
+        query = select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid != ROOT)
+        with self._database.begin() as connection:
+            rows = connection.execute(query)
+            return {row.uuid: (page_of(row), row.updated_at) for row in rows}
+
     def within(self, tenant_id: str, uuid: str) -> list[str]:
         """A page, known or not, and all pages below it."""
         with self._database.begin() as connection:
-            return [uuid, *_uuids_below(connection, tenant_id, uuid)]
+            return [uuid, *_uuids_below(connection, tenant_id, [uuid])]
 
     def moved(self, tenant_id: str) -> MovedPages | None:
         """The pages whose entries have to follow their documents; None if there are none."""
@@ -174,61 +283,109 @@ class PageTable:
             connection.execute(statement)
 
 
-def _uuids_below(connection: Connection, tenant_id: str, uuid: str) -> list[str]:
-    below = below_query(tenant_id, [uuid])
+def _uuids_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
+    below = tree_query(tenant_id, uuids, upwards=False).subquery()
     return [*connection.scalars(select(below.c.uuid))]
 
 
-def _put_anew(connection: Connection, ref: TenantRef, page: Page) -> TreeChange:
-    """Put a page that is new, or that changes what the pages below it depend on."""
-    above = connection.execute(above_query(ref.id, page.parent)) if page.parent else ()
-    below = below_query(ref.id, [page.uuid])
-    lower = connection.execute(select(below).order_by(below.c.distance)).all()
-    plan = planned(page, [page_of(row) for row in above], [page_of(row) for row in lower])
-    scopes = {row.uuid: plan.scopes[row.uuid] for row in lower}
-    lasting = {row.uuid for row in lower if row.scope == scopes[row.uuid]}
-    moved = {uuid: scope for uuid, scope in scopes.items() if uuid not in lasting}
-    moved[page.uuid] = plan.scope
-    _write_page(connection, ref, page, plan.scope)
-    documents_moved = _move_documents(connection, ref, moved)
-    _move_pages(connection, ref, moved, followed=not documents_moved)
-    _write_ancestors(connection, ref, page, plan)
-    return TreeChange(plan.scope, documents_moved)
+def _rows_of(connection: Connection, tenant_id: str, uuids: Collection[str]) -> dict[str, Row[Any]]:
+    query = select(pages).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
+    return {row.uuid: row for row in connection.execute(query)}
 
 
-def _write_page(connection: Connection, ref: TenantRef, page: Page, scope: str) -> None:
-    values = values_of(page) | {"scope": scope, "updated_at": func.now()}
+def _followed(
+    edits: Sequence[PageEdit], stored: Mapping[str, Page]
+) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
+    """Return the pages that edits make, and why edits cannot be followed, by their number."""
+    wanted: dict[str, Page] = {}
+    refused: dict[int, RagAssetsError] = {}
+    for number, (uuid, edit) in enumerate(edits):
+        try:
+            wanted[uuid] = edit(wanted.get(uuid, stored.get(uuid)))
+        except (InvalidRequest, UnknownDocument) as error:
+            refused[number] = error
+    return wanted, refused
+
+
+def _neighbours(
+    connection: Connection, tenant_id: str, shaped: Mapping[str, Page], stored: Mapping[str, Page]
+) -> dict[str, Row[Any]]:
+    """Return the rows of the pages above and below some that change."""
+    if not shaped:
+        return {}
+    former = {stored[uuid].parent for uuid in shaped if uuid in stored}
+    parents = {page.parent for page in shaped.values()} | former
+    rows: dict[str, Row[Any]] = {}
+    for query in (
+        tree_query(tenant_id, [uuid for uuid in parents if uuid is not None], upwards=True),
+        tree_query(tenant_id, [*shaped], upwards=False),
+    ):
+        rows |= {row.uuid: row for row in connection.execute(query)}
+    return rows
+
+
+def _take_back_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
+    """Take out the pages that would be below themselves; returns them."""
+    taken = set[str]()
+    while looping := looping_pages({**known, **shaped}) & shaped.keys():
+        taken |= looping
+        for uuid in looping:
+            del shaped[uuid]
+    return taken
+
+
+def _write_pages(
+    connection: Connection, ref: TenantRef, written: Sequence[Page], scopes: Mapping[str, str]
+) -> None:
+    if not written:
+        return
+    new = upsert(pages).values(tenant=ref.id, updated_at=func.now())
+    names = ("kind", "parent", "inherit", "readers", "archived", "ai", "scope", "updated_at")
     connection.execute(
-        upsert(pages)
-        .values(tenant=ref.id, **values)
-        .on_conflict_do_update(index_elements=["tenant", "uuid"], set_=values)
+        new.on_conflict_do_update(
+            index_elements=["tenant", "uuid"], set_={name: new.excluded[name] for name in names}
+        ),
+        [values_of(page) | {"scope": scopes[page.uuid]} for page in written],
     )
 
 
-def _grant(connection: Connection, ref: TenantRef, page: Page) -> bool:
-    """Make a page's readers those of its scope; a page that says nothing has no grants.
+def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
+    """Make the readers of pages those of their scopes; a page that says nothing has no grants.
 
     Returns:
-        whether readers were removed.
+        the pages of which readers were removed.
     """
-    scope, table = scope_of(page.uuid), access_scopes.c
-    removed = connection.execute(
-        delete(access_scopes).where(
+    if not written:
+        return set()
+    table = access_scopes.c
+    pairs = [(scope_of(page.uuid), name) for page in written for name in page.readers]
+    new = as_rows(pairs, name="new")
+    stays = exists().where(table.scope == new.c.key, table.principal == new.c.value)
+    removed = connection.scalars(
+        delete(access_scopes)
+        .where(
             table.tenant == ref.id,
-            table.scope == scope,
-            ~among(table.principal, page.readers),
+            among(table.scope, [scope_of(page.uuid) for page in written]),
+            ~stays,
         )
-    ).rowcount
-    rows = [{"tenant": ref.id, "scope": scope, "principal": name} for name in page.readers]
-    if rows:
-        connection.execute(upsert(access_scopes).values(rows).on_conflict_do_nothing())
-    return removed > 0
+        .returning(table.scope)
+    ).all()
+    if pairs:
+        rows = select(literal(ref.id), new.c.key, new.c.value)
+        connection.execute(
+            upsert(access_scopes)
+            .from_select(["tenant", "scope", "principal"], rows)
+            .on_conflict_do_nothing()
+        )
+    return {scope.removeprefix(scope_of("")) for scope in removed}
 
 
-def _write_ancestors(connection: Connection, ref: TenantRef, page: Page, plan: TreePlan) -> None:
-    """Store which scopes those from a page on downwards inherit from, as far as it changed."""
+def _write_ancestors(
+    connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
+) -> None:
+    """Store which scopes those from some pages on downwards inherit from, where it changed."""
     table = scope_ancestors.c
-    scopes = [*dict.fromkeys((scope_of(page.uuid), *plan.ancestors))]
+    scopes = [*dict.fromkeys((*map(scope_of, shaped), *plan.ancestors))]
     query = select(table.scope, table.ancestor).where(
         table.tenant == ref.id, among(table.scope, scopes)
     )

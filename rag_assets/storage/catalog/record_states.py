@@ -18,6 +18,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     tuple_,
 )
 
@@ -47,6 +48,8 @@ class RecordState:
         is_expired: whether it is a comment that was resolved too long ago.
         is_found: whether it is listed; else it is left out.
         page_is: what takes its page out of the knowledge.
+        is_placed: whether the tree has the page that it hangs on, and all above it.
+        chunk_count: of its version that is found.
         error_kind: why it failed, or is left out.
         dropped: passages that were dropped for a credential.
         updated_at: when it was changed, as its application said.
@@ -65,6 +68,8 @@ class RecordState:
     is_expired: bool
     is_found: bool
     page_is: Literal["archived", "off"] | None
+    is_placed: bool
+    chunk_count: int
     error_kind: FailureKind | None
     dropped: int
     updated_at: datetime | None
@@ -99,7 +104,7 @@ class RecordStateQuery:
         self,
         tenant_id: str,
         document_id: str,
-        principals: Collection[str],
+        principals: Collection[str] | None,
         *,
         scope: str,
     ) -> RecordState | None:
@@ -108,7 +113,7 @@ class RecordStateQuery:
         Args:
             tenant_id: the tenant.
             document_id: of the record.
-            principals: the caller's.
+            principals: the caller's; None: whoever may read it.
             scope: the access scope of records that name none, and hang on no page.
         """
         rows = placed_records(tenant_id, literal(scope))
@@ -117,7 +122,7 @@ class RecordStateQuery:
             source_records.c.tenant == tenant_id, source_records.c.document_id == document_id
         )
         placed = with_excluded(rows, excluded_pages(tenant_id, its_page))
-        query = select(placed).where(is_readable(placed, [*principals]))
+        query = select(placed).where(_may_see(placed, principals))
         with self._database.begin() as connection:
             found = connection.execute(query).first()
         return None if found is None else _state(found)
@@ -125,7 +130,7 @@ class RecordStateQuery:
     def page(
         self,
         tenant_id: str,
-        principals: Collection[str],
+        principals: Collection[str] | None,
         chosen: RecordFilter,
         *,
         scopes: Mapping[str, str],
@@ -135,7 +140,7 @@ class RecordStateQuery:
 
         Args:
             tenant_id: the tenant.
-            principals: the caller's.
+            principals: the caller's; None: whoever may read them.
             chosen: which records.
             scopes: of each source, that of records that name none, and hang on no page; nobody
                 reads those of other sources.
@@ -153,13 +158,17 @@ class RecordStateQuery:
             rows = rows.where(place > tuple_(*map(literal, chosen.after)))
         of_page = None if chosen.page_uuid is None else select(literal(chosen.page_uuid))
         placed = with_excluded(rows, excluded_pages(tenant_id, of_page))
-        query = select(placed).where(is_readable(placed, [*principals]))
+        query = select(placed).where(_may_see(placed, principals))
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
         order = (placed.c.source, placed.c.source_type, placed.c.source_id)
         with self._database.begin() as connection:
             found = connection.execute(query.order_by(*order).limit(limit))
             return [_state(row) for row in found]
+
+
+def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnElement[bool]:
+    return true() if principals is None else is_readable(placed, [*principals])
 
 
 def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
@@ -236,6 +245,7 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
             is_found().label("is_found"),
             is_expired().label("is_expired"),
             state.label("state"),
+            func.coalesce(answering.c.chunk_count, 0).label("chunk_count"),
             func.coalesce(listed, unlisted).label("access_scope"),
         )
         .select_from(source_records)
@@ -251,7 +261,7 @@ def answering_versions(tenant_id: str) -> FromClause:
     """The documents of which the serving build has a version."""
     held = document_index.c
     return (
-        select(held.document_id)
+        select(held.document_id, held.chunk_count)
         .join(
             serving,
             and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
@@ -284,6 +294,8 @@ def _state(row: Row[Any]) -> RecordState:
         is_expired=bool(row.is_expired),
         is_found=row.is_found,
         page_is=row.page_is,
+        is_placed=row.access_scope != NOBODY,
+        chunk_count=row.chunk_count,
         error_kind=row.error_kind,
         dropped=row.dropped_count or 0,
         updated_at=row.modified_at,

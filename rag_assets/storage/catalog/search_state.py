@@ -33,7 +33,12 @@ from rag_assets.storage.catalog.index_rows import (
 from rag_assets.storage.catalog.page_rows import readable_within
 from rag_assets.storage.catalog.relation_state import RelationState, state_columns
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
-from rag_assets.storage.catalog.tables import generations, organizations, serving
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    generations,
+    organizations,
+    serving,
+)
 from rag_assets.storage.catalog.tables import tenants as tenants_table
 from rag_assets.storage.catalog.tenants import State, unknown_tenant
 from rag_assets.storage.catalog.tree_tables import pages
@@ -86,6 +91,7 @@ class SearchStateReader:
         self._named_state = Statement.of(_search_state_statement(named))
         self._readable = Statement.of(_readable_statement())
         self._expected = Statement.of(expected_entries())
+        self._random = Statement.of(_random_statement())
         within = readable_within(
             bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
         )
@@ -176,6 +182,18 @@ class SearchStateReader:
         )
         return readable_by_document(rows)
 
+    async def random_versions(
+        self, tenant_id: str, generation: int, *, limit: int
+    ) -> list[tuple[str, str, int]]:
+        """Return random documents of a build: id, indexed key, and number of passages.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        given = {"tenant": tenant_id, "generation": generation, "limit": limit}
+        rows = await self._statements.rows(self._random, given)
+        return [(row.document_id, row.indexed_key, row.chunk_count) for row in rows]
+
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
         """Return the entries that a build should have; None if it does not exist.
 
@@ -237,6 +255,21 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             (generations.c.tenant == tenant.id) & (generations.c.generation == generation),
         )
         .where(tenant.id == bindparam("tenant", type_=Text))
+    )
+
+
+def _random_statement() -> Select[Any]:
+    held = document_index.c
+    return (
+        select(held.document_id, held.indexed_key, held.chunk_count)
+        .where(
+            held.tenant == bindparam("tenant", type_=Text),
+            held.generation == bindparam("generation", type_=Integer),
+            held.indexed_key.is_not(None),
+            held.chunk_count > 0,
+        )
+        .order_by(func.random())
+        .limit(bindparam("limit", type_=Integer))
     )
 
 

@@ -79,7 +79,8 @@ class SecurityChange:
             provider of a key.
         about: of a token its role and principals, of a scope its principals, of a hold its source
             ("" for any) and the keyed hash of its document, of a purge those of its documents, of
-            an organization's key the organization.
+            an organization's key the organization, which is before role and principals of its
+            tokens.
     """
 
     id: UUID

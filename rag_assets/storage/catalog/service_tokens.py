@@ -1,14 +1,16 @@
-"""Service tokens of applications, each for one tenant, stored as hashes."""
+"""Service tokens of applications, each for a tenant or an organization, stored as hashes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from sqlalchemy import (
     ColumnElement,
+    Connection,
     LargeBinary,
     Row,
     Select,
@@ -25,6 +27,8 @@ from sqlalchemy import (
 
 from rag_assets.storage.catalog.account_tables import service_tokens
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.organizations import OrganizationRef, add_organizations
+from rag_assets.storage.catalog.provider_keys import KeyOwner
 from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import tenants
@@ -39,13 +43,15 @@ class ServiceToken:
 
     Attributes:
         token_id: names it, to people; no secret.
+        tenant, organization: that it is for; one of them is None.
         principals: the names under which access may have been granted.
         last_used_at: to the minute.
     """
 
     token_id: str
-    tenant: str
-    role: Literal["admin", "member", "guest", "orchestrator"]
+    tenant: str | None
+    organization: str | None
+    role: Literal["admin", "member", "guest", "orchestrator", "writer"]
     principals: tuple[str, ...]
     created_at: datetime
     expires_at: datetime | None
@@ -60,7 +66,7 @@ class ServiceTokenTable:
 
     def add(
         self,
-        ref: TenantRef,
+        owner: KeyOwner,
         token_id: str,
         sha256: bytes,
         *,
@@ -75,22 +81,30 @@ class ServiceTokenTable:
         """
         values = {
             "token_id": token_id,
-            "tenant": ref.id,
+            _column(owner): owner.id,
             "token_sha256": sha256,
             "role": role,
             "principals": list(principals),
             "expires_at": None if lifetime is None else func.now() + lifetime,
         }
         query = insert(service_tokens).values(values).returning(service_tokens)
-        with self._database.begin_for(ref) as connection:
-            record_change(connection, ref, "token_created", token_id, (role, *principals))
+        with self._begin_for(owner) as connection:
+            if isinstance(owner, OrganizationRef):
+                add_organizations(connection, [owner.id])
+            _record(connection, owner, "token_created", token_id, (role, *principals))
             return _token(connection.execute(query).one())
 
-    def all(self, tenant_id: str) -> list[ServiceToken]:
-        """A tenant's tokens, the oldest first, including expired ones."""
+    def _begin_for(self, owner: KeyOwner) -> AbstractContextManager[Connection]:
+        if isinstance(owner, TenantRef):
+            return self._database.begin_for(owner)
+        return self._database.begin()
+
+    def all(self, owner_id: str, *, of_organization: bool = False) -> list[ServiceToken]:
+        """The tokens of a tenant or an organization, oldest first, including expired ones."""
+        column = service_tokens.c.organization if of_organization else service_tokens.c.tenant
         query = (
             select(service_tokens)
-            .where(service_tokens.c.tenant == tenant_id)
+            .where(column == owner_id)
             .order_by(service_tokens.c.created_at, service_tokens.c.token_id)
         )
         with self._database.begin() as connection:
@@ -104,16 +118,16 @@ class ServiceTokenTable:
             found = connection.execute(select(columns.token_id).where(valid).limit(1)).first()
         return found is not None
 
-    def revoke(self, ref: TenantRef, token_id: str) -> bool:
+    def revoke(self, owner: KeyOwner, token_id: str) -> bool:
         """Delete a token, which is invalid at once. Returns whether it existed."""
         columns = service_tokens.c
-        the_token = (columns.tenant == ref.id, columns.token_id == token_id)
+        the_token = (columns[_column(owner)] == owner.id, columns.token_id == token_id)
         revoked = delete(service_tokens).where(*the_token)
-        with self._database.begin_for(ref) as connection:
+        with self._begin_for(owner) as connection:
             row = connection.execute(revoked.returning(columns.role, columns.principals)).first()
             if row is None:
                 return False
-            record_change(connection, ref, "token_revoked", token_id, (row.role, *row.principals))
+            _record(connection, owner, "token_revoked", token_id, (row.role, *row.principals))
         return True
 
 
@@ -157,6 +171,23 @@ class TokenReader:
         await self._statements.close()
 
 
+def _column(owner: KeyOwner) -> str:
+    return "tenant" if isinstance(owner, TenantRef) else "organization"
+
+
+def _record(
+    connection: Connection,
+    owner: KeyOwner,
+    kind: Literal["token_created", "token_revoked"],
+    token_id: str,
+    about: Sequence[str],
+) -> None:
+    if isinstance(owner, TenantRef):
+        record_change(connection, owner, kind, token_id, about)
+    else:
+        record_change(connection, None, kind, token_id, [owner.id, *about])
+
+
 def _find_statement() -> Select[Any]:
     columns = service_tokens.c
     return select(service_tokens, _use_is_due().label("use_is_due")).where(
@@ -194,6 +225,7 @@ def _token(row: Row[Any]) -> ServiceToken:
     return ServiceToken(
         token_id=row.token_id,
         tenant=row.tenant,
+        organization=row.organization,
         role=row.role,
         principals=tuple(row.principals),
         created_at=row.created_at,

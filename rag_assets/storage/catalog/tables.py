@@ -188,6 +188,8 @@ generations = Table(
     Column("vectors_beside", Text),
     # Until when that store is left alone, after it did not answer.
     time_column("vectors_retry_at", "retry"),
+    # By use of a search: the measured cosine and its reason, or the floors of questions so far.
+    json_column("thresholds"),
     CheckConstraint("vectors_beside IN ('filling', 'answering')", name="vectors_beside"),
     CheckConstraint(
         "state IN ('BUILDING', 'COMPLETE', 'HELD', 'SERVING', 'RETIRED', 'REMOVING')",

@@ -62,6 +62,7 @@ class Upload(UploadedFile):
         error_message: why it failed, for operators.
         error_kind: of the failure, for the people of the tenant.
         retry_at: when it is tried again, if it is.
+        note: why nothing of it is found although it is READY.
     """
 
     source: str
@@ -70,6 +71,7 @@ class Upload(UploadedFile):
     error_message: str | None
     error_kind: FailureKind | None
     retry_at: datetime | None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

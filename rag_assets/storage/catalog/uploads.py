@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
+from rag_assets.common.failure_kinds import empty_note
 from rag_assets.ingest.sources.model import document_id
 from rag_assets.ingest.sources.safe_files import readable_size
 from rag_assets.storage.catalog.changes import notify
@@ -219,7 +220,7 @@ def _locked(
         return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
     row = connection.execute(query.where(table.document_id == replaces)).first()
     if row is None:
-        raise _unknown(ref.id)
+        raise _unknown()
     return row
 
 
@@ -257,6 +258,7 @@ def _uploads(tenant_id: str) -> Select[Any]:
             uploads,
             func.coalesce(state.status, "PROCESSING").label("status"),
             func.coalesce(state.chunk_count, 0).label("chunk_count"),
+            func.coalesce(state.dropped_count, 0).label("dropped_count"),
             state.error_message,
             state.error_kind,
             state.retry_at,
@@ -277,13 +279,14 @@ def _its_document() -> ColumnElement[bool]:
 def _one(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
     row = connection.execute(_uploads(tenant_id).where(uploads.c.document_id == upload_id)).first()
     if row is None:
-        raise _unknown(tenant_id)
+        raise _unknown()
     return _upload_of(row)
 
 
 def _upload_of(row: Row[Any]) -> Upload:
     # What the next listing finds changed is under way, whatever became of it before.
     waits = row.waits and row.enabled
+    is_ready = row.status == "READY" and row.enabled and not waits
     return Upload(
         **file_fields(row),
         source=row.source,
@@ -292,11 +295,12 @@ def _upload_of(row: Row[Any]) -> Upload:
         error_message=None if waits else row.error_message,
         error_kind=None if waits else row.error_kind,
         retry_at=None if waits else row.retry_at,
+        note=empty_note(row.chunk_count, row.dropped_count) if is_ready else None,
     )
 
 
-def _unknown(tenant_id: str) -> UnknownDocument:
+def _unknown() -> UnknownDocument:
     return UnknownDocument(
-        f"tenant {tenant_id!r} has no such upload",
+        "there is no upload of this id",
         hint="take an id from the list of uploads",
     )

@@ -209,7 +209,9 @@ NONE_MOVED = MovedPages()
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """The entries of a generation that a search may find; an empty attribute filters nothing.
+    """The entries of a generation that a search may find.
+
+    None filters nothing. An empty list of values to have matches nothing.
 
     Attributes:
         scopes: access scopes, one of which an entry must have; None: any.
@@ -229,15 +231,15 @@ class EntryFilter:
     scopes: frozenset[str] | None = None
     moved: MovedPages = NONE_MOVED
     pages: tuple[str, ...] | None = None
-    source_types: tuple[str, ...] = ()
+    source_types: tuple[str, ...] | None = None
     without_source_types: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
+    sources: tuple[str, ...] | None = None
+    documents: tuple[str, ...] | None = None
+    paths: tuple[str, ...] | None = None
+    languages: tuple[str, ...] | None = None
     modified_after: datetime | None = None
     modified_before: datetime | None = None
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] | None = None
     metadata: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     without_metadata: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -290,14 +292,15 @@ class RankingRequest:
     """A request for one ranking: by similarity to a vector, by words, or in a given order.
 
     Attributes:
-        by: the query's vector, of shape (dimensions,), its text, places, or texts.
+        by: the query's vector, of shape (dimensions,), its text, places, or texts; None: any
+            entries, in no order.
         limit: the most entries that it holds.
         entry_filter: the entries that it may contain.
         first: how many of them to return, the best ones; None returns all.
         symbols: whether to tell what they define.
     """
 
-    by: npt.NDArray[np.float32] | str | Places | EqualTexts
+    by: npt.NDArray[np.float32] | str | Places | EqualTexts | None
     limit: int
     entry_filter: EntryFilter = EntryFilter()
     first: int | None = None

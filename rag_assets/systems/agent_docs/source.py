@@ -263,5 +263,6 @@ GLOBS = SourceKind(
     _build,
     path_fields=("base",),
     folders=_watched,
+    source_types=("file",),
     passage_source=_passage_source,
 )

@@ -29,7 +29,7 @@ SOURCE: Final = "docs"
 _TENANT_ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 _LONGEST: Final = 63
 _DIGEST: Final = 10
-_FORMAT: Final = "2"
+_FORMAT: Final = "3"
 """Raised when other tenants are made of the same file."""
 
 
@@ -208,7 +208,11 @@ def _config_of(configuration: Configuration, agent: Agent) -> dict[str, Any]:
             "max_characters": rag.chunk_size.value,
             "overlap": rag.chunk_overlap.value,
         },
-        "retrieval": {"top_k": docs.top_k.value, "mode": docs.mode.value},
+        "retrieval": {
+            "top_k": docs.top_k.value,
+            "mode": docs.mode.value,
+            **({} if docs.min_score.value is None else {"min_score": docs.min_score.value}),
+        },
     }
     if id_ != agent.id:
         config["name"] = agent.id

@@ -19,11 +19,11 @@ def answer(
     tenant: str,
     ask: Callable[[CodeAnswers], str],
     *,
-    principals: Sequence[str],
+    caller: Caller,
     as_json: bool,
 ) -> None:
     """Print an answer about a tenant's repositories."""
-    _print(ask(_about(session, tenant, principals)), as_json=as_json)
+    _print(ask(_about(session, tenant, caller)), as_json=as_json)
 
 
 @with_reading_session
@@ -32,16 +32,16 @@ def search(
     tenant: str,
     question: str,
     *,
-    source_types: Sequence[str],
+    source_types: Sequence[str] | None,
     path: str | None,
-    principals: Sequence[str],
+    caller: Caller,
     as_json: bool,
 ) -> None:
     """Print hits with their places."""
-    about = _about(session, tenant, principals)
+    about = _about(session, tenant, caller)
     request = SearchRequest.of(
         query=question,
-        source_types=tuple(source_types),
+        source_types=source_types,
         filters={"paths": [path]} if path else None,
         caller=about.caller,
     )
@@ -50,13 +50,11 @@ def search(
     _print(about.searched(found), as_json=as_json)
 
 
-def _about(session: Session, tenant: str, principals: Sequence[str]) -> CodeAnswers:
-    session.require_trusted_grants(principals)
+def _about(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
+    session.require_trusted_grants(caller.principals)
     record = session.active(tenant)
     reader = DocumentReader(session.catalog, session.store)
-    return CodeAnswers(
-        reader, session.embedders.tenant(record), Caller(principals=tuple(principals))
-    )
+    return CodeAnswers(reader, session.embedders.tenant(record), caller)
 
 
 def _print(text: str, *, as_json: bool) -> None:

@@ -164,17 +164,18 @@ class CodeAnswers:
         return within_limit(lines, notes=notes)
 
     def searched(self, answer: SearchAnswer) -> str:
-        """Hits with their places and the beginning of their texts."""
+        """Return hits with their places and the beginning of their texts."""
+        notes = [f"{one.field}: {one.problem}" for one in answer.warnings]
         if not answer.hits:
             asked = answer.clarification
-            return asked.question if asked is not None else _NOTHING
+            return "\n".join([asked.question if asked is not None else _NOTHING, *notes])
         lines = []
         for hit in answer.hits:
             where = place(hit.uri, hit.line_start, several=self._several)
             changed = "  (file differs from the commit)" if _differs(hit.origin) else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
-        return within_limit(lines)
+        return within_limit(lines, notes=notes)
 
     def _listed(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
         for name, walk in changes:

@@ -21,14 +21,14 @@ def show_relations(
     kinds: Sequence[str],
     direction: Direction,
     depth: int,
-    principals: Sequence[str],
+    caller: Caller,
     as_json: bool,
 ) -> None:
     """Show what relates to a name."""
-    session.require_trusted_grants(principals)
+    session.require_trusted_grants(caller.principals)
     walk = Walker(session.catalog).relations(
         tenant,
-        Caller(principals=tuple(principals)),
+        caller,
         name,
         kinds=kinds,
         direction=direction,
@@ -52,12 +52,11 @@ def show_symbols(
     *,
     name: str | None = None,
     path: str | None = None,
-    principals: Sequence[str],
+    caller: Caller,
     as_json: bool,
 ) -> None:
     """Show definitions of a name, or of a document."""
-    session.require_trusted_grants(principals)
-    caller = Caller(principals=tuple(principals))
+    session.require_trusted_grants(caller.principals)
     found = Walker(session.catalog).symbols(tenant, caller, name=name, path=path)
     if as_json:
         print_json({"symbols": found})

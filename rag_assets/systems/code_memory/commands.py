@@ -6,16 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from rag_assets.cli.arguments import Json, TenantArgument
+from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, caller_of
 
 app = typer.Typer(help="What relates to what in a repository.", no_args_is_help=True)
 
-_As = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--as", help="Principal of the caller; repeat for groups. By default only public."
-    ),
-]
 _Name = Annotated[
     str,
     typer.Argument(
@@ -37,7 +31,8 @@ def relations(
         typer.Option("--direction", help="From what it states, from what names it, or both."),
     ] = "both",
     depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Steps to go.")] = 1,
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Show what relates to a name, with the evidence."""
@@ -49,7 +44,7 @@ def relations(
         kinds=kind or (),
         direction=direction,
         depth=depth,
-        principals=principal or (),
+        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -58,26 +53,28 @@ def relations(
 def symbols(
     tenant: TenantArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A class, Class@method, function.")],
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Show where a name is defined."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, name=name, principals=principal or (), as_json=json)
+    command_line.show_symbols(tenant, name=name, caller=caller_of(principal, role), as_json=json)
 
 
 @app.command("outline")
 def outline(
     tenant: TenantArgument,
     path: Annotated[str, typer.Argument(metavar="URI", help="A document, as hits name it.")],
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Show what a document defines."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, path=path, principals=principal or (), as_json=json)
+    command_line.show_symbols(tenant, path=path, caller=caller_of(principal, role), as_json=json)
 
 
 @app.command("search")
@@ -88,7 +85,8 @@ def search(
         list[str] | None, typer.Option("--source-type", help="Only chunks of this type.")
     ] = None,
     path: Annotated[str | None, typer.Option("--path", help="Only below this path.")] = None,
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Search a repository, as agents do."""
@@ -97,9 +95,9 @@ def search(
     agent_commands.search(
         tenant,
         question,
-        source_types=source_type or (),
+        source_types=source_type,
         path=path,
-        principals=principal or (),
+        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -110,14 +108,18 @@ def serves(
     route: Annotated[
         str, typer.Argument(metavar="ROUTE", help="A route's name, path, or METHOD /path.")
     ],
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Show what serves a route, and what it touches."""
     from rag_assets.systems.code_memory import agent_commands
 
     agent_commands.answer(
-        tenant, lambda about: about.who_serves(route), principals=principal or (), as_json=json
+        tenant,
+        lambda about: about.who_serves(route),
+        caller=caller_of(principal, role),
+        as_json=json,
     )
 
 
@@ -127,7 +129,8 @@ def touches(
     table: Annotated[str | None, typer.Option("--table", help="A table.")] = None,
     symbol: Annotated[str | None, typer.Option("--symbol", help="A definition.")] = None,
     path: Annotated[str | None, typer.Option("--path", help="A file.")] = None,
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Show who uses a table, a definition, or those of a file."""
@@ -138,7 +141,7 @@ def touches(
     agent_commands.answer(
         tenant,
         lambda about: about.what_touches(table=table, symbol=symbol, path=path),
-        principals=principal or (),
+        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -152,7 +155,8 @@ def impact(
     path: Annotated[
         list[str] | None, typer.Option("--path", help="A file; repeat for several.")
     ] = None,
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Show all that depends on definitions or files, step by step."""
@@ -163,7 +167,7 @@ def impact(
     agent_commands.answer(
         tenant,
         lambda about: about.impact_of(symbols=symbol or (), paths=path or ()),
-        principals=principal or (),
+        caller=caller_of(principal, role),
         as_json=json,
     )
 
@@ -172,12 +176,16 @@ def impact(
 def rules(
     tenant: TenantArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of a repository.")],
-    principal: _As = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
     from rag_assets.systems.code_memory import agent_commands
 
     agent_commands.answer(
-        tenant, lambda about: about.rules_for(paths), principals=principal or (), as_json=json
+        tenant,
+        lambda about: about.rules_for(paths),
+        caller=caller_of(principal, role),
+        as_json=json,
     )

@@ -136,7 +136,7 @@ def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
         # What Pydantic says of JSON that it cannot read may quote it.
         message = one["msg"].removeprefix("Value error, ")
         if one["type"] == "json_invalid":
-            message = "it is no JSON"
+            message = "it is not JSON"
         if one["type"] == "extra_forbidden":
             message = "there is no such field"
         where = ("body", number, *one["loc"])

@@ -56,7 +56,7 @@ class RetrievalOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     top_k: Annotated[int, Field(ge=1, le=MOST_CHUNKS), NUMBER] = TOP_K
-    source_types: Annotated[tuple[_Name, ...], Field(max_length=100)] = ()
+    source_types: Annotated[tuple[_Name, ...], Field(max_length=100)] | None = None
     must_include_paths: Annotated[tuple[_Path, ...], Field(max_length=25)] = ()
     route_name: _Name | None = None
     controller_class: _Name | None = None

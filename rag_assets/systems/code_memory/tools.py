@@ -45,7 +45,7 @@ def _code_search(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         message = current_message()
         request = SearchRequest.of(
             query=query,
-            source_types=tuple(source_types or ()),
+            source_types=source_types,
             filters={"paths": [path]} if path else None,
             top_k=top_k,
             route_name=route_name,

@@ -29,6 +29,7 @@ SYSTEM = System(
                 "local/all-MiniLM-L6-v2": 0.36,
             },
         },
+        calibrates=frozenset({"openai/text-embedding-3-small"}),
         asked_by=frozenset({"orchestrator"}),
     ),
     source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},

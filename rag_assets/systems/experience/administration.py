@@ -16,11 +16,13 @@ from rag_assets.api.experience_responses import (
     PatternEntry,
     Report,
     SplitPattern,
+    UnmatchedName,
 )
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest, ProblemsDiffer, UnknownExperience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_merges
@@ -68,8 +70,15 @@ class Administration:
     ) -> list[Pattern]:
         """Return a page of patterns; see PatternReader.page."""
         cutoff = self.cutoff(record)
-        found = self._reader.page(record.id, cutoff, after=after, limit=limit, wanted=wanted)
+        names, _ = self._names(record, wanted)
+        found = self._reader.page(
+            record.id, cutoff, after=after, limit=limit, wanted=wanted, names=names
+        )
         return self._with_stale_paths(record, found)
+
+    def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
+        """Return the names in a filter that no entry has, in any spelling."""
+        return self._names(record, wanted)[1]
 
     def choices(self, record: TenantRecord) -> dict[str, list[str]]:
         """Return the values that a list of patterns is filtered by."""
@@ -172,6 +181,13 @@ class Administration:
         cutoff, days = self.cutoff(record), _days(record)
         with self._catalog.database.begin() as connection:
             return report_of(connection, record.id, cutoff, days)
+
+    def _names(
+        self, record: TenantRecord, wanted: PatternFilter
+    ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
+        aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
+        asked = {name: getattr(wanted, name) for name in NAMES}
+        return resolve_names(self._catalog, record.id, aliases, asked)
 
     def _with_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)

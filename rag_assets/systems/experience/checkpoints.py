@@ -111,7 +111,7 @@ class Checkpoints:
         with self._database.begin_for(ref) as connection:
             row = connection.execute(statement).first()
         if row is None:
-            raise unknown_project(ref, project)
+            raise unknown_project(project)
         return Project(row.id, row.name, row.state, row.created_at)
 
     def projects(self, tenant_id: str) -> list[Project]:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from rag_assets.api.experience_responses import Answer, Pattern, PatternEntry
+from rag_assets.api.experience_responses import Answer, Pattern, PatternEntry, UnmatchedName
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
@@ -153,6 +153,9 @@ def write_context(
     question = _valid(ContextQuestion, {**given, "basic_context": text})
     record = _experience(session).record(tenant)
     found = _asked(session, lambda asked: asked.context(record, question, Caller()))
+    if found.reason is not None:
+        warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
+    _warn_of_names(found.warnings)
     _show(found, found.context or "Nothing was learned about this task.", as_json=as_json)
     if not as_json and found.query_id is not None:
         # On standard error: standard output is the agent's context, and nothing else.
@@ -185,6 +188,8 @@ def list_patterns(
         found += page
         if len(page) < _PATTERNS_AT_ONCE:
             break
+    if not found:
+        _warn_of_names(experience.administration.unmatched(record, wanted))
     if as_json:
         print_json({"patterns": [_plain(one) for one in found]})
         return
@@ -357,6 +362,7 @@ def _id(text: str) -> UUID:
 
 
 def _print_answer(answer: Answer, *, as_json: bool) -> None:
+    _warn_of_names(answer.warnings)
     if as_json:
         print_json(_plain(answer))
     elif answer.disabled:
@@ -364,6 +370,11 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
     else:
         _print_patterns(answer.patterns)
         say(f"question {answer.query_id}")
+
+
+def _warn_of_names(unmatched: Iterable[UnmatchedName]) -> None:
+    for one in unmatched:
+        warn(f"{one.field}: {one.problem}")
 
 
 def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:

@@ -339,13 +339,13 @@ def require_project(
         UnknownProject: it has not, or it is somebody else's, which makes no difference.
     """
     if not has_project(connection, ref.id, project, caller):
-        raise unknown_project(ref, project)
+        raise unknown_project(project)
 
 
-def unknown_project(ref: TenantRef, project: UUID) -> UnknownProject:
+def unknown_project(project: UUID) -> UnknownProject:
     """Return the error for a project that is unknown to the caller."""
     return UnknownProject(
-        f"tenant {ref.id!r} has no project {project}",
+        f"the tenant has no project {project}",
         hint="PUT /rag/experience/projects/{id} makes it",
     )
 

@@ -54,7 +54,12 @@ _FOREVER: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
 )
 """Failures of a document that no later try mends."""
-_FOR_A_PERSON: frozenset[FailureKind] = frozenset({"key-refused", "installation", "unsupported"})
+_FOR_A_PERSON: frozenset[FailureKind] = frozenset(
+    {
+        *("key-refused", "key-unreadable", "model-refused", "quota-exhausted", "address-refused"),
+        *("request-refused", "wrong-vectors", "installation", "unsupported"),
+    }
+)
 _STAGED = knowledge_staging.c
 
 
@@ -337,7 +342,7 @@ def _settle_one(connection: Connection, ctx: TenantContext, checkpoint: UUID) ->
             embedded=embedded,
             merged=merged,
             failed=failed,
-            error=None if kind is None else f"{WORDS[kind].reason} {WORDS[kind].remedy}",
+            error=None if kind is None else WORDS[kind].text,
             processed_at=None if left else ctx.clock.now(),
         )
     )

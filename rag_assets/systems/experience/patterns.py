@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -147,8 +148,12 @@ class PatternReader:
         after: UUID | None,
         limit: int,
         wanted: PatternFilter = _NO_FILTER,
+        names: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> list[Pattern]:
         """Return patterns with a living entry, in the order of the filter.
+
+        Args:
+            names: spellings of the names in the filter, by field.
 
         Raises:
             UnknownExperience: the pattern to go on after is gone, and with it its place.
@@ -157,7 +162,7 @@ class PatternReader:
             _STAGED.tenant == tenant_id,
             is_living(cutoff),
             _STAGED.pattern_id.is_not(None),
-            *_conditions(wanted),
+            *_conditions(wanted, names),
         )
         with self._database.begin() as connection:
             if wanted.order == "id":
@@ -330,13 +335,13 @@ def counts_of(
     }
 
 
-def _conditions(wanted: PatternFilter) -> list[ColumnElement[bool]]:
+def _conditions(
+    wanted: PatternFilter, names: Mapping[str, Collection[str]]
+) -> list[ColumnElement[bool]]:
     """Return the conditions for an entry of a pattern that is listed."""
-    conditions: list[ColumnElement[bool]] = []
-    for name in ("entry_type", "agent_type", "task_type", "technology"):
-        value = getattr(wanted, name)
-        if value is not None:
-            conditions.append(func.lower(_STAGED[name]) == func.lower(value))
+    conditions = [_STAGED[field].in_(spellings) for field, spellings in names.items()]
+    if wanted.entry_type is not None:
+        conditions.append(_STAGED.entry_type == wanted.entry_type)
     if wanted.project_id is not None:
         conditions.append(_STAGED.project_id == wanted.project_id)
     if wanted.search is not None:

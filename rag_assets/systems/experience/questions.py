@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 from uuid import UUID, uuid4
@@ -12,8 +12,28 @@ from uuid import UUID, uuid4
 from anyio.to_thread import run_sync
 from sqlalchemy import insert
 
-from rag_assets.api.experience_responses import Answer, Context, Pattern, Use
+from rag_assets.api.experience_responses import (
+    Answer,
+    Context,
+    ContextReason,
+    Pattern,
+    UnmatchedName,
+    Use,
+)
 from rag_assets.common.clock import Clock
+from rag_assets.common.errors import (
+    CapReached,
+    ConfigurationError,
+    IndexInconsistent,
+    KeyUnreadable,
+    NoProviderKey,
+    ProviderError,
+    ProviderRefused,
+    RagAssetsError,
+    SearchRejected,
+    ServiceUnavailable,
+    UnknownTenant,
+)
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.model import (
     MAX_QUERY,
@@ -24,8 +44,10 @@ from rag_assets.retrieval.model import (
     SearchAnswer,
     SearchRequest,
 )
+from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.context import block_of, with_block
 from rag_assets.systems.experience.entries import (
@@ -61,6 +83,13 @@ _HITS = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
 """Entries that each search is to find, of which there are more while patterns are too few."""
 _MOST_KEYS = 100
 _MAX_ASKED_KEYS = 100
+_PATIENCE = Patience(embedding=3.0, whole=6.0)
+"""An agent waits this long for patterns, and then goes on without them."""
+_FIELDS_OF_CONTEXT = {
+    "agent_type": "agent_type",
+    "task_type": "task.type",
+    "technology": "task.technology",
+}
 
 _T = TypeVar("_T")
 
@@ -68,8 +97,23 @@ _T = TypeVar("_T")
 class ExperienceSearch(Protocol):
     """Searches a tenant's entries (see AsyncRetriever)."""
 
-    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+    async def search(
+        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
+    ) -> SearchAnswer:
         """Search one tenant's knowledge."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PatientSearch:
+    """Searches for an agent that goes on without the answer after a while."""
+
+    search_of_tenant: ExperienceSearch
+
+    async def search(
+        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
+    ) -> SearchAnswer:
+        """Search one tenant's knowledge, with little patience."""
+        return await self.search_of_tenant.search(tenant_id, request, patience=_PATIENCE)
 
 
 class BlockingRunner(Protocol):
@@ -117,45 +161,67 @@ class Questions:
             ProviderError: the question could not be embedded.
         """
         project = await self._own_project(record, question.project_id, caller)
-        filters = _filters(
-            project=project,
-            agent=question.agent_type,
-            task=question.task_type,
-            technology=question.technology,
-        )
+        names, unmatched = await self._names(record, question, caller)
+        filters = _filters(project=project, names=names)
         request = _request("task", prose_of(question.task_description), filters, caller)
         keys = asked_keys(question.task_description, None)
-        return await self._answer(record, request, project, question.max_results, keys)
+        answer = await self._answer(record, request, project, question.max_results, keys)
+        return answer if answer.disabled else replace(answer, warnings=unmatched)
 
     async def for_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
     ) -> Answer:
         """The patterns for a failure, best first; arguments and errors as those of for_task."""
         project = await self._own_project(record, question.project_id, caller)
-        filters = _filters(
-            project=project,
-            agent=question.agent_type,
-            task=question.task_type,
-            entry_type="failure_solution",
-        )
+        names, unmatched = await self._names(record, question, caller)
+        filters = _filters(project=project, names=names, entry_type="failure_solution")
         text = failure_question(question.failure_description, question.error_message)
         request = _request("failure", text, filters, caller)
         keys = asked_keys(question.failure_description, question.error_message)
-        return await self._answer(record, request, project, MOST_OF_A_FAILURE, keys)
+        answer = await self._answer(record, request, project, MOST_OF_A_FAILURE, keys)
+        return answer if answer.disabled else replace(answer, warnings=unmatched)
 
     async def context(
         self, record: TenantRecord, question: ContextQuestion, caller: Caller
     ) -> Context:
-        """The context of an agent, with a block of patterns; errors as those of for_task."""
-        answer = await self.for_task(record, question.question, caller)
+        """Return the context of an agent, with a block of patterns.
+
+        A provider or an index that fails, or takes too long, takes away the block and never the
+        basic context.
+
+        Raises:
+            RoleRefused: the caller's role may not ask this tenant.
+            UnknownTenant: the tenant was removed.
+        """
+        patient = replace(self, search=_PatientSearch(self.search))
+        try:
+            with limited(_PATIENCE.whole, _late):
+                answer = await patient.for_task(record, question.question, caller)
+        except RagAssetsError as error:
+            reason = _reason(error)
+            return Context(question.basic_context, None, (), 0, reason=reason)
         block = block_of(answer.patterns, question.token_budget)
+        reason = "disabled" if answer.disabled else "nothing-found"
         return Context(
             context=with_block(question.basic_context, block),
             query_id=answer.query_id,
             patterns=block.patterns,
             tokens=block.tokens,
             disabled=answer.disabled,
+            reason=None if block.patterns else reason,
+            warnings=tuple(
+                replace(one, field=_FIELDS_OF_CONTEXT[one.field]) for one in answer.warnings
+            ),
         )
+
+    async def _names(
+        self, record: TenantRecord, question: TaskQuestion | FailureQuestion, caller: Caller
+    ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
+        """Return the stored spellings of what a question is narrowed to; see resolve_names."""
+        asked = {name: getattr(question, name, None) for name in NAMES}
+        aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
+        resolve = partial(resolve_names, self.catalog, record.id, aliases, asked)
+        return await self.run_blocking(record.id, caller.name, resolve)
 
     async def _own_project(
         self, record: TenantRecord, project: UUID | None, caller: Caller
@@ -301,24 +367,50 @@ def _without_equals(request: SearchRequest, keys: Collection[str]) -> SearchRequ
     return request.model_copy(update={"filters": filters})
 
 
+def _late(seconds: float) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"the patterns were not found within {seconds:g} seconds", hint="try again in a moment"
+    )
+
+
+def _reason(error: RagAssetsError) -> ContextReason:
+    """Return why there is no block, by the error of a question.
+
+    Raises:
+        RagAssetsError: the error is another one than those that an agent goes on without.
+    """
+    match error:
+        case UnknownTenant():
+            raise error
+        case NoProviderKey() | KeyUnreadable() | ProviderRefused(fault="key"):
+            return "no-key"
+        case CapReached():
+            return "cap-reached"
+        case ProviderError() | ConfigurationError():
+            return "embedder-unavailable"
+        case IndexInconsistent() | ServiceUnavailable() | SearchRejected():
+            return "index-unavailable"
+    raise error
+
+
 def _filters(
     *,
     project: UUID | None,
-    agent: str | None,
-    task: str | None,
-    technology: str | None = None,
+    names: Mapping[str, tuple[str, ...]],
     entry_type: str | None = None,
 ) -> Filters:
-    """What an entry must be; what it leaves open matches."""
+    """Return what an entry must be; what it leaves open matches.
+
+    Args:
+        project: whose own entries are left out.
+        names: spellings by field.
+        entry_type: that it must be of.
+    """
     metadata: dict[str, tuple[str | None, ...]] = {}
     if entry_type is not None:
         metadata["entry_type"] = (entry_type,)
-    if agent is not None:
-        metadata["agent_type"] = (agent, ANY_AGENT)
-    if task is not None:
-        metadata["task_type"] = (task, None)
-    if technology is not None:
-        metadata["technology"] = (technology, None)
+    for name, spellings in names.items():
+        metadata[name] = (*spellings, ANY_AGENT if name == "agent_type" else None)
     without = {} if project is None else {"project_id": (str(project),)}
     return Filters(metadata=metadata, without_metadata=without)
 

@@ -278,7 +278,8 @@ async def patterns(
             record, after=page.after, limit=page.limit + 1, wanted=page
         )
         following = found[page.limit - 1].id if len(found) > page.limit else None
-        return Patterns(tuple(found[: page.limit]), following)
+        unmatched = () if found else asked.experience.administration.unmatched(record, page)
+        return Patterns(tuple(found[: page.limit]), following, unmatched)
 
     return await asked.read(read)
 

@@ -32,4 +32,4 @@ def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
 
 
-EXPERIENCE = SourceKind("experience", EntriesConfig, _build, kept=True)
+EXPERIENCE = SourceKind("experience", EntriesConfig, _build, kept=True, source_types=(SOURCE_TYPE,))

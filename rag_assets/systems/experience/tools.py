@@ -25,6 +25,7 @@ from rag_assets.mcp.tools import Tool
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Role, SearchAnswer, SearchRequest
+from rag_assets.retrieval.patience import NO_LIMITS, Patience
 from rag_assets.systems.experience.model import (
     About,
     CheckpointDraft,
@@ -299,9 +300,11 @@ class _Search:
 
     knowledge: Knowledge
 
-    async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
+    async def search(
+        self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
+    ) -> SearchAnswer:
         """Search one tenant's knowledge."""
-        return await self.knowledge.search(tenant_id, request)
+        return await self.knowledge.search(tenant_id, request, patience=patience)
 
 
 def _questions(knowledge: Knowledge) -> Questions:

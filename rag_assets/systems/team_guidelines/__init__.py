@@ -34,6 +34,13 @@ SYSTEM = System(
             "gemini/text-embedding-004": 0.75,
             "local/all-MiniLM-L6-v2": 0.20,
         },
+        calibrates=frozenset(
+            {
+                "openai/text-embedding-3-small",
+                *("gemini/gemini-embedding-001", "gemini/gemini-embedding-2"),
+                "gemini/text-embedding-004",
+            }
+        ),
         requires_project=True,
         projects_over_api=True,
         follows_guidelines=True,
@@ -48,9 +55,10 @@ SYSTEM = System(
         "/api/projects/{id}/guidelines/upload": f"{_ROUTES}.upload:uploading",
         "/api/projects/{id}/guidelines/{documentId}": f"{_ROUTES}.documents:documents",
     },
-    tables=("guideline_texts",),
-    migrations=Migrations(package="rag_assets.systems.team_guidelines.migrations", head="0001"),
-    texts=("guideline_texts.text",),
+    tables=("guideline_texts", "guideline_rules"),
+    migrations=Migrations(package="rag_assets.systems.team_guidelines.migrations", head="0002"),
+    texts=("guideline_texts.text", "guideline_rules.paths"),
+    follow_up="rag_assets.systems.team_guidelines.rules:FOLLOW_UP",
     commands={"guidelines": "rag_assets.systems.team_guidelines.commands:app"},
     prompts={"team_guidelines": "rag_assets.systems.team_guidelines.prompts:TEAM_GUIDELINES"},
 )

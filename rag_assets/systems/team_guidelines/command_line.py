@@ -1,4 +1,4 @@
-"""guidelines upload, list, delete, text, context: what the commands do.
+"""guidelines upload, list, delete, retry, enable, chunks, usage, text, context: the commands.
 
 As JSON they print what the endpoints below `/api` answer.
 """
@@ -36,6 +36,7 @@ from rag_assets.pipeline.projects import Projects
 from rag_assets.pipeline.uploads import Uploads, require_size
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
@@ -121,12 +122,16 @@ def list_documents(session: Session, organization: str, project: str, *, as_json
         [
             (
                 *(one.file_name, one.id, one.status, one.stage or ""),
-                *(one.chunk_count or "", one.token_count or "", one.size, one.uploaded_by),
-                *(f"{one.updated_at:%Y-%m-%d %H:%M} UTC", one.error_message or ""),
+                *(_figure(one.chunk_count), _figure(one.token_count), one.size, one.uploaded_by),
+                *(f"{one.updated_at:%Y-%m-%d %H:%M} UTC", one.error_message or one.note or ""),
             )
             for one in found
         ],
     )
+
+
+def _figure(number: int | None) -> int | str:
+    return "" if number is None else number
 
 
 @with_session
@@ -145,6 +150,88 @@ def delete(
         print_json(_as_json(done))
         return
     say(f"{document_id} is deleted: no context holds a passage of it any more.")
+
+
+@with_session
+def retry(
+    session: Session, organization: str, project: str, document_id: str, *, as_json: bool
+) -> None:
+    """Try a document again that failed."""
+    guidelines, opened = _opened(session, organization, project)
+    shown, is_tried = guidelines.library.retry(opened, document_id, operator())
+    if as_json:
+        print_json(_as_json(shown))
+    elif is_tried:
+        say(f"{shown.file_name} is tried again by `rag-assets sync {opened.ref.id}`.")
+    else:
+        say(f"{shown.file_name} has not failed: it is {shown.status}.")
+
+
+@with_session
+def set_enabled(
+    session: Session,
+    organization: str,
+    project: str,
+    document_id: str,
+    *,
+    enabled: bool,
+    as_json: bool,
+) -> None:
+    """Let a document answer, or take it out of answers."""
+    guidelines, opened = _opened(session, organization, project)
+    shown = guidelines.library.set_enabled(opened, document_id, operator(), enabled=enabled)
+    if as_json:
+        print_json(_as_json(shown))
+        return
+    state = "answers again from the next sync on" if enabled else "does not answer any more"
+    say(f"{shown.file_name} {state}.")
+
+
+@with_reading_session
+def chunks(
+    session: Session, organization: str, project: str, document_id: str, *, as_json: bool
+) -> None:
+    """Print the passages of a document, and what was withheld or masked."""
+    guidelines, opened = _opened(session, organization, project)
+    found = guidelines.library.chunks(opened, document_id)
+    if as_json:
+        print_json(_as_json(found))
+        return
+    if not found.answers:
+        warn("these passages do not answer yet")
+    for one in found.chunks:
+        page = "" if one.page is None else f", page {one.page}"
+        headings = "".join(f" › {heading}" for heading in one.heading_path)
+        say(f"--- {one.chunk_index + 1}{page}{headings} ({one.tokens} tokens)\n{one.text}\n")
+    for dropped in found.dropped:
+        say(f"{dropped.chunk_index + 1} is withheld: {', '.join(dropped.rules)}")
+    for masked in found.masked:
+        say(f"masked: {masked.rule}, line {', '.join(map(str, masked.lines))}")
+
+
+@with_reading_session
+def usage(session: Session, organization: str, project: str, *, days: int, as_json: bool) -> None:
+    """Print what a project has used, by day and model."""
+    guidelines, opened = _opened(session, organization, project)
+    found = guidelines.usage.of(opened, days)
+    if as_json:
+        print_json(_as_json(found))
+        return
+    print_table(
+        ["day", "provider", "model", "requests", "tokens", "dollars"],
+        [
+            (
+                *(str(one.day), one.provider, one.model, one.used.requests, one.used.tokens),
+                f"{one.used.cost:.4f}",
+            )
+            for one in found.days
+        ],
+    )
+    say(f"This month: ${found.month.cost:.4f}, {found.month.tokens:,} tokens")
+    for cap in found.caps:
+        note = " (reached)" if cap.reached else ""
+        say(f"{cap.name}: ${cap.spent:.4f} of ${cap.dollars:.4f}{note}")
+    say(f"Waiting: {found.waiting.documents} documents, {found.waiting.tokens:,} tokens")
 
 
 @with_session
@@ -186,14 +273,13 @@ def context(
     project: str,
     given: Mapping[str, Any],
     *,
-    principals: Sequence[str],
+    caller: Caller,
     as_json: bool,
 ) -> None:
     """Print the section that a prompt gets."""
-    session.require_trusted_grants(principals)
+    session.require_trusted_grants(caller.principals)
     request = _request(given)
     _, opened = _opened(session, organization, project)
-    caller = Caller(principals=tuple(principals))
     found = asyncio.run(_context(session, opened, request, caller))
     if as_json:
         print_json(_as_json(found))
@@ -201,7 +287,7 @@ def context(
     if found.reason is not None:
         threshold = f" of {found.threshold}" if found.threshold is not None else ""
         nearest = f"; the nearest is at {found.nearest}" if found.nearest is not None else ""
-        warn(f"no passages: {found.reason.replace('-', ' ')}{threshold}{nearest}")
+        warn(f"no passages: {found.reason.replace('-', ' ')}{threshold}{nearest}; {found.detail}")
     if found.omitted:
         warn(f"{found.omitted} passages did not fit into {request.token_budget} tokens")
     for miss in found.near_misses or ():
@@ -214,7 +300,8 @@ async def _context(
 ) -> GuidelinesContext:
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
-        contexts = Contexts(session.catalog, retriever, retriever.policy)
+        reader = DocumentReader(session.catalog, session.store, retriever.policy)
+        contexts = Contexts(session.catalog, retriever, reader)
         return await contexts.of(opened.record, request, caller)
     finally:
         await retriever.close()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from rag_assets.cli.arguments import Json
+from rag_assets.cli.arguments import AsOption, Json, RoleOption, caller_of
 from rag_assets.cli.projects import OrganizationArgument, ProjectArgument
+
+DocumentArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the document.")
+]
 
 app = typer.Typer(help="Team guidelines of projects, for prompts.", no_args_is_help=True)
 
@@ -46,13 +50,78 @@ def list_(
 def delete(
     organization: OrganizationArgument,
     project: ProjectArgument,
-    document: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")],
+    document: DocumentArgument,
     json: Json = False,
 ) -> None:
     """Delete a document: no context holds a passage of it any more."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.delete(organization, project, document, as_json=json)
+
+
+@app.command("retry")
+def retry(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    document: DocumentArgument,
+    json: Json = False,
+) -> None:
+    """Try a document again that failed; the next sync processes it."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.retry(organization, project, document, as_json=json)
+
+
+@app.command("enable")
+def enable(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    document: DocumentArgument,
+    json: Json = False,
+) -> None:
+    """Let a document answer again; nothing is embedded for it."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.set_enabled(organization, project, document, enabled=True, as_json=json)
+
+
+@app.command("disable")
+def disable(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    document: DocumentArgument,
+    json: Json = False,
+) -> None:
+    """Take a document out of answers, and keep all that was computed of it."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.set_enabled(organization, project, document, enabled=False, as_json=json)
+
+
+@app.command("chunks")
+def chunks(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    document: DocumentArgument,
+    json: Json = False,
+) -> None:
+    """Print the passages of a document, as a model gets them."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.chunks(organization, project, document, as_json=json)
+
+
+@app.command("usage")
+def usage(
+    organization: OrganizationArgument,
+    project: ProjectArgument,
+    days: Annotated[int, typer.Option(min=1, max=366, help="Days, today included.")] = 30,
+    json: Json = False,
+) -> None:
+    """Print what a project has used of its provider, its caps, and what waits."""
+    from rag_assets.systems.team_guidelines import command_line
+
+    command_line.usage(organization, project, days=days, as_json=json)
 
 
 @app.command("text")
@@ -78,15 +147,20 @@ def context(
     task: Annotated[str, typer.Argument(metavar="TASK", help="What the prompt is about.")],
     top_k: Annotated[int, typer.Option(help="Passages at most, up to 5.")] = 5,
     token_budget: Annotated[int, typer.Option(help="Tokens at most, up to 2,000.")] = 2_000,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell near misses, too.")] = False,
-    as_: Annotated[
+    path: Annotated[
         list[str] | None,
-        typer.Option("--as", metavar="PRINCIPAL", help="Ask on behalf of a user or a group."),
+        typer.Option("--path", help="A file that the task is about, for rules by path."),
     ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show near misses, too.")] = False,
+    principal: AsOption = None,
+    role: RoleOption = None,
     json: Json = False,
 ) -> None:
     """Print the section that a prompt gets, or why there is none."""
     from rag_assets.systems.team_guidelines import command_line
 
     given = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}
-    command_line.context(organization, project, given, principals=as_ or [], as_json=json)
+    given["paths"] = path or []
+    command_line.context(
+        organization, project, given, caller=caller_of(principal, role), as_json=json
+    )

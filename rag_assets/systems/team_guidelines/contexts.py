@@ -6,14 +6,20 @@ index that fails takes away the passages, and never the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Protocol, TypeVar
 
 from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.api.guideline_responses import GuidelinesContext, NearMiss, Reason, camel
+from rag_assets.api.guideline_responses import (
+    GuidelinesContext,
+    NearMiss,
+    Reason,
+    RuleKind,
+    camel,
+)
 from rag_assets.billing.switched_off import is_switched_off
 from rag_assets.common.errors import (
     ConfigurationError,
@@ -29,12 +35,14 @@ from rag_assets.common.errors import (
     UnknownProject,
     UnknownTenant,
 )
+from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import Patience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.team_guidelines.rules import MAX_PATHS, files_of, rule_hits
 from rag_assets.systems.team_guidelines.section import (
     file_name_of,
     section_of_passages,
@@ -51,7 +59,26 @@ PATIENCE = Patience(embedding=3.0, whole=6.0)
 _NEAR = 2 * MAX_PASSAGES
 """Passages that are looked at for near misses."""
 
+REASONS: Mapping[Reason, str] = {
+    "feature-off": "The organization has its guidelines switched off.",
+    "no-documents": "No document is enabled: upload one, or enable one.",
+    "documents-processing": "The documents are still being processed. Try again in a minute.",
+    "documents-failed": (
+        "Every document failed. The list of documents has the reason and the remedy of each."
+    ),
+    "nothing-above-threshold": "No passage is near enough to this task.",
+    "no-key": "There is no usable key for the provider of models.",
+    "embedder-unavailable": "The task could not be embedded in time. Try again later.",
+    "index-unavailable": "The index does not answer, or is being repaired. Try again later.",
+}
+"""The sentence of each reason; that of a provider's failure comes from its kind."""
+
 _T = TypeVar("_T")
+
+
+_TaskPath = Annotated[
+    str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")
+]
 
 
 class ContextRequest(BaseModel):
@@ -59,7 +86,9 @@ class ContextRequest(BaseModel):
 
     Attributes:
         task: in words, as in "Playwright test for login with data-testid selectors".
-        top_k: passages at most.
+        top_k: passages at most that are found by the task; those of rules come in addition.
+        paths: of the files that the task is about, for rules by path; those that the task names
+            count as well.
         token_budget: cl100k_base tokens of the whole section at most, where it is of passages.
         explain: also tell which passages were nearly taken, and how long each step took.
     """
@@ -71,6 +100,7 @@ class ContextRequest(BaseModel):
     task: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]
     top_k: Annotated[int, Field(ge=1, le=MAX_PASSAGES), NUMBER] = MAX_PASSAGES
     token_budget: Annotated[int, Field(ge=1, le=MAX_TOKENS), NUMBER] = MAX_TOKENS
+    paths: Annotated[tuple[_TaskPath, ...], Field(max_length=MAX_PATHS)] = ()
     explain: bool = False
 
 
@@ -102,13 +132,13 @@ class Contexts:
     Attributes:
         catalog: holds plain texts.
         search: finds passages.
-        policy: what callers may read.
+        reader: reads the documents of rules, as far as callers may.
         run_blocking: runs what waits for the catalog.
     """
 
     catalog: Catalog
     search: GuidelineSearch
-    policy: AccessPolicy = field(default_factory=FlatScopes)
+    reader: DocumentReader
     run_blocking: BlockingRunner = in_thread
 
     async def of(
@@ -127,34 +157,58 @@ class Contexts:
         """
         if is_switched_off(record) or record.state != "ACTIVE":
             return await self._without("feature-off", record, caller)
-        principals = self.policy.principals(caller)
+        principals = self.reader.policy.principals(caller)
         has_documents = await self.run_blocking(
             record.id, caller.name, lambda: self.catalog.readable.any(record.id, principals)
         )
         if not has_documents:
-            return await self._without("no-documents", record, caller)
+            reason = await self.run_blocking(
+                record.id, caller.name, lambda: self._reason_of_none(record.id)
+            )
+            return await self._without(reason, record, caller)
         search = SearchRequest(query=request.task, top_k=request.top_k, caller=caller)
+        files = files_of(request.task, request.paths)
+        rules = await self.run_blocking(
+            record.id, caller.name, lambda: rule_hits(self.reader, record.id, caller, files)
+        )
         try:
             answer = await self.search.search(record.id, search, patience=PATIENCE)
         except RagAssetsError as error:
-            return await self._without(_reason(error), record, caller)
-        context = _found(answer, request) if answer.hits else None
+            failure = failure_kind(error)
+            detail = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
+            without = await self._without(_reason(error), record, caller, detail)
+            return _with_rules(without, rules, request)
+        context = _found(answer, request, rules) if answer.hits else None
         if context is None:
             context = await self._without(_reason_of_nothing(answer), record, caller)
+            context = _with_rules(context, rules, request)
         return await self._explained(context, answer, record, search, explain=request.explain)
 
+    def _reason_of_none(self, tenant_id: str) -> Reason:
+        """Return why no document can be found: none is there, or none is READY."""
+        states = self.catalog.upload_states
+        if states.page(tenant_id, status="PROCESSING", limit=1):
+            return "documents-processing"
+        if states.page(tenant_id, status="FAILED", limit=1):
+            return "documents-failed"
+        return "no-documents"
+
     async def _without(
-        self, reason: Reason, record: TenantRecord, caller: Caller
+        self, reason: Reason, record: TenantRecord, caller: Caller, detail: str | None = None
     ) -> GuidelinesContext:
         """The plain text, or nothing."""
 
         def read() -> GuidelinesContext:
             found = GuidelineTexts(self.catalog.database).get(record.id)
-            if found is None or found.is_blank:
-                return GuidelinesContext(source="none", section="", tokens=0, reason=reason)
-            section = section_of_text(found.text)
-            tokens = count_text(section)
-            return GuidelinesContext(source="text", section=section, tokens=tokens, reason=reason)
+            is_none = found is None or found.is_blank
+            section = "" if found is None or is_none else section_of_text(found.text)
+            return GuidelinesContext(
+                source="none" if is_none else "text",
+                section=section,
+                tokens=count_text(section),
+                reason=reason,
+                detail=detail or REASONS[reason],
+            )
 
         return await self.run_blocking(record.id, caller.name, read)
 
@@ -199,12 +253,40 @@ class Contexts:
         return tuple(map(_near_miss, below[:MAX_PASSAGES]))
 
 
-def _found(answer: SearchAnswer, request: ContextRequest) -> GuidelinesContext:
-    section = section_of_passages(answer.hits, request.token_budget)
+def _found(
+    answer: SearchAnswer, request: ContextRequest, rules: Sequence[tuple[Hit, RuleKind]]
+) -> GuidelinesContext:
+    """Passages of rules in half of the budget at most, then those that were found."""
+    kinds = {hit.document_id: kind for hit, kind in rules}
+    share = request.token_budget // 2
+    of_rules = section_of_passages([hit for hit, _ in rules], share)
+    taken = {(chunk.document_id, chunk.chunk_index) for chunk in of_rules.chunks}
+    kept = [hit for hit, _ in rules if (hit.document_id, hit.ordinal) in taken]
+    found = [hit for hit in answer.hits if (hit.document_id, hit.ordinal) not in taken]
+    section = section_of_passages([*kept, *found], request.token_budget, kinds)
     return GuidelinesContext(
         source="documents",
         section=section.text,
         tokens=section.tokens,
+        chunks=section.chunks,
+        omitted=section.omitted + len(rules) - len(kept),
+    )
+
+
+def _with_rules(
+    context: GuidelinesContext, rules: Sequence[tuple[Hit, RuleKind]], request: ContextRequest
+) -> GuidelinesContext:
+    """A context without found passages, with those of rules before the plain text."""
+    kinds = {hit.document_id: kind for hit, kind in rules}
+    section = section_of_passages([hit for hit, _ in rules], request.token_budget, kinds)
+    if not section.chunks:
+        return context
+    text = "\n\n".join(filter(None, (section.text, context.section)))
+    return replace(
+        context,
+        source="documents",
+        section=text,
+        tokens=count_text(text),
         chunks=section.chunks,
         omitted=section.omitted,
     )

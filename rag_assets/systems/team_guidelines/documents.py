@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rag_assets.api.guideline_responses import DocumentPage, GuidelineDocument, Stage
-from rag_assets.common.failure_kinds import WORDS
+from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.storage.catalog.upload_states import UploadState
 from rag_assets.systems.team_guidelines.camel import CAMEL
 from rag_assets.systems.team_guidelines.progress import Progress
@@ -110,7 +110,7 @@ def shown_document(
         mime_type=state.media_type,
         status=state.status,
         chunk_count=state.chunk_count if state.answers else progress.total,
-        error_message=None if words is None else f"{words.reason} {words.remedy}",
+        error_message=None if words is None else words.text,
         error_kind=state.error_kind,
         uploaded_by=state.uploaded_by,
         created_at=state.created_at,
@@ -125,6 +125,8 @@ def shown_document(
         retry_at=state.retry_at,
         enabled=state.enabled,
         answers=state.answers,
+        can_retry=state.status == "FAILED" and (words is None or words.can_retry),
+        note=_note(state),
     )
     if state.status != "PROCESSING":
         return shown
@@ -135,6 +137,12 @@ def shown_document(
         done=None if total is None else progress.done,
         total=total,
     )
+
+
+def _note(state: UploadState) -> str | None:
+    """Return why nothing of a document is found that is ready, and not switched off."""
+    is_ready = state.status == "READY" and state.enabled
+    return empty_note(state.chunk_count, state.dropped_count) if is_ready else None
 
 
 def _dropped(state: UploadState, progress: Progress) -> int:

@@ -20,6 +20,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.organizations import UNCHANGED, Unchanged
 from rag_assets.storage.catalog.projects import PutProject
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.storage.catalog.thresholds import measured_value
 from rag_assets.systems.team_guidelines.camel import CAMEL
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.projects import Project, ProjectSettings, shown_settings
@@ -114,7 +115,8 @@ class ProjectView:
         chat_model: its own, or its organization's.
         provider: of embeddings; "auto": as follows from chat model and keys.
         min_score: its own cosine below which a passage is left out; None: the embedder's.
-        threshold: the cosine that is in force.
+        threshold_from: where the threshold comes from without min_score.
+        threshold: the cosine that is in force; while questions calibrate it, its upper bound.
         embedder: the embedder that it gets.
         rag_guidelines: whether its organization has guidelines switched on.
         key: that its documents are embedded with.
@@ -129,6 +131,7 @@ class ProjectView:
     chat_model: str | None
     provider: str
     min_score: float | None
+    threshold_from: str
     threshold: float | None
     caps: CapSettings
     embedder: str
@@ -189,8 +192,19 @@ class GuidelineProjects:
         named = _named(scope.organization, project_id)
         record = None if named is None else self._catalog.projects.find(named)
         if record is None:
-            record = self._projects.covered(scope.tenants, PROFILE, project_id)
+            record = self._covered(scope, project_id)
         return self.opened(record)
+
+    def _covered(self, scope: ProjectScope, project_id: str) -> TenantRecord:
+        try:
+            return self._projects.covered(scope.tenants, PROFILE, project_id)
+        except UnknownProject:
+            if scope.organization is None:
+                raise
+            raise UnknownProject(
+                "the token's organization has no project of this id",
+                hint="make it with PUT /api/projects/{id}, or use a token of its organization",
+            ) from None
 
     def opened(self, record: TenantRecord) -> OpenProject:
         """A project of which the tenant was found.
@@ -205,6 +219,9 @@ class GuidelineProjects:
     def view(self, project: OpenProject, key: KeyState) -> ProjectView:
         """A project with its settings, and the key that its documents are embedded with."""
         shown = shown_settings(project.configured)
+        serving = self._catalog.generations.serving(project.record.id)
+        is_same = serving is not None and serving.embedder_id == project.embedder_id
+        measured = measured_value(serving, None) if serving is not None and is_same else None
         return ProjectView(
             project_id=project.project_id,
             organization_id=project.organization_id,
@@ -213,7 +230,8 @@ class GuidelineProjects:
             chat_model=shown["chat_model"],
             provider=shown["provider"],
             min_score=shown["min_score"],
-            threshold=project.tenant.min_score(project.embedder_id),
+            threshold_from=shown["threshold_from"],
+            threshold=project.tenant.min_score(project.embedder_id, measured=measured),
             caps=CapSettings(**shown["caps"]),
             embedder=project.embedder_id,
             rag_guidelines=project.record.rag_guidelines,

@@ -25,13 +25,13 @@ def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
     async def run(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
         return await knowledge.in_thread(work)
 
-    contexts = Contexts(catalog, knowledge, knowledge.reader.policy, run_blocking=run)
+    contexts = Contexts(catalog, knowledge, knowledge.reader, run_blocking=run)
 
     def project(tenant_id: str) -> TenantRecord:
         record = catalog.tenants.get(tenant_id)
         if record.config.get("profile") != "team-guidelines":
             raise UnknownProject(
-                "this knowledge is not that of a project with team guidelines",
+                "this tenant is not a project with team guidelines",
                 hint="connect to a project's tenant",
             )
         return record

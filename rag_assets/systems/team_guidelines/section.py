@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from rag_assets.api.guideline_responses import GuidelineChunk
+from rag_assets.api.guideline_responses import GuidelineChunk, RuleKind
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.ingest.sources.model import path_of
@@ -41,13 +42,16 @@ def section_of_text(text: str) -> str:
     return f"{HEADING}\n\n{text}"
 
 
-def section_of_passages(hits: Sequence[Hit], tokens: int) -> Section:
+def section_of_passages(
+    hits: Sequence[Hit], tokens: int, rules: Mapping[str, RuleKind] = MappingProxyType({})
+) -> Section:
     """A section with the first passages that fit, whole; of the next, the sentences that fit.
 
     Args:
         hits: best first.
         tokens: cl100k_base tokens of the whole section at most, headings and lines between
             passages included.
+        rules: why the passages of some documents are there without being found, by document.
     """
     packed: list[Hit] = []
     for hit in hits:
@@ -60,7 +64,10 @@ def section_of_passages(hits: Sequence[Hit], tokens: int) -> Section:
     if not packed:
         return Section("", 0, (), len(hits))
     rendered = _rendered(packed)
-    chunks = tuple(_chunk(number, hit) for number, hit in enumerate(packed, start=1))
+    chunks = tuple(
+        _chunk(number, hit, rules.get(hit.document_id))
+        for number, hit in enumerate(packed, start=1)
+    )
     return Section(rendered, count_text(rendered), chunks, len(hits) - len(packed))
 
 
@@ -96,13 +103,14 @@ def _passage(number: int, hit: Hit) -> str:
     return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text)}"
 
 
-def _chunk(number: int, hit: Hit) -> GuidelineChunk:
+def _chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
     return GuidelineChunk(
         number=number,
         document_id=hit.document_id,
         file_name=file_name_of(hit),
         chunk_index=hit.ordinal,
-        score=hit.score or 0.0,
+        score=hit.score,
+        rule=rule,
         page=hit.page,
         heading_path=hit.heading_path,
         tokens=count_text(neutralised(hit.text)),

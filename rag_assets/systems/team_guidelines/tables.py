@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Table, Text
+from sqlalchemy import Boolean, Column, Table, Text
 
 from rag_assets.storage.catalog.columns import metadata, now_column, tenant_column
 
@@ -15,3 +15,17 @@ guideline_texts = Table(
     now_column("updated_at"),
 )
 """The plain text of each project, as it is now: former ones are not kept."""
+
+guideline_rules = Table(
+    "guideline_rules",
+    metadata,
+    tenant_column(),
+    # Deleting the upload deletes the row, by a trigger.
+    Column("document_id", Text, primary_key=True),
+    # Of the version whose front matter was read.
+    Column("parse_key", Text, nullable=False),
+    Column("is_always", Boolean, nullable=False),
+    # Globs, one a line.
+    Column("paths", Text, nullable=False),
+)
+"""Where each Markdown document applies by its front matter."""

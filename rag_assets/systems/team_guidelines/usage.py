@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from rag_assets.billing.ledger import present_caps
-from rag_assets.billing.spending import Cap
-from rag_assets.models.embedding.prices import Price
+from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold, present_caps
+from rag_assets.billing.spending import Cap, CapName
+from rag_assets.models.embedding.prices import FREE, Price
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.usage import Usage, UsageRow, today
 from rag_assets.systems.team_guidelines.camel import CAMEL
@@ -59,7 +60,7 @@ class CapView:
         dollars: that may be spent.
         spent: dollars so far, batches under way included.
         until: when it starts anew.
-        reached: whether nothing is left of it.
+        reached: whether too little is left of it, so that documents wait.
     """
 
     __pydantic_config__ = CAMEL
@@ -151,7 +152,21 @@ class GuidelineUsage:
         caps = project.tenant.caps.model_copy(update={"per_run": None})
         tenant = project.tenant.model_copy(update={"caps": caps})
         found = present_caps(self._catalog, project.ref, tenant, run=0.0)
-        return tuple(map(_cap, found))
+        stopped = self._stopped(project, found)
+        # A cap that has less left than a passage costs lets nothing be embedded.
+        passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
+        return tuple(
+            _cap(cap, reached=cap.share >= 1 or cap.stops(passage) or cap.name in stopped)
+            for cap in found
+        )
+
+    def _stopped(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
+        """Return the caps for which documents wait: a request costs more than a passage."""
+        states = self._catalog.upload_states.page(project.record.id)
+        if all(state.error_kind != "cap-reached" for state in states):
+            return ()
+        events = self._catalog.events.latest(project.ref.id, kind="cap_reached", limit=EVENTS_READ)
+        return caps_that_hold(caps, events)
 
     def _waiting(self, project: OpenProject) -> Waiting:
         documents, tokens, unmeasured = self._library.waiting(project)
@@ -170,13 +185,13 @@ def _cost(price: Price | None, tokens: int) -> float | None:
 _CAPS = {"per_month": "perMonth", "per_day": "perDay", "per_run": "perRun"}
 
 
-def _cap(cap: Cap) -> CapView:
+def _cap(cap: Cap, *, reached: bool) -> CapView:
     return CapView(
         name=_CAPS[cap.name],
         dollars=cap.most,
         spent=cap.spent,
         until=cap.until,
-        reached=cap.share >= 1,
+        reached=reached,
     )
 
 

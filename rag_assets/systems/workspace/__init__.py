@@ -35,6 +35,8 @@ SYSTEM = System(
     panels={"/workspace": f"{_HERE}.panel.pages:PANEL"},
     routers={
         "/rag/settings": f"{_HERE}.setting_routes:router",
-        "/rag/tree": f"{_HERE}.tree_routes:router",
+        "/rag/tree, /rag/access": f"{_HERE}.tree_routes:router",
+        "/rag/tree as lines": f"{_HERE}.tree_line_routes:tree_lines",
+        "/rag/tree/reconcile": f"{_HERE}.tree_line_routes:manifests",
     },
 )

@@ -1,4 +1,4 @@
-"""What endpoints for the admins of a workspace have in common."""
+"""What endpoints for the admins and writers of a workspace have in common."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
 
 @dataclass(frozen=True, slots=True)
 class Administered:
-    """The workspace that an admin addresses.
+    """The workspace that a request addresses.
 
     Attributes:
         tenant: its id.
-        by: the admin's name.
+        by: the caller's name.
         backend: what answers.
     """
 
@@ -42,4 +42,16 @@ async def administered(
     return Administered(tenant, identity.name, backend)
 
 
+async def written(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Administered:
+    """Return the workspace that a request writes to; refuse all but its admins and writers."""
+    tenant = request.state.tenant = identity.written(parameters.tenant)
+    return Administered(tenant, identity.name, backend)
+
+
 AdministeredDependency = Annotated[Administered, Depends(administered)]
+WrittenDependency = Annotated[Administered, Depends(written)]

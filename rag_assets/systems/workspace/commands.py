@@ -85,6 +85,24 @@ def access(
     tree_command_line.access(tenant, page, principals, as_json=json)
 
 
+@app.command("records")
+def records(
+    tenant: TenantArgument,
+    status: Annotated[
+        Literal["queued", "indexed", "excluded", "failed"] | None,
+        typer.Option(help="Only records of which this became."),
+    ] = None,
+    page: Annotated[
+        str | None, typer.Option(metavar="PAGE", help="Only records on this page or database.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what became of records and why, without their titles and texts."""
+    from rag_assets.systems.workspace import tree_command_line
+
+    tree_command_line.records(tenant, status=status, page=page, as_json=json)
+
+
 @app.command("pull")
 def pull(
     tenant: TenantArgument,

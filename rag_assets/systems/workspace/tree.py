@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.api.workspace_responses import PageAccess, TreeChange
-from rag_assets.common.errors import InvalidRequest, NoWorkspace
+from rag_assets.api.workspace_responses import (
+    PageAccess,
+    TreeChange,
+    TreeDifference,
+    TreePage,
+    TreePages,
+    TreeReconciled,
+)
+from rag_assets.common.errors import (
+    DeletionsHeld,
+    InvalidRequest,
+    NoWorkspace,
+    UnknownDocument,
+)
 from rag_assets.common.principals import GUESTS
 from rag_assets.pipeline.blobs import drop_blobs
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.pages import PageEdit, TreeChanges
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.workspace.settings import PROFILE
 from rag_assets.workspace.tree import (
@@ -23,10 +39,18 @@ from rag_assets.workspace.tree import (
     ROOT,
     UUID_RULE,
     Page,
+    below_itself,
     in_order,
     judged,
+    looping_pages,
     standing_of,
 )
+
+MOST_NAMED: Final = 10_000
+"""Pages of each difference that are named."""
+_MANY_PAGES: Final = 20
+_MANY_SHARE: Final = 0.3
+Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
 MOST_READERS = 1_000
 MOST_READER_BYTES = 2_000
@@ -96,6 +120,63 @@ class PageDraft(BaseModel):
         )
 
 
+class PageChange(BaseModel):
+    """What changes of a page; what is not given stays. See PageDraft."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["page", "database"] = "page"
+    parent: PageUuid | None = None
+    inherit: bool = True
+    read: Annotated[list[Principal], Field(max_length=MOST_READERS)] = []
+    archived: bool = False
+    ai: Literal["on", "off"] = "on"
+
+    def page(self, uuid: str, former: Page | None) -> Page:
+        """Return the page as it is after the change.
+
+        Raises:
+            UnknownDocument: there is no such page.
+            InvalidRequest: see PageDraft.page().
+        """
+        if former is None:
+            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
+        given = self.model_dump(exclude_unset=True)
+        return PageDraft(**{**_draft_values(former), **given}).page(uuid)
+
+
+class TreeManifestLine(PageDraft):
+    """A page in a manifest of the whole tree."""
+
+    uuid: PageUuid
+
+
+def shown_page(page: Page, scope: str) -> TreePage:
+    """Return a page as it is answered."""
+    return TreePage(
+        uuid=page.uuid,
+        kind=page.kind,
+        parent=page.parent,
+        inherit=page.inherit,
+        read=page.readers,
+        archived=page.archived,
+        ai="on" if page.ai else "off",
+        scope=scope,
+    )
+
+
+def _draft_values(page: Page) -> dict[str, Any]:
+    is_root = page.uuid == ROOT
+    return {
+        "kind": "page" if is_root else page.kind,
+        "parent": page.parent,
+        "inherit": page.inherit,
+        "read": [*page.readers],
+        "archived": page.archived,
+        "ai": "on" if page.ai else "off",
+    }
+
+
 class TreeService:
     """Changes the trees of workspaces, and tells who reads a page.
 
@@ -118,16 +199,97 @@ class TreeService:
             InvalidRequest: it would be below itself, or too far from the root; or a name is one
                 that cannot be stored.
         """
-        record = self._workspace(tenant_id)
         page = draft.page(uuid)
-        named = (("uuid", (uuid,)), ("parent", (page.parent or ROOT,)), ("read", page.readers))
-        for field, names in named:
-            if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
-                raise InvalidRequest(
-                    f"{field}: it must hold no credential", hint="it is stored and shown as it is"
-                )
-        done = self._catalog.pages.put(record.ref, page)
-        return TreeChange(done.scope, done.documents)
+        return self._change_one(tenant_id, uuid, lambda _: page)
+
+    def change(self, tenant_id: str, uuid: str, change: PageChange) -> TreeChange:
+        """Change what is given of a page.
+
+        Raises:
+            UnknownDocument: there is no such page.
+            UnknownTenant, NoWorkspace, InvalidRequest: see put().
+        """
+        return self._change_one(tenant_id, uuid, lambda former: change.page(uuid, former))
+
+    def change_many(self, tenant_id: str, edits: Sequence[PageEdit]) -> TreeChanges:
+        """Put and change pages in one transaction; see PageTable.change().
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+            InvalidRequest: a page would be too far from the root; nothing is changed.
+        """
+        record = self._workspace(tenant_id)
+        return self._catalog.pages.change(record.ref, [*map(self._checked, edits)])
+
+    def reconcile(
+        self,
+        tenant_id: str,
+        wanted: Mapping[str, Page],
+        *,
+        as_of: datetime,
+        by: str,
+        apply: bool,
+        remove_extra: bool = True,
+        allow_deletes: bool = False,
+        keep: Collection[str] = (),
+    ) -> TreeReconciled:
+        """Compare a tree with all pages of an application, and make it the same where asked to.
+
+        Args:
+            tenant_id: of the workspace.
+            wanted: all pages by uuid; the page above each of them is among them, or the root.
+            as_of: what was put later is not extra.
+            by: the caller's name, for events.
+            apply: whether missing and stale pages are put.
+            remove_extra: whether then pages are removed that are not among these, with all that
+                hangs on them.
+            allow_deletes: however many they are.
+            keep: pages that are not extra though they are not among these, with those above them.
+
+        Raises:
+            UnknownTenant, NoWorkspace, InvalidRequest: see put(); nothing is changed.
+            DeletionsHeld: suspiciously many pages would be removed; nothing is changed.
+        """
+        record = self._workspace(tenant_id)
+        if looping_pages(wanted):
+            raise below_itself()
+        known = self._catalog.pages.known_since(record.id)
+        kept = _with_those_above(keep, {uuid: page for uuid, (page, _) in known.items()})
+        others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
+        differing: dict[Difference, list[str]] = {
+            "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
+            "stale": sorted(others),
+            "extra": sorted(
+                uuid
+                for uuid, (_, at) in known.items()
+                if uuid not in wanted and uuid not in kept and at <= as_of
+            ),
+        }
+        documents, extra = 0, differing["extra"]
+        removed = extra if apply and remove_extra else []
+        if removed and not allow_deletes:
+            _require_few(len(extra), len(known))
+        if apply:
+            named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
+            pages = [wanted[uuid] for uuid in sorted(named)]
+            for page in pages:
+                self.require_plain(page)
+            edits = [_edit(page) for page in pages]
+            documents = self._catalog.pages.change(record.ref, edits).documents
+        if removed:
+            documents += self._remove(record.ref, removed, by).documents
+        return TreeReconciled(
+            missing=len(differing["missing"]),
+            stale=len(differing["stale"]),
+            extra=len(extra),
+            removed=len(removed),
+            documents=documents,
+            pages=tuple(
+                TreeDifference(uuid, difference)
+                for difference, uuids in differing.items()
+                for uuid in uuids[:MOST_NAMED]
+            ),
+        )
 
     def remove(self, tenant_id: str, uuid: str, by: str) -> TreeChange:
         """Delete a page, and all that hangs on it.
@@ -142,10 +304,33 @@ class TreeService:
                 "the root of a workspace cannot be deleted",
                 hint="`rag-assets tenants remove` removes a whole workspace",
             )
-        done = self._catalog.pages.remove(record.ref, uuid, by)
-        if done.blobs:
-            drop_blobs(self._catalog, self._blobs, record.ref, done.blobs)
-        return TreeChange(done.scope, done.documents)
+        return self._remove(record.ref, [uuid], by)
+
+    def page(self, tenant_id: str, uuid: str) -> TreePage:
+        """Return one page.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+            UnknownDocument: there is no such page.
+        """
+        record = self._workspace(tenant_id)
+        path = self._catalog.pages.path(record.id, uuid)
+        if not path:
+            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
+        return shown_page(path[-1], standing_of(path).scope)
+
+    def listed_pages(
+        self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
+    ) -> TreePages:
+        """Return a list of pages, by uuid.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+        """
+        record = self._workspace(tenant_id)
+        found = self._catalog.pages.page(record.id, parent=parent, after=after, limit=limit + 1)
+        shown = tuple(shown_page(page, scope) for page, scope in found[:limit])
+        return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
     def pages(self, tenant_id: str) -> list[tuple[Page, int]]:
         """All pages, each before those below it, with how far it is from the topmost one.
@@ -176,6 +361,43 @@ class TreeService:
             reason=found.reason,
         )
 
+    def _change_one(
+        self, tenant_id: str, uuid: str, edit: Callable[[Page | None], Page]
+    ) -> TreeChange:
+        done = self.change_many(tenant_id, [(uuid, edit)])
+        for error in done.refused.values():
+            raise error
+        return TreeChange(done.scopes[uuid], done.documents)
+
+    def _checked(self, edit: PageEdit) -> PageEdit:
+        uuid, change = edit
+
+        def checked(former: Page | None) -> Page:
+            page = change(former)
+            self.require_plain(page)
+            return page
+
+        return uuid, checked
+
+    def require_plain(self, page: Page) -> None:
+        """Refuse credentials in names, which are stored and shown as they are.
+
+        Raises:
+            InvalidRequest: there is one.
+        """
+        named = (("uuid", (page.uuid,)), ("parent", (page.parent or ROOT,)), ("read", page.readers))
+        for field, names in named:
+            if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
+                raise InvalidRequest(
+                    f"{field}: it must hold no credential", hint="it is stored and shown as it is"
+                )
+
+    def _remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
+        done = self._catalog.pages.remove(ref, uuids, by)
+        if done.blobs:
+            drop_blobs(self._catalog, self._blobs, ref, done.blobs)
+        return TreeChange(done.scope, done.documents)
+
     def _workspace(self, tenant_id: str) -> TenantRecord:
         record = self._catalog.tenants.get(tenant_id)
         if record.profile != PROFILE:
@@ -184,3 +406,32 @@ class TreeService:
                 hint=f"pages are those of tenants with the profile {PROFILE}",
             )
         return record
+
+
+def _with_those_above(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
+    """Return some pages and all pages above them."""
+    found, left = set[str](), [*uuids]
+    while left:
+        uuid = left.pop()
+        if uuid not in found:
+            found.add(uuid)
+            above = known[uuid].parent if uuid in known else None
+            left += [] if above is None else [above]
+    return found
+
+
+def _edit(page: Page) -> PageEdit:
+    return page.uuid, lambda _: page
+
+
+def _require_few(extra: int, known: int) -> None:
+    """Refuse to remove suspiciously many pages.
+
+    Raises:
+        DeletionsHeld: they are.
+    """
+    if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
+        raise DeletionsHeld(
+            f"{extra:,} of {known:,} pages are not in the manifest",
+            hint="see that it names all pages; with allow_deletes they are removed",
+        )

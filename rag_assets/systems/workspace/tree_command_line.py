@@ -1,22 +1,27 @@
-"""What `rag-assets workspace tree` and `access` do; as JSON they print what endpoints answer."""
+"""What `rag-assets workspace tree`, `access` and `records` do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from pydantic import ValidationError
 
+from rag_assets.api.record_states import reason
 from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, say
+from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import counted
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.tree import PageDraft, TreeService
 from rag_assets.tenants.problems import problem_of
 from rag_assets.workspace.tree import ROOT, Page
+
+_RECORDS_AT_ONCE: Final = 10_000
 
 
 @with_reading_session
@@ -74,6 +79,39 @@ def access(
         print_json(found)
         return
     say(f"{'yes' if found.readable else 'no'}: {found.reason}")
+
+
+@with_reading_session
+def records(
+    session: Session,
+    tenant: str,
+    *,
+    status: RecordStatus | None,
+    page: str | None,
+    as_json: bool,
+) -> None:
+    """Print what became of records, without their titles and texts."""
+    chosen, states = RecordFilter(status=status, page_uuid=page), list[RecordState]()
+    session.catalog.tenants.get(tenant)
+    while found := session.catalog.record_states.page(
+        tenant, None, chosen, scopes={}, limit=_RECORDS_AT_ONCE
+    ):
+        states += found
+        last = found[-1]
+        chosen = replace(chosen, after=(last.source, last.source_type, last.source_id))
+    rows = [
+        (
+            *(state.source_type, state.source_id, state.page_uuid, state.status),
+            *(state.chunk_count, reason(state)),
+        )
+        for state in states
+    ]
+    names = ("type", "id", "page", "status", "chunks", "reason")
+    if as_json:
+        shown = [dict(zip(names, row, strict=True)) for row in rows]
+        print_json({"tenant": tenant, "records": shown})
+        return
+    print_table(names, rows)
 
 
 def _service(session: Session) -> TreeService:

@@ -1,4 +1,4 @@
-"""The endpoints of a workspace's tree. For admins."""
+"""The endpoints of a workspace's tree. For admins and writers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field, StringConstraints
 
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Guarded
+from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.workspace_responses import PageAccess, TreeChange
+from rag_assets.api.workspace_responses import PageAccess, TreeChange, TreePage, TreePages
 from rag_assets.systems.workspace.administration import (
     REFUSED,
-    AdministeredDependency,
+    WrittenDependency,
 )
 from rag_assets.systems.workspace.services import tree_service
-from rag_assets.systems.workspace.tree import PageDraft, PageUuid
+from rag_assets.systems.workspace.tree import PageChange, PageDraft, PageUuid
 from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 
 router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
@@ -40,8 +40,9 @@ class AccessQuery(TenantQuery):
 
 
 @router.put("/tree/{uuid}")
-async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency) -> TreeChange:
-    """Put a page or a database into the tree, or what it is now. For admins.
+@open_to_writers
+async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> TreeChange:
+    """Put a page or a database into the tree, or what it is now. For admins and writers.
 
     It holds with the answer, for all that hangs on it and on what is below it; nothing is embedded.
     Pages may come before those above them: until all of these are known, nobody reads them. The
@@ -52,23 +53,80 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: AdministeredDependency)
     )
 
 
+@router.patch("/tree/{uuid}")
+@open_to_writers
+async def change_page(uuid: _Uuid, change: PageChange, asked: WrittenDependency) -> TreeChange:
+    """Change what is given of a page, such as its parent alone. For admins and writers.
+
+    What is not given stays as it is: a move keeps the readers.
+    """
+    return await asked.backend.write(
+        asked.tenant, lambda: tree_service(asked.backend).change(asked.tenant, uuid, change)
+    )
+
+
+@router.get("/tree/{uuid}")
+@open_to_writers
+async def page(uuid: _Uuid, asked: WrittenDependency) -> TreePage:
+    """Return a page as it stands in the tree. For admins and writers."""
+    return await asked.backend.run(
+        asked.tenant, asked.by, lambda: tree_service(asked.backend).page(asked.tenant, uuid)
+    )
+
+
+class TreeQuery(TenantQuery):
+    """Which pages are listed.
+
+    Attributes:
+        parent: only those directly below this page.
+        after: the `next` of the list before.
+        limit: pages at most.
+    """
+
+    parent: PageUuid | None = None
+    after: PageUuid | None = None
+    limit: int = Field(default=1_000, ge=1, le=10_000)
+
+
+@router.get("/tree")
+@open_to_writers
+async def list_pages(
+    request: Request,
+    parameters: Annotated[TreeQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> TreePages:
+    """List the pages of the tree, by uuid, without titles. For admins and writers."""
+    tenant = request.state.tenant = identity.written(parameters.tenant)
+    service, chosen = tree_service(backend), parameters
+    return await backend.run(
+        tenant,
+        identity.name,
+        lambda: service.listed_pages(
+            tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit
+        ),
+    )
+
+
 @router.delete("/tree/{uuid}")
-async def delete_page(uuid: _Uuid, asked: AdministeredDependency) -> TreeChange:
-    """Delete a page, those below it, and all records that hang on them. For admins."""
+@open_to_writers
+async def delete_page(uuid: _Uuid, asked: WrittenDependency) -> TreeChange:
+    """Delete a page, those below it, and all records that hang on them. For admins and writers."""
     return await asked.backend.write(
         asked.tenant, lambda: tree_service(asked.backend).remove(asked.tenant, uuid, asked.by)
     )
 
 
 @router.get("/access")
+@open_to_writers
 async def access(
     request: Request,
     asked_for: Annotated[AccessQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> PageAccess:
-    """Tell whether somebody may read a page, and by which page and grant. For admins."""
-    tenant = request.state.tenant = identity.administered(asked_for.tenant)
+    """Return whether somebody may read a page, and by which grant. For admins and writers."""
+    tenant = request.state.tenant = identity.written(asked_for.tenant)
     service = tree_service(backend)
     principals = tuple(asked_for.principal)
     return await backend.run(

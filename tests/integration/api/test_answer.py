@@ -120,6 +120,27 @@ def test_an_answer_holds_what_its_passages_say_and_is_paid_for(
     assert [entry.worked for entry in service.keys.entries(TENANT)] == [True]
 
 
+@pytest.mark.parametrize("setting", ["remove", "mark"])
+def test_a_wrong_figure_is_removed_or_marked_by_the_tenants_setting(
+    service: Talk, llmock: LLMock, setting: str
+) -> None:
+    service.configure(llmock)
+    service.api.installation.configure(TENANT, retrieval={"unsupported_claims": setting})
+    service.api.driver.session.reconcile()
+    llmock.reply("The valve opens at 4 bar [1]. The public valve opens at 45 bar [1].")
+    answer = service.ask().json()
+    service.api.installation.configure(TENANT, retrieval={})
+    service.api.driver.session.reconcile()
+    kept = "The valve opens at 4 bar [1]."
+    if setting == "remove":
+        assert (answer["answer"], answer["removed"], answer["unsupported"]) == (kept, 1, [])
+        return
+    assert answer["answer"] == f"{kept} The public valve opens at 45 bar [unsupported]."
+    assert answer["unsupported"] == [
+        {"text": "The public valve opens at 45 bar.", "missing": ["45"]}
+    ]
+
+
 def test_the_model_reads_what_the_caller_may_read(service: Talk, llmock: LLMock) -> None:
     service.configure(llmock)
     llmock.reply("The board valve opens at 9 bar [1] [2].")

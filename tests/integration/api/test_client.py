@@ -159,6 +159,9 @@ def test_the_examples_of_the_documentation_run(
             if outcome is not None:
                 await outcome
 
+    installed = re.search(r"pip install (?P<names>[\w ]+) && .*--no-deps \.$", text, re.MULTILINE)
+    assert installed is not None
+    assert {*installed["names"].split()} == {"httpx2", "pydantic"}
     assert len(blocks) == 3
     for block in blocks:
         portal.call(run, block.replace("https://rag.example", address))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import socket
 import time
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,19 +22,22 @@ from ruamel.yaml import YAML
 from sqlalchemy import event
 
 from rag_assets.api.settings import ServiceSettings
+from rag_assets.common.failure_kinds import WORDS
+from rag_assets.ingest.parsing.detection.containers import OLE2_MARK
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.storage.catalog.usage import Usage
 from tests.driving import stages_of
 from tests.dumps import is_blob
-from tests.embedding_server import EmbeddingServer, Status, embedding_server
+from tests.embedding_server import EmbeddingServer, Fault, Spoilt, Status, embedding_server
 from tests.integration.api.conftest import ISSUER, SECRET, SETTINGS, Api, running
 from tests.unit.ingest.parsing import pdfs
 
 SEALS = b"# Seals\n\nThe lighthouse keeper counted seventeen grey seals at dawn.\n"
 BOATS = b"# Boats\n\nEvery boat is moored with two lines before nightfall.\n"
 PDF = b"%PDF-1.7\nnothing that could be read follows\n"
+OLE2 = OLE2_MARK + bytes(4_096) + "WordDocument".encode("utf-16-le")
 KEY = "sk-proj-planted0123456789abcdefWXYZ"
 
 
@@ -334,6 +340,7 @@ def test_a_document_from_its_upload_to_its_end(guidelines: Guidelines) -> None:
         *("errorMessage", "errorKind", "uploadedBy", "createdAt", "updatedAt", "size", "stage"),
         *("done", "total", "tokenCount", "estimatedCost", "dropped", "retryAt", "enabled"),
         "answers",
+        "canRetry",
     }
     assert (document["fileName"], document["mimeType"]) == ("seals.md", "text/markdown")
     assert (document["status"], document["stage"]) == ("PROCESSING", "queued")
@@ -595,6 +602,21 @@ def test_a_cap_is_reached_when_it_has_less_left_than_a_passage_costs(
     refused = guidelines.send(project, "boats.md", BOATS)
     assert kind(refused) == (402, "cap-reached")
     assert "raise the project's cap" in refused.json()["detail"]
+    usage = guidelines.ask("GET", f"/projects/{project}/guidelines/usage?days=7").json()
+    assert [(cap["name"], cap["reached"]) for cap in usage["caps"]] == [("perMonth", True)]
+
+
+def test_a_cap_is_reached_while_documents_fail_for_it(guidelines: Guidelines) -> None:
+    # What is left is enough for a passage, and not for the request with all of them.
+    project = guidelines.project("stopped", caps={"perMonth": 0.001})
+    many = b"".join(b"# Part %d\n\n%b\n" % (n, SEALS * 20) for n in range(30))
+    assert guidelines.send(project, "many.md", many).status_code == 202
+    guidelines.api.driver.sync(guidelines.tenant(project))
+    [document] = guidelines.ask("GET", f"/projects/{project}/guidelines").json()["documents"]
+    assert document["errorKind"] == "cap-reached"
+    usage = guidelines.ask("GET", f"/projects/{project}/guidelines/usage?days=7").json()
+    [cap] = usage["caps"]
+    assert (cap["reached"], cap["spent"] < cap["dollars"]) == (True, True)
 
 
 def test_while_guidelines_are_off_lists_and_deletions_work_and_nothing_is_embedded(
@@ -816,3 +838,229 @@ def test_a_document_that_is_deleted_in_every_stage_leaves_nothing(guidelines: Gu
     guidelines.sync(project)
     assert metadata_of(guidelines, project) == []
     assert guidelines.ask("GET", f"/projects/{project}/guidelines").json()["documents"] == []
+
+
+# -- failures of providers
+
+
+def openai_vectors(numbers: Callable[[int], list[float]], left_out: int = 0) -> Spoilt:
+    """An answer of OpenAI whose vectors are these numbers, without the last ones."""
+
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        rows = [
+            {**row, "embedding": base64.b64encode(array("f", numbers(at)).tobytes()).decode()}
+            for at, row in enumerate(answer["data"])
+        ]
+        return {**answer, "data": rows[left_out:]}
+
+    return Spoilt(change)
+
+
+def gemini_vectors(numbers: Callable[[int], list[float]], left_out: int = 0) -> Spoilt:
+    """The same of Gemini."""
+
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        rows = [{"values": numbers(at)} for at, _ in enumerate(answer["embeddings"])]
+        return {**answer, "embeddings": rows[left_out:]}
+
+    return Spoilt(change)
+
+
+def good(at: int) -> list[float]:
+    return [1.0] * 1536
+
+
+def short(at: int) -> list[float]:
+    return [1.0] * 700
+
+
+def not_finite(at: int) -> list[float]:
+    return [float("nan")] * 1536
+
+
+def zeros(at: int) -> list[float]:
+    return [0.0] * 1536
+
+
+# The kind, the operator's text, the problem of a search, and the reason of a context.
+FAULTS: Mapping[str, tuple[Mapping[str, Fault], str, str, str, str]] = {
+    "key": (
+        {
+            "openai": Status(401, reason="invalid_api_key"),
+            "gemini": Status(403, reason="PERMISSION_DENIED"),
+        },
+        *("key-refused", "the key for", "embedder-refused", "no-key"),
+    ),
+    "model": (
+        {"openai": Status(404, reason="model_not_found"), "gemini": Status(404)},
+        *("model-refused", "no such model", "embedder-refused", "embedder-unavailable"),
+    ),
+    "quota": (
+        {"openai": Status(429, reason="insufficient_quota"), "gemini": Status(402)},
+        *("quota-exhausted", "the quota for", "embedder-refused", "embedder-unavailable"),
+    ),
+    "redirect": (
+        {"openai": Status(307), "gemini": Status(307)},
+        *("address-refused", "redirects", "embedder-refused", "embedder-unavailable"),
+    ),
+    "other": (
+        {"openai": Status(405), "gemini": Status(405)},
+        *("request-refused", "refuses the request", "embedder-refused", "embedder-unavailable"),
+    ),
+    "count": (
+        {"openai": openai_vectors(good, 1), "gemini": gemini_vectors(good, 1)},
+        *("wrong-vectors", "vectors for", "embedder-failed", "embedder-unavailable"),
+    ),
+    "length": (
+        {"openai": openai_vectors(short), "gemini": gemini_vectors(short)},
+        *("wrong-vectors", "dimensions", "embedder-failed", "embedder-unavailable"),
+    ),
+    "nan": (
+        {"openai": openai_vectors(not_finite), "gemini": gemini_vectors(not_finite)},
+        *("bad-response", "not finite", "embedder-failed", "embedder-unavailable"),
+    ),
+    "zeros": (
+        {"openai": openai_vectors(zeros), "gemini": gemini_vectors(zeros)},
+        *("bad-response", "a vector of zeros", "embedder-failed", "embedder-unavailable"),
+    ),
+    "no json": (
+        {provider: Spoilt(lambda answer: b"<html>") for provider in ("openai", "gemini")},
+        *("bad-response", "", "embedder-failed", "embedder-unavailable"),
+    ),
+    "limits": (
+        {p: Status(429, retry_after="120") for p in ("openai", "gemini")},
+        *("provider-limits", "limits requests", "embedder-unavailable", "embedder-unavailable"),
+    ),
+    "outage": (
+        {p: Status(503, retry_after="120") for p in ("openai", "gemini")},
+        *("provider-unavailable", "is unavailable", "embedder-unavailable", "embedder-unavailable"),
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_of_a_provider_is_named_the_same_at_every_surface(
+    guidelines: Guidelines, provider: str, fault: str
+) -> None:
+    faults, failure, operators, problem, reason = FAULTS[fault]
+    words = WORDS[failure]
+    project = guidelines.project(f"fault-{provider}", key=False, provider=provider)
+    guidelines.ask("PUT", f"/projects/{project}/keys/{provider}", {"key": KEY})
+    guidelines.uploaded(project, "seals.md", SEALS)
+    guidelines.sync(project)
+    guidelines.server.always = faults[provider]
+    try:
+        failed = guidelines.uploaded(project, "boats.md", BOATS)
+        guidelines.sync(project)
+        asked = guidelines.client.post(
+            "/rag/query",
+            json={"query": "seals", "tenant": guidelines.tenant(project)},
+            headers={"Authorization": f"Bearer {guidelines.token()}"},
+        )
+        context = guidelines.ask(
+            "POST", f"/projects/{project}/guidelines/context", {"task": f"seals {fault}"}
+        ).json()
+        tested = guidelines.ask("POST", f"/projects/{project}/keys/{provider}/test").json()
+    finally:
+        guidelines.server.always = None
+    shown = guidelines.document(project, failed)
+    assert (shown["errorKind"], shown["errorMessage"]) == (failure, words.text)
+    assert shown["canRetry"] is True
+    [row] = [
+        row
+        for row in guidelines.api.driver.session.catalog.documents.all(guidelines.tenant(project))
+        if row.document_id == failed
+    ]
+    assert operators in row.error_message
+    assert kind(asked)[1] == problem
+    assert asked.json()["detail"] == words.text_of_request
+    assert (context["reason"], context["detail"]) == (reason, words.text_of_request)
+    assert not tested["worked"]
+    assert operators in tested["reason"]
+
+
+def test_an_address_that_is_not_allowed_is_named_at_every_surface(guidelines: Guidelines) -> None:
+    path = Path(guidelines.api.installation.home) / "tenants.yaml"
+    before = path.read_text()
+    path.write_text(before.replace(guidelines.server.url, "http://10.1.2.3:9/v1"))
+    try:
+        project = guidelines.project("address")
+    finally:
+        path.write_text(before)
+    failed = guidelines.uploaded(project, "boats.md", BOATS)
+    guidelines.sync(project)
+    shown = guidelines.document(project, failed)
+    assert shown["errorKind"] == "address-refused"
+    assert shown["errorMessage"] == WORDS["address-refused"].text
+    tested = guidelines.ask("POST", f"/projects/{project}/keys/openai/test").json()
+    assert "not encrypted: 10.1.2.3:9" in tested["reason"]
+    context = guidelines.ask(
+        "POST", f"/projects/{project}/guidelines/context", {"task": "boats"}
+    ).json()
+    assert (context["reason"], "failed" in context["detail"]) == ("documents-failed", True)
+
+
+def test_documents_under_way_and_failed_ones_are_a_reason_of_their_own(
+    guidelines: Guidelines,
+) -> None:
+    project = guidelines.project("reasons")
+
+    def reason() -> str:
+        path = f"/projects/{project}/guidelines/context"
+        return str(guidelines.ask("POST", path, {"task": "boats"}).json()["reason"])
+
+    assert reason() == "no-documents"
+    guidelines.uploaded(project, "broken.pdf", PDF)
+    assert reason() == "documents-processing"
+    guidelines.sync(project)
+    assert reason() == "documents-failed"
+    [document] = guidelines.ask("GET", f"/projects/{project}/guidelines").json()["documents"]
+    assert (document["errorKind"], document["canRetry"]) == ("unreadable", False)
+
+
+@pytest.mark.parametrize("name", ["old.doc", "picture.png"])
+def test_a_format_that_is_not_accepted_names_those_that_are(
+    guidelines: Guidelines, name: str
+) -> None:
+    project = guidelines.project("formats")
+    content = {"old.doc": OLE2, "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(200)}[name]
+    said = guidelines.send(project, name, content)
+    assert kind(said) == (415, "unsupported-file")
+    detail = said.json()["detail"]
+    assert all(suffix in detail for suffix in (".pdf", ".docx", ".md"))
+    assert not re.search(r"(?i)pptx|xlsx|parser\.", detail)
+
+
+def test_what_is_missing_is_named_without_the_tenant(guidelines: Guidelines) -> None:
+    project = guidelines.project("missing")
+    unknown = guidelines.ask("GET", "/projects/never-made/guidelines")
+    assert kind(unknown) == (404, "unknown-project")
+    assert "the token's organization has no project of this id" in unknown.json()["detail"]
+    path = f"/projects/{project}/guidelines/{'0' * 32}"
+    for method, body in (("GET", None), ("PATCH", {"enabled": False})):
+        said = guidelines.ask(method, path, body)
+        assert kind(said) == (404, "unknown-document")
+        assert guidelines.tenant(project) not in said.text
+
+
+def test_a_service_token_of_an_organization_covers_its_projects(guidelines: Guidelines) -> None:
+    command = guidelines.api.installation.command
+    assert "there is no organization" in command("tokens", "create", "nobody", "--organization").err
+    made = command("tokens", "create", "harbour", "--organization", "--role", "admin", "--json")
+    assert made.code == 0, made.err
+    token = made.json["token"]
+    # It makes projects, and covers those that are made later; other organizations stay closed.
+    assert guidelines.ask("PUT", "/projects/by-token", {}, token=token).status_code == 201
+    later = guidelines.project("later")
+    assert guidelines.ask("GET", f"/projects/{later}", token=token).status_code == 200
+    assert guidelines.ask("GET", "/organizations/harbour", token=token).status_code == 200
+    assert kind(guidelines.ask("GET", "/organizations/quay", token=token)) == (403, "forbidden")
+    assert kind(guidelines.ask("GET", "/projects/crane", token=token))[0] == 404
+    listed = command("tokens", "list", "harbour", "--organization", "--json").json["tokens"]
+    assert [one["token_id"] for one in listed] == [made.json["token_id"]]
+    wrong = command("tokens", "revoke", "harbour", "unknown", "--organization")
+    assert "organization 'harbour' has no token with this id" in wrong.err
+    command("tokens", "revoke", "harbour", made.json["token_id"], "--organization")
+    assert kind(guidelines.ask("GET", f"/projects/{later}", token=token))[0] == 401

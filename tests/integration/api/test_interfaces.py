@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from rag_assets.common.principals import MEMBERS
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.server import build_server
 from rag_assets.retrieval import AsyncRetriever
@@ -221,3 +222,34 @@ def test_a_hostile_name_of_a_tenant_opens_nothing(world: World, tenant: str) -> 
     assert response.status_code in {401, 403, 404, 422}
     assert not MARK.findall(response.text)
     assert "rag-assets tenants" not in response.text
+
+
+@pytest.mark.parametrize("role", ["member", "guest", "admin"])
+def test_a_role_opens_the_same_documents_at_every_interface(world: World, role: Any) -> None:
+    catalog = world.api.driver.session.catalog
+    ref = catalog.tenants.get("left").ref
+    for scope, person in (("staff", MEMBERS), ("board", "gil")):
+        catalog.access.grant(ref, scope, [person])
+    expected = {
+        mark
+        for mark, (tenant, scope) in world.marks.items()
+        if tenant == "left" and scope in ({"board"} if role == "guest" else {PUBLIC, *SCOPES[1:3]})
+    }
+    query = " ".join(expected)
+    caller = Caller(principals=("gil",), role=role)
+    request = SearchRequest(query=query, top_k=100, mode="text", caller=caller)
+    bearer = world.api.token("gil", "left", role=role)
+    call = {"name": "rag_search", "arguments": {"query": query, "top_k": 100}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    headers = {"Authorization": f"Bearer {bearer}", **ACCEPT}
+    command = ("search", "left", query, "--top-k", "100", "--mode", "text", "--json", "--as", "gil")
+    options = ("--role", role) if role != "member" else ()
+    for answer in (
+        str(world.api.core("left", request)),
+        world.api.ask(bearer, query=query, top_k=100, mode="text").text,
+        world.api.client.post("/mcp", json=message, headers=headers).text,
+        world.api.installation.command(*command, *options).out,
+    ):
+        assert set(MARK.findall(answer)) == expected
+    for scope, person in (("staff", MEMBERS), ("board", "gil")):
+        catalog.access.revoke(ref, scope, [person])

@@ -88,6 +88,24 @@ def test_an_upload_from_its_sending_to_its_end(api: Api) -> None:
     api.driver.sync("acme")
 
 
+def test_a_file_that_is_ready_without_a_passage_says_so(api: Api) -> None:
+    sent = {
+        "bare.md": (b"---\ntags: [style]\n---\n", "front matter"),
+        "seals.md": (SEALS, ""),
+    }
+    ids = {}
+    for name, (content, _) in sent.items():
+        ids[name] = send(api, name, content).json()["upload"]["id"]
+    api.driver.sync("acme")
+    for name, (_, reason) in sent.items():
+        upload = listed(api)[ids[name]]
+        assert (upload["status"], upload["chunk_count"] == 0) == ("READY", bool(reason))
+        assert reason in (upload["note"] or "")
+        assert (upload["note"] is None) == (not reason)
+        delete(api, ids[name])
+    api.driver.sync("acme")
+
+
 def test_deleting_the_document_deletes_the_upload(api: Api) -> None:
     upload_id = send(api, "seals.md", SEALS).json()["upload"]["id"]
     api.driver.sync("acme")

@@ -362,3 +362,54 @@ def test_a_purge_names_its_receipt_and_what_is_held_is_refused(api: Api) -> None
     assert (receipt.kind, receipt.counts["records"]["records"]) == ("purge", 1)
     assert receipt.proof["found"] == {"index": 0, "lake": 0, "postgres": []}
     assert problem(api.send("DELETE", f"/rag/documents/{'0' * 32}?purge=true"))[0] == 404
+
+
+def test_filters_that_match_nothing_are_named_and_empty_lists_match_nothing(api: Api) -> None:
+    body = {"text": "The sluice opens at dawn.", "tags": ["water"], "metadata": {"year": 2024.0}}
+    api.send("PUT", "/rag/records/page/sluice", body)
+    api.driver.sync("acme")
+
+    def asked(**narrowed: Any) -> tuple[set[str], set[str]]:
+        answer = api.ask(api.token(), query="sluice", **narrowed).json()
+        uris = {hit["uri"] for hit in answer["hits"]}
+        return uris, {warning["field"] for warning in answer["warnings"]}
+
+    page = "pushed/page/sluice"
+    for year in (2024, 2024.0, "2024", [2024, 1999]):
+        uris, unmatched = asked(filters={"metadata": {"year": year}})
+        assert uris == {page}
+        assert unmatched == ({"filters.metadata.year.1"} if isinstance(year, list) else set())
+    assert asked(filters={"tags": ["water"]}) == ({page}, set())
+    for name in ("documents", "paths", "languages", "tags", "within"):
+        assert asked(filters={name: []}) == (set(), {f"filters.{name}"})
+    assert asked(source_types=[]) == (set(), {"source_types"})
+    assert asked(source_types=["page", "pages"]) == ({page}, {"source_types.1"})
+    assert asked(filters={"tags": ["water", "wine"]}) == (set(), {"filters.tags.1"})
+    assert asked(filters={"paths": ["pushed", "pusht"]}) == ({page}, {"filters.paths.1"})
+    # What the caller may not read is reported as what does not exist.
+    assert asked(filters={"paths": ["board"]}) == (set(), {"filters.paths.0"})
+    api.send("DELETE", "/rag/records/page/sluice")
+    api.driver.sync("acme")
+    assert asked(filters={"tags": ["water"]}) == (set(), {"filters.tags.0"})
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "named"),
+    [
+        ({"source_types": ["file", "files"]}, "it must be one of: file"),
+        ({"filters": {"languages": ["English"]}}, "de, "),
+        ({"filters": {"metadata": {"year": {"gt": 2}}}}, ""),
+    ],
+)
+def test_an_unknown_value_of_a_closed_set_is_refused_with_those_allowed(
+    api: Api, narrowed: dict[str, Any], named: str
+) -> None:
+    response = api.ask(api.token("eve", "other"), **narrowed)
+    assert problem(response) == (422, "invalid-request")
+    assert named in response.text
+
+
+def test_an_unknown_kind_of_event_is_refused_with_those_allowed(api: Api) -> None:
+    response = api.get(api.token(role="admin"), "/rag/events", kind="documents_indexed")
+    assert problem(response) == (422, "invalid-request")
+    assert "document_indexed" in response.text

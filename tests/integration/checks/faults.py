@@ -52,6 +52,7 @@ ALL = {
     "search_index.relations",
     "search_index.vectors_beside",
     "search_index.staleness",
+    "search_index.thresholds",
     "search_index.drift",
     "search_index.isolation",
 }

@@ -127,6 +127,7 @@ NIGHTLY = {
     "search_index.drift",
     "search_index.relations",
     "search_index.vectors_beside",
+    "search_index.thresholds",
 }
 
 

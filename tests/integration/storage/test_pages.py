@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
 from sqlalchemy import select, text
@@ -238,3 +240,76 @@ def test_the_tree_goes_with_its_tenant(tree: Tree) -> None:
         )
     assert tree.catalog.pages.all(tree.ref.id) == []
     assert tree.ancestors() == set()
+
+
+def test_many_pages_at_once_make_the_tree_that_one_by_one_makes(tree: Tree) -> None:
+    random = Random(7)
+    uuids = [f"p{number}" for number in range(24)]
+
+    def any_page(uuid: str) -> Page:
+        return Page(
+            uuid=uuid,
+            parent=random.choice([ROOT, "unknown", *uuids]),
+            readers=tuple(random.sample(["ada", "bob", "eve"], random.choice([0, 0, 1, 2]))),
+            inherit=random.random() < 0.7,
+            archived=random.random() < 0.1,
+            ai=random.random() < 0.9,
+        )
+
+    def state() -> tuple[object, ...]:
+        known = {one.uuid: (one, scope) for one, scope in tree.catalog.pages.all(tree.ref.id)}
+        return tree.scopes(), tree.ancestors(), tree.catalog.access.grants(tree.ref.id), known
+
+    def put_again_one_by_one() -> None:
+        for one, _ in tree.catalog.pages.all(tree.ref.id):
+            tree.catalog.pages.put(tree.ref, replace(one, archived=not one.archived))
+            tree.catalog.pages.put(tree.ref, one)
+
+    tree.hang(*uuids)
+    refused = 0
+    for _ in range(3):
+        chosen = [any_page(uuid) for uuid in random.sample(uuids, 12)]
+        done = tree.catalog.pages.change(
+            tree.ref, [(one.uuid, lambda _, one=one: one) for one in chosen]
+        )
+        refused += len(done.refused)
+        at_once = state()
+        put_again_one_by_one()
+        assert state() == at_once
+    assert refused, "some pages would have been below themselves"
+
+
+def test_a_page_and_the_one_above_it_change_places_in_any_order(tree: Tree) -> None:
+    tree.put("a")
+    tree.put("b", "a", readers=("bob",))
+    tree.hang("a", "b")
+    for order in (1, -1):
+        swapped = [Page(uuid="a", parent="b"), Page(uuid="b", readers=("bob",))][::order]
+        done = tree.catalog.pages.change(tree.ref, [(p.uuid, lambda _, p=p: p) for p in swapped])
+        assert not done.refused
+        assert tree.scopes() == {"a": scope_of("b"), "b": scope_of("b")}
+        tree.catalog.pages.change(
+            tree.ref,
+            [
+                ("b", lambda _: Page(uuid="b", parent="a", readers=("bob",))),
+                ("a", lambda _: Page(uuid="a")),
+            ],
+        )
+        assert tree.scopes() == {"a": scope_of(ROOT), "b": scope_of("b")}
+
+
+def test_pages_that_would_be_below_themselves_are_left_and_no_other(tree: Tree) -> None:
+    tree.put("a")
+    tree.put("b", "a")
+    done = tree.catalog.pages.change(
+        tree.ref,
+        [
+            ("c", lambda _: Page(uuid="c", readers=("ada",))),
+            ("a", lambda _: Page(uuid="a", parent="b")),
+            ("x", lambda _: Page(uuid="x", parent="y")),
+            ("y", lambda _: Page(uuid="y", parent="x")),
+        ],
+    )
+    assert {*done.refused} == {1, 2, 3}
+    known = {one.uuid: one.parent for one, _ in tree.catalog.pages.all(tree.ref.id)}
+    assert known == {ROOT: None, "a": ROOT, "b": "a", "c": ROOT}

@@ -70,7 +70,7 @@ def test_a_line_is_told_by_its_number_in_what_was_sent(site: Site) -> None:
     sent = b"\n" + GOOD + b"\n\r\n" + b"{" + b"\n" + GOOD + b"\n"
     lines = posted(site, "/rag/records", sent).json()["lines"]
     assert [one["line"] for one in lines] == [2, 4, 5]
-    assert lines[1]["errors"] == [{"field": "body", "problem": "it is no JSON"}]
+    assert lines[1]["errors"] == [{"field": "body", "problem": "it is not JSON"}]
 
 
 def test_an_id_may_end_as_the_address_of_a_content_does(site: Site) -> None:

@@ -795,3 +795,64 @@ def test_the_sensor_and_the_schedule_pull_what_is_due(
     [state] = shown.json["sources"]
     assert (state["source"], state["error"]) == ("app", None)
     assert state["scanned_at"] is not None
+
+
+TREE = """
+    SELECT id, parent, kind, inherit, to_json(readers) AS read, archived FROM places
+"""
+PLACES = """
+CREATE TABLE places (id text PRIMARY KEY, parent text, kind text, inherit bool, readers text[],
+    archived bool);
+INSERT INTO places VALUES ('1', NULL, 'page', false, '{ann}', NULL),
+    ('2', '1', NULL, NULL, NULL, false),
+    ('crm', '2', 'database', NULL, NULL, NULL);
+"""
+
+
+def test_the_tree_is_pulled_and_says_who_reads_what_is_pulled(make: Make) -> None:
+    app = make(tree=TREE)
+    app.do(PLACES)
+    app.do("INSERT INTO pages (id, title) VALUES (1, 'A heron'), (2, 'A second heron')")
+    app.do("INSERT INTO deals (id, name) VALUES (1, 'Heron deal')")
+    assert app.pull().pages == 3
+    app.site.sync()
+    assert {hit["source_id"] for hit in app.site.hits("heron")} == {"1", "2"}
+    assert app.site.send("GET", "/rag/access?page_uuid=crm&principal=ann").json()["readable"]
+    assert app.pull().pages == 0
+
+    # A move, other readers, and rows that are no pages.
+    app.do("UPDATE places SET readers = '{bob}' WHERE id = '1'")
+    app.do("UPDATE places SET parent = NULL WHERE id = 'crm'")
+    app.do("INSERT INTO places (id, kind) VALUES ('odd', 'folder'), ('no id', 'page')")
+    app.do("INSERT INTO places (id, parent) VALUES ('a', 'b'), ('b', 'a')")
+    report = app.pull()
+    assert (report.pages, dict(report.set_aside)) == (
+        2,
+        {"tree.kind": 1, "tree.id": 1, "tree.parent": 2},
+    )
+    assert {hit["source_type"] for hit in app.site.hits("heron")} == {"db_row"}
+    assert app.site.send("GET", "/rag/access?page_uuid=2&principal=bob").json()["readable"]
+    assert app.site.send("GET", "/rag/access?page_uuid=crm&principal=members").json()["readable"]
+
+
+def test_pages_that_are_gone_from_the_database_go_by_a_scan_and_many_are_held(make: Make) -> None:
+    app = make(tree=TREE)
+    app.do(PLACES)
+    app.do("INSERT INTO places (id, parent) SELECT 'p' || n, '1' FROM generate_series(1, 60) AS n")
+    app.pull()
+    app.do("DELETE FROM places WHERE id IN ('crm', 'p1')")
+    assert app.pull().pages_removed == 0
+    assert app.pull(scan=True).pages_removed == 2
+    assert app.site.send("GET", "/rag/tree/p1").status_code == 404
+    app.do("DELETE FROM places WHERE starts_with(id, 'p')")
+    assert app.pull(scan=True).pages_removed == 0
+    [event] = app.site.catalog.events.latest(app.site.id, kind="deletions_held", limit=1)
+    assert event.payload == {"source": "app (tree)", "vanished": 59}
+    assert app.pull(scan=True, allow_deletes=True).pages_removed == 59
+    # A page that another one still names as its parent stays above it.
+    app.do("DELETE FROM places WHERE id = '1'")
+    assert app.pull(scan=True).pages_removed == 0
+    assert app.site.send("GET", "/rag/tree/1").status_code == 200
+    app.configure(tree="SELECT id, colour FROM places")
+    with pytest.raises(ListingFailed, match="tree"):
+        app.pull(scan=True)

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from rag_assets.api import record_drafts
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.workspace.page_blocks import PageBlocks
 from tests import driving
 from tests.installation import Installation
 from tests.integration.systems.workspace_site import Site, workspace
+from tests.unit.ingest.parsing.office_files import word
 from tests.unit.ingest.parsing.pictures import bomb, drawn, saved
 
 PAGE = {
@@ -119,6 +121,7 @@ def test_many_blocks_of_one_page_are_one_change_of_it(
         opening(self, text)
 
     monkeypatch.setattr(PageBlocks, "__init__", counted)
+    monkeypatch.setattr(record_drafts, "MAX_PAGE_BYTES", 1 << 20)
     site.put("page", "batch", {"title": "Many", "blocks": [_block("a", "Alpha.")]})
 
     def line(number: int, text: str = "", **more: Any) -> dict[str, Any]:
@@ -213,7 +216,78 @@ def test_templates_and_rows_are_found_by_their_texts(site: Site) -> None:
     assert (hit["source_type"], hit["page_uuid"], hit["title"]) == ("template", None, "Standup")
     assert "blocks.text: Ask the lemur" in hit["text"]
     [hit] = site.hits("tallinn")
-    assert (hit["source_type"], hit["page_uuid"], hit["text"]) == ("db_row", "db-1", "Tallinn")
+    assert (hit["source_type"], hit["page_uuid"]) == ("db_row", "db-1")
+    assert (hit["title"], hit["text"]) == ("Tallinn", "City: Tallinn")
+
+
+def test_rows_are_filtered_by_their_properties_but_for_credentials(site: Site) -> None:
+    def row(name: str, **values: str) -> None:
+        told = [{"name": one, "value_text": value} for one, value in values.items()]
+        site.put("db_row", name, {"database_uuid": "db-1", "values": told})
+
+    row("d1", Deal="Pelican one", Größe="groß", Stage="won")
+    row("d3", Deal="Heron", Stage="new", Token=f"ghp_{'a1B2' * 9}")
+    row("d2", Deal="Pelican two", Stage="lost")
+    site.sync()
+
+    def found(**metadata: str) -> set[str]:
+        hits = site.hits("pelican", filters={"metadata": metadata})
+        return {hit["source_id"] for hit in hits}
+
+    assert found(Stage="won") == found(Größe="groß") == {"d1"}
+    assert found(Stage="lost") == {"d2"}
+    assert found(Stage="open") == set()
+    with site.catalog.database.begin() as connection:
+        query = "SELECT metadata::text FROM rag_catalog.documents WHERE tenant = :t"
+        kept = "".join(connection.execute(text(query), {"t": site.id}).scalars())
+    assert "Stage" in kept
+    assert "Token" not in kept
+    assert "ghp_" not in kept
+
+
+def test_blocks_within_others_follow_them_and_share_what_hides_them(site: Site) -> None:
+    hidden = _block("gone", "The ibex.", archived=True) | {"children": [_block("g1", "The oryx.")]}
+    code = {**_block("code", "kudu"), "type": "code", "metadata": {"secret": True}}
+    code["children"] = [_block("c1", "The kudu sleeps.")]
+    inner = _block("i", "Second quagga.") | {"children": [_block("ii", "Third quagga.")]}
+    outer = _block("o", "First quagga.") | {"children": [inner]}
+    page = {"title": "Nested", "blocks": [outer, hidden, code, _block("last", "Fourth quagga.")]}
+    assert site.put("page", "p-2", page) == "queued"
+    site.sync()
+    [hit] = site.hits("quagga")
+    order = [hit["text"].index(f"{word} quagga") for word in ("First", "Second", "Third", "Fourth")]
+    assert order == sorted(order)
+    assert [place["block_id"] for place in hit["blocks"]] == ["o", "i", "ii", "last"]
+    assert [site.hits(word) for word in ("ibex", "oryx", "kudu")] == [[], [], []]
+    assert "kudu" not in stored(site)
+    alone = {"page_uuid": "p-2", "block": _block("o", "x") | {"children": [_block("n", "x")]}}
+    refused = site.send("PUT", "/rag/records/block/o", alone)
+    assert problem(refused) == (422, ["block"])
+    twice = {"title": "x", "blocks": [_block("a", "x") | {"children": [_block("a", "x")]}]}
+    assert problem(site.send("PUT", "/rag/records/page/p-2", twice)) == (422, ["block_id"])
+    site.send("DELETE", "/rag/records/page/p-2")
+    site.grant("p-2")
+
+
+def test_a_page_over_a_mebibyte_comes_in_parts(site: Site) -> None:
+    filler = "The tern flies over the water and comes back to its cliff. " * 300
+    blocks = [_block(f"b{n}", f"{filler} number{n}") for n in range(120)]
+    site.put("page", "long", {"title": "Long", "blocks": blocks[:20]})
+    lines = [
+        {"op": "put", "type": "block", "id": one["block_id"], "page_uuid": "long", "block": one}
+        for one in blocks[20:]
+    ]
+    assert {one["outcome"] for one in site.lines(lines)} == {"queued"}
+    document_id = record_document_id("pushed", "page", "long")
+    assert len(site.catalog.records.of(site.id).text(document_id) or "") > 2 << 20
+    site.sync()
+    state = site.send("GET", "/rag/records/page/long?chunks=false").json()
+    assert (state["status"], state["chunks"]) == ("indexed", [])
+    assert state["chunk_count"] > 120
+    [hit] = site.hits("number117", top_k=1)
+    assert (hit["source_id"], hit["block_id"]) == ("long", "b117")
+    site.send("DELETE", "/rag/records/page/long")
+    site.sync()
 
 
 def test_files_are_found_by_their_content(site: Site) -> None:
@@ -231,6 +305,16 @@ def test_files_are_found_by_their_content(site: Site) -> None:
         site.put_content("f-1", b"# Ships\n\nThe sloop sails at dawn.\n").json()["outcome"]
         == "unchanged"
     )
+    for name, content in (
+        ("table.csv", b"ship,port\nsloop,Narvik\n"),
+        ("page.html", b"<html><body><h1>Port</h1><p>The sloop of Narvik.</p></body></html>"),
+        ("letter.docx", word(lambda made: made.add_paragraph("The sloop of Narvik."))),
+    ):
+        site.put("file", name, {"page_uuid": "p-1", "name": name})
+        assert site.put_content(name, content).status_code == 202, name
+        site.sync()
+        assert {hit["source_id"] for hit in site.hits("narvik")} == {name}
+        site.send("DELETE", f"/rag/records/file/{name}")
     assert site.put_content("f-1", b"\x89PNG\r\n\x1a\n" + bytes(40)).status_code == 415
     site.put_content("f-1", b"# Ships\n\nThe galleon sails at noon.\n")
     site.sync()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -372,3 +373,141 @@ def test_records_hang_on_nothing_that_the_tree_cannot_have(workspace: Workspace)
             line = {"op": "put", "type": kind, "id": id_, **body}
             answer = workspace.send("POST", "/rag/records", by=ADMIN, lines=[line])
             assert [one["outcome"] for one in answer.json()["lines"]] == ["invalid"]
+
+
+def test_hits_have_the_titles_of_their_pages_that_the_caller_reads(workspace: Workspace) -> None:
+    workspace.put("team")
+    workspace.put("board", parent="team", inherit=False, read=["bob"])
+    workspace.put("open", parent="board", read=["ada"])
+    workspace.put("deals", parent="open", kind="database")
+    workspace.push({"team": "Team", "board": "Board", "open": "Open"})
+    workspace.push({"c": "comment marka"}, kind="comment", on="open")
+    workspace.push({"r": "row marka"}, kind="db_row", on="deals")
+    workspace.sync()
+
+    def shown(by: Person, query: str) -> dict[str, tuple[str | None, list[str]]]:
+        hits = workspace.ask(by, query)
+        return {hit["source_id"]: (hit["title"], hit["breadcrumb"]) for hit in hits}
+
+    ada, bob = Person("ada"), Person("bob")
+    above = ["Team", "Open"]
+    assert shown(ada, "marka") == {"c": ("Open", above), "r": ("row marka", above)}
+    above = ["Team", "Board", "Open"]
+    assert shown(bob, "marka") == {"c": ("Open", above), "r": ("row marka", above)}
+    assert shown(bob, "board") == {"board": ("Board", ["Team"])}
+    assert shown(ada, "open")["open"] == ("Open", ["Team"])
+    assert shown(ada, "board") == {}
+
+
+WRITER = Person("pusher", "writer")
+
+
+def test_a_move_changes_the_parent_alone(workspace: Workspace) -> None:
+    workspace.put("board", inherit=False, read=["bob"])
+    workspace.put("a", inherit=False, read=["eve"])
+    workspace.push({"a": "alpha marka"})
+    workspace.sync()
+    moved = workspace.send("PATCH", "/rag/tree/a", {"parent": "board"}, by=WRITER)
+    assert (moved.status_code, moved.json()["scope"]) == (200, "page:a")
+    said = workspace.send("GET", "/rag/tree/a", by=WRITER).json()
+    assert (said["parent"], said["inherit"], said["read"]) == ("board", False, ["eve"])
+    assert found(workspace, Person("eve")) == {"marka"}
+    assert found(workspace, ADA) == found(workspace, Person("bob")) == set()
+    back = workspace.send("PATCH", "/rag/tree/a", {"parent": None, "read": []}, by=ADMIN)
+    assert back.status_code == 200
+    said = workspace.send("GET", "/rag/tree/a", by=ADMIN).json()
+    assert (said["parent"], said["inherit"], said["read"]) == ("root", False, [])
+    assert workspace.send("PATCH", "/rag/tree/gone", {"parent": "a"}, by=ADMIN).status_code == 404
+    assert workspace.send("GET", "/rag/tree/gone", by=ADMIN).status_code == 404
+    for method, path in (("PATCH", "/rag/tree/a"), ("GET", "/rag/tree"), ("GET", "/rag/tree/a")):
+        assert workspace.send(method, path, {}, by=ADA).status_code == 403
+
+
+def test_lines_put_and_change_pages_whatever_their_order(workspace: Workspace) -> None:
+    workspace.push({"a": "alpha marka", "b": "beta markb"})
+    workspace.sync()
+    lines = workspace.put_lines(
+        [
+            {"uuid": "b", "parent": "a"},
+            {"uuid": "a", "inherit": False, "read": ["bob"]},
+            {"uuid": "x", "parent": "x"},
+            {"uuid": "odd", "parnt": "a"},
+            {"op": "change", "uuid": "never", "parent": "a"},
+            {"op": "change", "uuid": "b", "archived": True},
+            {"uuid": "no such id", "parent": "a"},
+        ],
+        by=WRITER,
+    )
+    outcomes = [line["outcome"] for line in lines]
+    assert outcomes == ["done", "done", "invalid", "invalid", "unknown-page", "done", "invalid"]
+    assert lines[1]["scope"] == "page:a"
+    assert lines[2]["errors"][0]["field"] == "parent"
+    workspace.sync()
+    assert found(workspace, Person("bob")) == {"marka"}
+    assert found(workspace, ADA) == set()
+    workspace.put_lines([{"op": "change", "uuid": "b", "archived": False}])
+    workspace.sync()
+    assert found(workspace, Person("bob")) == {"marka", "markb"}
+    listed = workspace.send("GET", "/rag/tree", by=WRITER, limit=2).json()
+    assert [page["uuid"] for page in listed["pages"]] == ["a", "b"]
+    following = workspace.send("GET", "/rag/tree", by=WRITER, after=listed["next"]).json()
+    assert ([page["uuid"] for page in following["pages"]], following["next"]) == (["root"], None)
+    below = workspace.send("GET", "/rag/tree", by=WRITER, parent="a").json()["pages"]
+    assert [page["uuid"] for page in below] == ["b"]
+    assert workspace.send("POST", "/rag/tree", by=ADA, lines=[{"uuid": "a"}]).status_code == 403
+
+
+def test_a_manifest_makes_the_tree_the_same_unless_too_much_would_go(workspace: Workspace) -> None:
+    workspace.put_lines([{"uuid": f"p{number}"} for number in range(40)])
+    workspace.push({"p1": "alpha marka", "p39": "omega markb"})
+    workspace.sync()
+    manifest = [{"uuid": f"p{number}"} for number in range(39)]
+    manifest[1] = {"uuid": "p1", "parent": "new", "inherit": False, "read": ["bob"]}
+    manifest.append({"uuid": "new", "parent": "p0"})
+
+    def reconcile(lines: list[Any], **parameters: Any) -> Any:
+        path = "/rag/tree/reconcile"
+        return workspace.send("POST", path, by=WRITER, lines=lines, **parameters)
+
+    compared = reconcile(manifest).json()
+    counts = (compared["missing"], compared["stale"], compared["extra"], compared["removed"])
+    assert counts == (1, 1, 1, 0)
+    assert {(one["uuid"], one["difference"]) for one in compared["pages"]} == {
+        ("new", "missing"),
+        ("p1", "stale"),
+        ("p39", "extra"),
+    }
+    assert found(workspace, ADA) == {"marka", "markb"}
+    done = reconcile(manifest, apply=True).json()
+    assert (done["removed"], done["documents"]) == (1, 2)
+    assert found(workspace, ADA) == set()
+    assert found(workspace, Person("bob")) == {"marka"}
+    few = [line for line in manifest if line["uuid"] in {"p0", "p1", "new"}]
+    refused = reconcile(few, apply=True)
+    assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (
+        409,
+        "deletions-held",
+    )
+    assert reconcile(manifest).json()["extra"] == 0
+    later = reconcile(few, apply=True, as_of="2020-01-01T00:00:00Z").json()
+    assert (later["extra"], later["removed"]) == (0, 0)
+    assert reconcile(few, apply=True, allow_deletes=True).json()["removed"] == 37
+    orphan = reconcile([{"uuid": "p0", "parent": "unnamed"}])
+    assert orphan.status_code == 422
+
+
+@pytest.mark.long
+def test_twenty_thousand_pages_are_put_within_a_minute(workspace: Workspace) -> None:
+    pages = [
+        {"uuid": f"p{n}", "parent": f"p{n // 8}" if n >= 8 else None}
+        | ({"read": [f"user{n % 97}"], "inherit": n % 2 == 0} if n % 20 == 0 else {})
+        for n in range(1, 20_001)
+    ]
+    began = time.monotonic()
+    for start in range(0, len(pages), 5_000):
+        lines = workspace.put_lines(pages[start : start + 5_000])
+        assert {line["outcome"] for line in lines} == {"done"}
+    assert time.monotonic() - began < 60
+    began = time.monotonic()
+    workspace.put_lines([{"op": "change", "uuid": "p1", "read": ["ada"]}])
+    assert time.monotonic() - began < 10

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,26 @@ def site(shared_installation: Installation) -> Iterator[Site]:
         environment.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
         with workspace(shared_installation, "way") as made:
             yield made
+
+
+def test_the_commands_that_make_a_workspace_run_as_written(
+    shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = PAGE.partition("An operator makes one")[2].partition("\n## ")[0]
+    lines = re.findall(r"^    (.+)$", block, re.MULTILINE)
+    commands = [
+        shlex.split(re.sub(r"^ADMIN_TOKEN=\$\((.*) \| jq .*\)$", r"\1", line), comments=True)
+        for line in lines
+    ]
+    # Nothing else answers before the servers do, and nothing comes after what stays in front.
+    assert commands.pop(0) == ["rag-assets", "up"]
+    assert commands.pop() == ["rag-assets", "serve", "&"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("sk-of-a-test-0123456789\n"))
+    for program, *arguments in commands:
+        assert program == "rag-assets"
+        done = shared_installation.command(*arguments)
+        assert done.code == 0, done.err
+    assert json.loads(done.out)["token"]
 
 
 def test_a_page_that_is_placed_and_pushed_is_cited_by_its_block(site: Site, llmock: LLMock) -> None:

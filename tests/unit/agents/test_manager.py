@@ -241,6 +241,9 @@ def test_a_search_finds_equal_texts_and_words(work: Work) -> None:
     assert (best.chunk.source_path, best.score) == ("flag.md", pytest.approx(1.0, abs=1e-4))
     fused = work.manager.search("x", "--frobnicate-hard", 3, mode="hybrid")
     assert "flag.md" in {one.chunk.source_path for one in fused[:2]}
+    for mode in ("knn", "hybrid"):
+        above = work.manager.search("x", text, 9, mode=mode, min_score=0.99)
+        assert [one.chunk.source_path for one in above] == ["flag.md"]
     with pytest.raises(InputRejected):
         work.manager.search("x", "   ")
 

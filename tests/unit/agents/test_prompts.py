@@ -9,11 +9,12 @@ import pytest
 from rag_assets.agents.advice import advise
 from rag_assets.agents.configuration import Surroundings, load_configuration
 from rag_assets.agents.globs import expand
-from rag_assets.agents.hosts import HOSTS, configuration_text
+from rag_assets.agents.hosts import HOSTS, configuration_text, merged_text, servers_of
 from rag_assets.agents.preload import preload
 from rag_assets.agents.prompts import has_tool, hint_of, prompt_of, tool_schema
 from rag_assets.agents.sections import read_sections
 from rag_assets.agents.settings import Configuration
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.parsing.model import ParsedText
@@ -105,6 +106,32 @@ def test_hint_and_schema_are_short(docs: Path) -> None:
     assert count_text(canonical(tool_schema())) <= 150
 
 
+def test_many_files_are_described_by_what_they_have_in_common(tmp_path: Path) -> None:
+    verbs = [*(f"config_{x}" for x in "abcdefghij"), *(f"rollout_{x}" for x in "abcdefgh")]
+    names = [*(f"alpha{x}" for x in "abcdefghijklmnop"), *verbs]
+    for folder in ("reference", "guides"):
+        (tmp_path / folder).mkdir()
+    for number, name in enumerate(names):
+        place = tmp_path / ("guides" if number % 3 else "reference") / f"tool_{name}.md"
+        place.write_text(f"---\nx: y\n---\n# tool {name}\n\nIt helps.\n")
+    found = configured(tmp_path, '{strategy: rag, sources: ["**/*.md"]}')
+    hint = hint_of(found.agents["a"])
+    assert "(34 files) about tool, guides, reference, config, rollout" in hint
+    assert count_text(hint) <= 120
+    described = configured(
+        tmp_path, '{strategy: rag, sources: ["**/*.md"], description: Pages of the tool.}'
+    )
+    assert "this agent (34 files). Pages of the tool. Call it" in hint_of(described.agents["a"])
+
+
+def test_a_threshold_is_a_cosine(docs: Path) -> None:
+    found = configured(docs, '{sources: ["*.md"], min_score: 0.4}')
+    assert found.agents["a"].docs.min_score.value == 0.4
+    for wrong in ("2", "true", "'0.4'"):
+        with pytest.raises(ConfigurationError, match="min_score must be a number from -1 to 1"):
+            configured(docs, f'{{sources: ["*.md"], min_score: {wrong}}}')
+
+
 def test_little_documentation_is_preloaded_and_much_is_searched(docs: Path) -> None:
     found = configured(docs, '{sources: ["*.md"]}')
     little = advise(found, found.agents["a"], plain)
@@ -137,7 +164,7 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     }
     around = Surroundings(variables, Path("/srv/é"), Path("/home"))
     agents = ["a", "b c", "b/c", "..", "ü"]
-    text = configuration_text(host, '/opt/my "own"/rag-assets', agents, around)
+    text = configuration_text(host, servers_of(host, '/opt/my "own"/rag-assets', agents, around))
     read = tomllib.loads(text) if host.is_toml else json.loads(text)
     servers = read[host.key]
     assert list(servers) == ["rag-a", "rag-b-c", "rag-b-c-2", "rag-agent", "rag-agent-2"]
@@ -145,5 +172,32 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     assert servers["rag-b-c"]["args"] == ["agent", "mcp", "@b c", "--folder", "/srv/é"]
     del variables["KEY"]
     assert servers["rag-a"]["env"] == variables
-    plain = configuration_text(host, "/x", ["a"], Surroundings({}, Path("/w"), Path("/home")))
+    plain = configuration_text(
+        host, servers_of(host, "/x", ["a"], Surroundings({}, Path("/w"), Path("/home")))
+    )
     assert "env" not in plain or host.extra == {"env": {}}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_servers_are_merged_into_what_a_hosts_file_holds(name: str) -> None:
+    import json
+    import tomllib
+
+    host, around = HOSTS[name], Surroundings({}, Path("/w"), Path("/home"))
+    others = {"theme": "dark", host.key: {"other": {"command": "x", "args": ["é"]}}}
+    former = servers_of(host, "/old", ["a", "b"], around)
+    text = json.dumps(others)
+    if host.is_toml:
+        text = f'theme = "dark" # mine\n\n[{host.key}.other]\ncommand = "x"\nargs = ["é"]\n'
+    load = tomllib.loads if host.is_toml else json.loads
+    once = merged_text(host, text, former)
+    twice = merged_text(host, once, servers_of(host, "/new", ["a"], around))
+    found = load(twice)
+    assert found["theme"] == "dark"
+    assert found[host.key]["other"] == others[host.key]["other"]  # type: ignore[index]
+    assert found[host.key]["rag-a"]["command"] == "/new"
+    assert found[host.key]["rag-b"]["command"] == "/old"
+    assert not host.is_toml or "# mine" in twice
+    assert load(merged_text(host, "", former)) == {host.key: former}
+    with pytest.raises(ConfigurationError, match="stays as it is"):
+        merged_text(host, "// {} [", former)

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from rag_assets.api.connections import Connection
 from rag_assets.api.guard import whole_body
+from rag_assets.api.http_protocol import DRAINED_BYTES
 from rag_assets.api.metrics import RequestMetrics
 from rag_assets.api.middleware import RequestMiddleware
 from rag_assets.api.problems import handle_problems
@@ -33,13 +34,23 @@ class Few(Connection):
     most = 3
 
 
+class Brief(Connection):
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.timeout_keep_alive = 0.1
+
+
 def _reading() -> ASGIApp:
     async def here(request: Request) -> Response:
         await whole_body(request, seconds=0.1)
         return PlainTextResponse("here")
 
+    async def refuse(_: Request) -> Response:
+        return PlainTextResponse("refused", 429)
+
     app = FastAPI()
     app.add_route("/", here, methods=["GET", "POST"])
+    app.add_route("/refuse", refuse, methods=["POST"])
     handle_problems(app)
     return app
 
@@ -94,6 +105,90 @@ def test_half_a_body_is_answered_by_a_problem_and_the_connections_end(port: int)
             received += data
     assert received.startswith(b"HTTP/1.1 408 ")
     assert b"urn:rag-assets:problem:too-slow" in received
+
+
+def _post(*fields: str) -> bytes:
+    return "\r\n".join(["POST /refuse HTTP/1.1", "Host: x", *fields, "", ""]).encode()
+
+
+def _answer(connection: socket.socket) -> bytes:
+    received = b""
+    while b"\r\n\r\nrefused" not in received:
+        received += connection.recv(65_536)
+    return received
+
+
+@pytest.mark.parametrize("port", [Connection], indirect=True)
+@pytest.mark.parametrize("size", [10, DRAINED_BYTES])
+def test_a_small_body_that_follows_a_refusal_is_read_and_the_connection_goes_on(
+    port: int, size: int
+) -> None:
+    with ExitStack() as stack:
+        connection = opened(port, stack)
+        for _ in range(2):
+            connection.sendall(_post(f"Content-Length: {size}"))
+            answer = _answer(connection)
+            assert answer.startswith(b"HTTP/1.1 429 ")
+            assert b"connection: close" not in answer
+            connection.sendall(b"a" * size)
+        assert is_answered(connection)
+
+
+@pytest.mark.parametrize("port", [Connection], indirect=True)
+@pytest.mark.parametrize(
+    ("fields", "rest"),
+    [
+        ([f"Content-Length: {DRAINED_BYTES + 1}"], b"a" * (DRAINED_BYTES + 1)),
+        (["Content-Length: 2000000", "Connection: close"], b"a" * 2_000_000),
+        (["Transfer-Encoding: chunked"], b"1\r\na\r\n0\r\n\r\n"),
+        (["Content-Length: 1", "Expect: 100-continue"], b""),
+        (["Content-Length: 10", "Connection: close"], b"a" * 10),
+    ],
+)
+def test_a_refusal_that_ends_its_connection_announces_it_and_arrives(
+    port: int, fields: list[str], rest: bytes
+) -> None:
+    with ExitStack() as stack:
+        connection = opened(port, stack)
+        connection.sendall(_post(*fields))
+        time.sleep(0.05)
+        connection.sendall(rest)
+        received = b""
+        while data := connection.recv(65_536):
+            received += data
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 429 ")
+    assert head.count(b"connection: close") == 1
+    assert body == b"refused"
+
+
+@pytest.mark.parametrize("port", [Hasty], indirect=True)
+def test_an_idle_connection_lasts_longer_than_a_head_may(port: int) -> None:
+    with ExitStack() as stack:
+        connection = opened(port, stack)
+        for _ in range(2):
+            assert is_answered(connection)
+            time.sleep(0.25)
+        connection.sendall(WHOLE[:-2])
+        assert connection.recv(65_536) == b""
+
+
+@pytest.mark.parametrize("port", [Hasty], indirect=True)
+def test_a_small_body_that_never_comes_ends_its_connection(port: int) -> None:
+    with ExitStack() as stack:
+        connection = opened(port, stack)
+        connection.sendall(_post("Content-Length: 10"))
+        _answer(connection)
+        assert connection.recv(65_536) == b""
+
+
+@pytest.mark.parametrize("port", [Brief], indirect=True)
+def test_an_idle_connection_ends_after_its_time(port: int) -> None:
+    with ExitStack() as stack:
+        connection = opened(port, stack)
+        connection.sendall(_post("Content-Length: 1") + b"a")
+        _answer(connection)
+        assert connection.recv(65_536) == b""
 
 
 @pytest.mark.parametrize("port", [Few], indirect=True)

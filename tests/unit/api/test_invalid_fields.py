@@ -1,8 +1,9 @@
-"""What is wrong with a request is told without what was sent."""
+"""Invalid fields are described in JSON's words, and without the strings that were sent."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 import pytest
@@ -13,9 +14,22 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.invalid_fields import invalid_fields
 from rag_assets.api.model import QueryRequest
 from rag_assets.api.openapi import Description
+from rag_assets.api.responses import InvalidField
 from rag_assets.api.write_model import RecordBody, Reindex
+from rag_assets.common.invalid_values import PATTERNS
+from rag_assets.retrieval.model import PATTERN as LANGUAGE_PATTERN
 
 SENT = "AKIA-SENT"
+OF_PYTHON = re.compile(
+    r"(?i)tuple|dict|bool\b|\bint\b|\bstr\b|none|pattern|\^|\\\\|should|valid list"
+)
+
+
+def described(kind: Any, body: Any, names: Collection[str]) -> list[InvalidField]:
+    with pytest.raises(ValidationError) as refused:
+        TypeAdapter(kind).validate_python(body)
+    errors = [{**found, "loc": ("body", *found["loc"])} for found in refused.value.errors()]
+    return invalid_fields(errors, names)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +56,55 @@ def names() -> Collection[str]:
 def test_nothing_is_quoted(
     names: Collection[str], kind: Any, body: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(ValidationError) as refused:
-        TypeAdapter(kind).validate_python(body)
-    errors = [{**found, "loc": ("body", *found["loc"])} for found in refused.value.errors()]
-    told = invalid_fields(errors, names)
+    told = described(kind, body, names)
     assert {error.field for error in told} == {field}
     assert all(error.problem and SENT not in error.problem for error in told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "problem"),
+    [
+        (QueryRequest, {}, "this field is needed"),
+        (QueryRequest, {"query": 5}, "it must be a string; a number came"),
+        (QueryRequest, {"query": " "}, "it must contain a visible character; a string came"),
+        (QueryRequest, {"query": "x", "top_k": "many"}, "it must be a number"),
+        (QueryRequest, {"query": "x", "top_k": 0}, "it must be 1 or more; 0 came"),
+        (QueryRequest, {"query": "x", "explain": 3}, "there is no such field"),
+        (QueryRequest, {"query": "x", "filters": []}, "it must be an object; an empty array came"),
+        (
+            QueryRequest,
+            {"query": "x", "filters": {"paths": "a"}},
+            "it must be an array; a string came",
+        ),
+        (
+            QueryRequest,
+            {"query": "x", "filters": {"paths": {}}},
+            "an array; an empty object came",
+        ),
+        (QueryRequest, {"query": "x", "filters": {"paths": ["a"] * 101}}, "100 at most; 101 came"),
+        (QueryRequest, {"query": "x", "mode": "fast"}, "it must be 'knn'"),
+        (RecordBody, {"text": "x", "updated_at": True}, "it must be a time with its zone"),
+    ],
+)
+def test_a_field_is_described_in_the_words_of_json(
+    names: Collection[str], kind: Any, body: dict[str, Any], problem: str
+) -> None:
+    told = described(kind, body, names)
+    assert any(problem in error.problem for error in told), told
+    assert not any(OF_PYTHON.search(error.problem) for error in told), told
+
+
+def test_every_pattern_of_the_api_has_words() -> None:
+    description = build_app(cast("Backend", None)).openapi()
+    patterns = set(patterns_in(description)) - {LANGUAGE_PATTERN}
+    assert len(patterns) > 10
+    assert patterns <= PATTERNS.keys()
+
+
+def patterns_in(schema: Any) -> Iterator[str]:
+    values = schema.values() if isinstance(schema, dict) else schema
+    if isinstance(schema, dict) and isinstance(schema.get("pattern"), str):
+        yield schema["pattern"]
+    if isinstance(schema, dict | list):
+        for value in values:
+            yield from patterns_in(value)

@@ -23,11 +23,14 @@ from checks.isolation import fault_of
 from checks.isolation import verdict_of as verdict_of_isolation
 from checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
 from checks.secrets import verdict_of as verdict_of_secrets
+from checks.thresholds import SEARCHES
+from checks.thresholds import verdict_of as verdict_of_thresholds
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.pipeline.drift import IndexState
 from rag_assets.pipeline.index_comparison import Drift
 from rag_assets.privacy.secrets.spans import SecretSpan
+from rag_assets.storage.catalog.events import Event
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import Owner, Presence, ScannedEntry, TenantView, entry_id
 from rag_assets.storage.lake.model import ChunkSetRow
@@ -278,3 +281,27 @@ def test_times_are_compared_in_minutes_rounded_up() -> None:
     from checks.staleness import minutes
 
     assert [minutes(timedelta(seconds=s)) for s in (-5, 0, 1, 60, 61)] == [0, 0, 1, 1, 2]
+
+
+# -- thresholds
+
+
+def ended(*, chosen: int = 0, nearest: float | None = 0.4) -> Event:
+    payload = {"chosen": ["c"] * chosen, "nearest": nearest}
+    return Event(1, "rag_search_completed", NOW, payload)
+
+
+@pytest.mark.parametrize(
+    ("events", "passes"),
+    [
+        ([], True),
+        ([ended()] * (SEARCHES - 1), True),
+        ([ended()] * SEARCHES, False),
+        ([ended(nearest=None)] * SEARCHES, False),
+        ([*[ended()] * (SEARCHES - 1), ended(chosen=1)], True),
+    ],
+)
+def test_fifty_searches_without_a_passage_are_a_warning(events: list[Event], passes: bool) -> None:
+    verdict = verdict_of_thresholds(events, "acme")
+    assert (verdict.passed, verdict.severity) == (passes, "WARN")
+    assert ("thresholds measure acme" in verdict.mend) is not passes

@@ -22,7 +22,6 @@ QUESTION = Question(
     query="valve",
     **{name: None for name, field in Question.model_fields.items() if field.default is None},
     filters=Filters(),
-    source_types=(),
     must_include_paths=(),
     include_run_summaries=True,
 )
@@ -70,6 +69,7 @@ WHOLE: list[Call[Any]] = [
     operations.write_records([{"op": "delete"}], source="pushed", tenant="acme"),
     operations.reconcile([{}], apply=True, allow_deletes=True, source="pushed", tenant="acme"),
     operations.record("page", "7", source="pushed", tenant="acme"),
+    operations.records(status="failed", limit=1, tenant="acme"),
     operations.upload("a.md", b"text", replaces="d", source="uploads", tenant="acme"),
     operations.uploads(source="uploads", tenant="acme"),
     operations.delete_upload("d", tenant="acme"),
@@ -93,19 +93,23 @@ def described(description: Mapping[str, Any], call: Call[Any]) -> Mapping[str, A
     return found
 
 
-def resolved(schema: Any, definitions: Mapping[str, Any]) -> Any:
+def resolved(schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...] = ()) -> Any:
     """A schema without references, and without what is only said to people."""
     if isinstance(schema, list):
-        return [resolved(part, definitions) for part in schema]
+        return [resolved(part, definitions, within) for part in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        return resolved(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+        name = schema["$ref"].rpartition("/")[2]
+        if name in within:
+            return {"within": name}
+        return resolved(definitions[name], definitions, (*within, name))
     kept = {name: value for name, value in schema.items() if name not in _ASIDE}
     if "properties" in kept:
-        of_fields = {n: resolved(part, definitions) for n, part in kept["properties"].items()}
+        fields = kept["properties"].items()
+        of_fields = {n: resolved(part, definitions, within) for n, part in fields}
         return {**kept, "properties": of_fields}
-    return {name: resolved(value, definitions) for name, value in kept.items()}
+    return {name: resolved(value, definitions, within) for name, value in kept.items()}
 
 
 def made() -> Iterator[str]:

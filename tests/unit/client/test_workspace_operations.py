@@ -8,19 +8,35 @@ from pydantic import TypeAdapter
 
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
-from rag_assets.api.workspace_responses import PageAccess, Settings, TreeChange
+from rag_assets.api.workspace_responses import (
+    PageAccess,
+    Settings,
+    TreeChange,
+    TreeLines,
+    TreePage,
+    TreePages,
+    TreeReconciled,
+)
 from rag_assets.client import workspace_operations
 from rag_assets.systems.workspace.setting_routes import router
 from rag_assets.systems.workspace.settings import SettingsDraft
+from rag_assets.systems.workspace.tree_line_routes import manifests, tree_lines
 from rag_assets.systems.workspace.tree_routes import router as tree_router
 
 
 def test_the_tree_is_changed_as_it_is_described() -> None:
-    described = build_app(cast("Backend", None), routers=[tree_router]).openapi()
+    described = build_app(
+        cast("Backend", None), routers=[tree_router, tree_lines, manifests]
+    ).openapi()
     schemas: dict[str, Any] = described["components"]["schemas"]
     for call, answer in (
         (workspace_operations.put_page("a", tenant="acme"), TreeChange),
         (workspace_operations.delete_page("a", tenant="acme"), TreeChange),
+        (workspace_operations.change_page("a", {"parent": "b"}, tenant="acme"), TreeChange),
+        (workspace_operations.page("a", tenant="acme"), TreePage),
+        (workspace_operations.pages(limit=1, tenant="acme"), TreePages),
+        (workspace_operations.write_tree([{"uuid": "a"}], tenant="acme"), TreeLines),
+        (workspace_operations.reconcile_tree([], apply=True, tenant="acme"), TreeReconciled),
         (workspace_operations.page_access("a", ["ada"], tenant="acme"), PageAccess),
     ):
         theirs = described["paths"][call.path][call.method.lower()]

@@ -1,4 +1,4 @@
-"""What the people of a tenant are told of every way in which a document can fail."""
+"""Every way in which a document or a request can fail has a kind, with a text for admins."""
 
 from __future__ import annotations
 
@@ -46,11 +46,17 @@ def test_every_error_of_a_document_has_a_kind(base: type[errors.RagAssetsError])
         (errors.BlobAltered("x"), "lost"),
         (errors.NoProviderKey("x"), "no-key"),
         (errors.GuidelinesOff("x"), "switched-off"),
-        (errors.KeyUnreadable("x"), "installation"),
-        (errors.ProviderRefused("x"), "key-refused"),
+        (errors.KeyUnreadable("x"), "key-unreadable"),
+        (errors.ProviderRefused("x"), "request-refused"),
+        (errors.ProviderRefused("x", fault="key"), "key-refused"),
+        (errors.ProviderRefused("x", fault="model"), "model-refused"),
+        (errors.ProviderRefused("x", fault="quota"), "quota-exhausted"),
+        (errors.ProviderRefused("x", fault="address"), "address-refused"),
+        (errors.ChatRefused("x", fault="quota"), "quota-exhausted"),
         (errors.ProviderUnavailable("x"), "provider-unavailable"),
-        (errors.WrongShape("x"), "installation"),
-        (errors.BadVectors("x"), "provider-unavailable"),
+        (errors.WrongShape("x"), "wrong-vectors"),
+        (errors.BadVectors("x"), "bad-response"),
+        (errors.ChatFailed("x"), "bad-response"),
         (errors.CapReached("x"), "cap-reached"),
         (errors.InputRejected("x"), "text-rejected"),
         (errors.ParserUnusable("x"), "installation"),

@@ -6,6 +6,7 @@ import pytest
 
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.retrieval.answers import AnswerRequest
+from rag_assets.retrieval.model import Filters
 
 
 @pytest.mark.slow
@@ -29,6 +30,26 @@ def test_paths_are_no_longer_than_the_index_takes(path: str) -> None:
     with pytest.raises(InvalidRequest, match="must_include_paths"):
         AnswerRequest.of(query="why?", must_include_paths=[path])
     assert AnswerRequest.of(query="why?", filters={"paths": ["\U0001f600" * 499]})
+
+
+@pytest.mark.parametrize(
+    ("given", "spelled"),
+    [
+        (2024, {"2024", "2024.0"}),
+        (2024.0, {"2024", "2024.0"}),
+        ("2024", {"2024", "2024.0"}),
+        (-2.5, {"-2.5"}),
+        (1e-7, {"1e-07", "1e-7"}),
+        (True, {"true"}),
+        ("1.10", {"1.10"}),
+        ("007", {"007"}),
+        ("2024-06", {"2024-06"}),
+        ((2024, None, "draft"), {"2024", "2024.0", None, "draft"}),
+        ((), set()),
+    ],
+)
+def test_numbers_in_metadata_stand_for_all_their_spellings(given: Any, spelled: set[Any]) -> None:
+    assert set(Filters(metadata={"year": given}).wanted_metadata["year"]) == spelled
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ SOURCE = {"name": "files", "type": "files", "root": "/files"}
         ({"parser": {"seconds": 0}}, "parser.seconds: it must be greater than 0"),
         ({"parser": {"memory_mb": 1}}, "parser.memory_mb: it must be 256 or more"),
         ({"retrieval": {"top_k": "many"}}, "retrieval.top_k: it must be a whole number"),
-        ({"id": "A b"}, "id: it may hold only what"),
+        ({"id": "A b"}, "id: it may contain only a-z in lower case, digits, and single . _ -"),
         ({"id": "a" * 64}, "id: it is too long: 63 characters at most"),
     ],
 )

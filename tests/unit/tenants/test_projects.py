@@ -13,6 +13,7 @@ from rag_assets.billing.embedder_choice import choose
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import embedder_id_of
+from rag_assets.systems.team_guidelines.routes.bodies import ProjectBody
 from rag_assets.tenants.model import Tenant, TenantId
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_beginning
 
@@ -78,7 +79,6 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
         {"embedder": {"base_url": "http://127.0.0.1/"}},
         {"api_key": "$HOME"},
         {"parser": {"passwords": ["$HOME"]}},
-        {"provider": "local"},
         {"provider": "openai-compatible"},
         {"provider": "deterministic"},
         {"chat_model": "$HOME"},
@@ -208,3 +208,13 @@ def test_a_window_is_the_models_that_it_was_given_for() -> None:
     assert kept.context_window == 8_192
     assert other is not None
     assert (other.base_url, other.context_window) == (gateway["base_url"], None)
+
+
+def test_only_an_operator_chooses_the_local_model() -> None:
+    beginning = {"embedder": {"providers": [{"provider": "openai", "base_url": "https://x"}]}}
+    present = config(beginning=beginning, provider="local")
+    assert present["embedder"] == {"provider": "local"}
+    with pytest.raises(InvalidRequest, match="the operator has chosen the provider"):
+        config(beginning=beginning, present=present, provider="openai")
+    with pytest.raises(ValidationError):
+        ProjectBody.model_validate({"provider": "local"})

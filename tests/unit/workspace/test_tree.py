@@ -11,9 +11,12 @@ from rag_assets.workspace.tree import (
     NOBODY,
     ROOT,
     Page,
+    TreePlan,
+    below_itself,
     judged,
+    looping_pages,
     new_root,
-    planned,
+    plan_tree,
     scope_of,
     standing_of,
 )
@@ -23,6 +26,13 @@ ROOT_PAGE = new_root()
 
 def page(uuid: str, parent: str = ROOT, **said: object) -> Page:
     return Page(uuid=uuid, parent=parent, **said)  # type: ignore[arg-type]
+
+
+def planned(changed: Page, above: list[Page], below: list[Page]) -> TreePlan:
+    tree = {one.uuid: one for one in (*above, *below)} | {changed.uuid: changed}
+    if looping_pages(tree):
+        raise below_itself()
+    return plan_tree([changed], [*above, *below])
 
 
 def test_a_page_that_says_nothing_has_the_scope_of_the_nearest_one_that_does() -> None:
@@ -53,7 +63,7 @@ def test_what_is_taken_out_takes_all_that_is_below_whoever_reads_it() -> None:
 
 def test_what_is_below_an_unknown_page_is_read_by_nobody() -> None:
     orphan = page("b", "unknown", readers=("ada",), inherit=False)
-    assert planned(orphan, [], []).scope == NOBODY
+    assert planned(orphan, [], []).scopes == {"b": NOBODY}
     named = planned(page("unknown"), [ROOT_PAGE], [orphan])
     assert named.scopes == {"unknown": scope_of(ROOT), "b": scope_of("b")}
 
@@ -68,7 +78,7 @@ def test_a_tree_has_a_deepest_level() -> None:
     chain = [ROOT_PAGE]
     for number in range(DEEPEST - 2):
         chain.append(page(f"p{number}", chain[-1].uuid))
-    assert planned(page("last", chain[-1].uuid), chain, []).scope == scope_of(ROOT)
+    assert planned(page("last", chain[-1].uuid), chain, []).scopes == {"last": scope_of(ROOT)}
     with pytest.raises(InvalidRequest, match="more than"):
         planned(page("last", chain[-1].uuid), chain, [page("below", "last")])
 

@@ -18,8 +18,8 @@ class Mark(NamedTuple):
 
 
 _PICTURE_HINT = (
-    "set parser.ocr for the tenant and save it as a PDF; files of workspaces may be PNG, JPEG, TIFF"
-    " or WebP then"
+    "save it as a PDF with recognized text; or the operator sets parser.ocr for the tenant, and"
+    " PDFs of pictures are read then, and in workspaces PNG, JPEG, TIFF and WebP"
 )
 ARCHIVE_HINT = "unpack it: documents inside archives are not read"
 _RTF_HINT = "save it as DOCX or PDF"

@@ -18,6 +18,7 @@ from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbeddin
 from rag_assets.models.providers.gemini.chat import GeminiChat
 from rag_assets.models.providers.gemini.embedding import GeminiEndpoint
 
+_MODULE = "google.genai"
 _DIMENSIONS = (768, 1536, 3072)
 _INPUT_TOKENS = 2048
 
@@ -56,6 +57,7 @@ _EMBEDDING = RemoteEmbedding(
     unlisted=KnownModel(0, 0, input_tokens=_INPUT_TOKENS, task_types=True),
     default_model="gemini-embedding-001",
     auto_dimensions=1536,
+    module=_MODULE,
 )
 
 _CHAT = ChatOffer(
@@ -67,6 +69,7 @@ _CHAT = ChatOffer(
             "gemini-2.5-flash-lite": ChatPrice(input_per_million=0.10, output_per_million=0.40),
         }
     ),
+    module=_MODULE,
 )
 
 GEMINI = Provider(

@@ -26,6 +26,8 @@ from rag_assets.models.providers.openai.chat import CompatibleChat, OpenAIChat
 from rag_assets.models.providers.openai.embedding import CompatibleEndpoint, OpenAIEndpoint
 
 _REQUEST_TOKENS = 300_000
+_MODULE = "openai.resources"
+"""Of the SDK: it imports its resources only when they are used."""
 
 _EMBEDDING = RemoteEmbedding(
     endpoint=OpenAIEndpoint,
@@ -53,6 +55,7 @@ _EMBEDDING = RemoteEmbedding(
     auto_dimensions=1536,
     batch_api=OpenAIBatches,
     options=REMOTE_OPTIONS | {"batch_above"},
+    module=_MODULE,
 )
 
 
@@ -77,6 +80,7 @@ OPENAI = Provider(
                 "gpt-4o-mini": _chat(0.15, 0.60),
             }
         ),
+        module=_MODULE,
     ),
     # OpenAI's names, also with a gateway's prefix. gpt-oss is served by others.
     chat_names=re.compile(r"(^|[/.:])(gpt-(?!oss)|chatgpt-|codex-|o[1-9](-|$))"),
@@ -93,6 +97,7 @@ OPENAI_COMPATIBLE = Provider(
             {name: replace(model, price=None) for name, model in _EMBEDDING.models.items()}
         ),
         unlisted=_EMBEDDING.unlisted,
+        module=_MODULE,
     ),
-    chat=ChatOffer(endpoint=CompatibleChat),
+    chat=ChatOffer(endpoint=CompatibleChat, module=_MODULE),
 )

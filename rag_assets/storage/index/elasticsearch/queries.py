@@ -115,6 +115,8 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         raise TypeError("a ranking by words needs weights: see words_ranking")
+    if request.by is None:
+        return {"query": entries(owner, clauses), "size": request.returned}
     if isinstance(request.by, Places):
         return _by_place(owner, request.by, request.returned, clauses)
     if isinstance(request.by, EqualTexts):
@@ -161,12 +163,14 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
         ("document_id", entry_filter.documents),
         ("language", entry_filter.languages),
     ):
-        if values:
+        if values is not None:
             clauses.append({"terms": {name: list(values)}})
-    if entry_filter.paths:
+    if entry_filter.paths is not None:
         clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
     clauses += _modified(entry_filter.modified_after, entry_filter.modified_before)
-    clauses += [{"term": {"tags": tag}} for tag in entry_filter.tags]
+    if entry_filter.tags is not None:
+        tags: list[dict[str, Any]] = [{"term": {"tags": tag}} for tag in entry_filter.tags]
+        clauses += tags or [{"match_none": {}}]
     if entry_filter.without_source_types:
         without = {"terms": {"source_type": list(entry_filter.without_source_types)}}
         clauses.append({"bool": {"must_not": [without]}})

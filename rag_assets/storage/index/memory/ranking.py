@@ -41,6 +41,8 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
         scores = _place_scores(rows, request.by)
     elif isinstance(request.by, EqualTexts):
         scores = {row.id: 0.0 for row in rows if row.fields["text_key"] in request.by.keys}
+    elif request.by is None:
+        scores = {row.id: 0.0 for row in rows}
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
     terms = words_of(request.by).terms.keys() if isinstance(request.by, str) else set[str]()
@@ -84,7 +86,7 @@ def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: Moved
 
 
 def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
-    paths, modified = wanted.paths, stored["modified_at"]
+    paths, tags, modified = wanted.paths, wanted.tags, stored["modified_at"]
     after, before = wanted.modified_after, wanted.modified_before
     one_of = (
         ("source_type", wanted.source_types),
@@ -95,12 +97,12 @@ def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
     return (
         (wanted.scopes is None or is_readable(stored, wanted.scopes, wanted.moved))
         and (wanted.pages is None or stored.get("page_uuid") in wanted.pages)
-        and all(not values or stored.get(name) in values for name, values in one_of)
+        and all(values is None or stored.get(name) in values for name, values in one_of)
         and stored["source_type"] not in wanted.without_source_types
-        and (not paths or any(is_within(stored["uri"], path) for path in paths))
+        and (paths is None or any(is_within(stored["uri"], path) for path in paths))
         and (after is None or modified >= stamp(after))
         and (before is None or modified < stamp(before))
-        and set(wanted.tags) <= set(stored["tags"])
+        and (tags is None or (tags != () and set(tags) <= set(stored["tags"])))
         and all(
             any(_holds(stored["metadata"].get(key), value) for value in values)
             for key, values in wanted.metadata.items()

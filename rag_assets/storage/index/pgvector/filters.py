@@ -32,19 +32,20 @@ class Conditions:
             self._one_of(column, values)
             for column, values in (
                 ("page_uuid", wanted.pages),
-                ("source_type", wanted.source_types or None),
-                ("source", wanted.sources or None),
-                ("document_id", wanted.documents or None),
-                ("language", wanted.languages or None),
+                ("source_type", wanted.source_types),
+                ("source", wanted.sources),
+                ("document_id", wanted.documents),
+                ("language", wanted.languages),
             )
             if values is not None
         ]
         if wanted.without_source_types:
             left_out = self._one_of("source_type", wanted.without_source_types)
             found.append(sql.SQL("NOT {}").format(left_out))
-        if wanted.tags:
-            found.append(sql.SQL("c.tags @> {}::text[]").format(self._value([*wanted.tags])))
-        if wanted.paths:
+        if wanted.tags is not None:
+            tags = sql.SQL("c.tags @> {}::text[]").format(self._value([*wanted.tags]))
+            found.append(tags if wanted.tags else sql.SQL("{}").format(False))
+        if wanted.paths is not None:
             folders = self._value([path.rstrip("/") for path in wanted.paths])
             found.append(
                 sql.SQL(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
@@ -11,14 +12,29 @@ from starlette.responses import Response, StreamingResponse
 from rag_assets.panel.frame import Visit
 from rag_assets.systems.team_guidelines.panel.room import room_of
 
+_DIGITS = 7
+PASSAGES = 25
+"""Passages on one page of a document."""
+
 
 async def document(visit: Visit) -> Response:
-    """The page."""
+    """Show a document, and one page of its passages."""
     room = await room_of(visit)
     library, id_ = room.guidelines.library, _id(visit)
     found = await room.read(partial(library.document, room.project, id_))
     chunks = await room.read(partial(library.chunks, room.project, id_))
-    return visit.html("document.html", document=found, chunks=chunks)
+    count = max(1, -(-len(chunks.chunks) // PASSAGES))
+    number = min(count, _page_number(visit))
+    first = (number - 1) * PASSAGES
+    shown = replace(chunks, chunks=chunks.chunks[first : first + PASSAGES])
+    return visit.html(
+        "document.html",
+        document=found,
+        chunks=shown,
+        passages=len(chunks.chunks),
+        number=number,
+        count=count,
+    )
 
 
 async def file(visit: Visit) -> Response:
@@ -51,6 +67,11 @@ async def set_enabled(visit: Visit) -> Response:
     change = partial(room.guidelines.library.set_enabled, room.project, _id(visit), room.by)
     await room.write(partial(change, enabled=enabled))
     return visit.redirect(f"?done={'enabled' if enabled else 'disabled'}")
+
+
+def _page_number(visit: Visit) -> int:
+    text = visit.request.query_params.get("page", "")
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 1
 
 
 def _id(visit: Visit) -> str:

@@ -136,6 +136,8 @@ def _summary(whole: DocumentPage) -> str:
 def _told(document: GuidelineDocument) -> str:
     if document.status == "FAILED":
         return f"{document.file_name} failed: {document.error_message or ''}"
+    if document.note is not None:
+        return f"{document.file_name} is ready. {document.note}"
     return f"{document.file_name} is ready: {counted(document.chunk_count or 0, 'passage')}."
 
 

@@ -85,6 +85,8 @@ async def change_provider(visit: Visit) -> Response:
     """Change the provider of embeddings; what it costs is shown first."""
     room = await room_of(visit)
     provider = visit.field("provider")
+    if provider not in _choices():
+        return await _page(room, problem="There is no such provider of embeddings.", status=422)
     try:
         change = await room.read(
             partial(provider_change, visit.backend.catalog, room.project, provider)
@@ -99,6 +101,11 @@ async def change_provider(visit: Visit) -> Response:
     except RagAssetsError as error:
         return await _page(room, problem=error.advice, status=422)
     return visit.redirect("/models?done=changed")
+
+
+def _choices() -> tuple[str, ...]:
+    """Return the providers that an admin chooses from; only an operator sets the local model."""
+    return ("auto", *auto_embeddings())
 
 
 async def _page(
@@ -126,7 +133,7 @@ async def _page(
         problem=problem,
         change=change,
         providers=WITH_KEYS,
-        choices=("auto", *auto_embeddings()),
+        choices=_choices(),
         provider_name=_name,
         duration=duration,
     )

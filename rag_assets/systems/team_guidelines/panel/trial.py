@@ -12,21 +12,15 @@ from rag_assets.systems.team_guidelines.contexts import (
     ContextRequest,
     Contexts,
 )
+from rag_assets.systems.team_guidelines.panel.document_pages import PASSAGES
 from rag_assets.systems.team_guidelines.panel.room import room_of
-
-_REASONS = {
-    "feature-off": "The organization has its guidelines switched off.",
-    "no-documents": "No document is READY yet.",
-    "nothing-above-threshold": "No passage is near enough to this task.",
-    "no-key": "There is no usable key for the provider of embeddings.",
-    "embedder-unavailable": "The provider of embeddings did not answer in time.",
-    "index-unavailable": "The index did not answer, or is being repaired.",
-}
 
 
 async def form(visit: Visit) -> Response:
     """The form."""
-    return visit.html("try.html", task="", context=None, problem="", most=MAX_TOKENS)
+    return visit.html(
+        "try.html", task="", context=None, problem="", most=MAX_TOKENS, per_page=PASSAGES
+    )
 
 
 async def attempt(visit: Visit) -> Response:
@@ -38,10 +32,12 @@ async def attempt(visit: Visit) -> Response:
         wanted = ContextRequest(task=task, explain=True)
     except ValidationError:
         problem = f"Describe a task, in {MAX_QUERY:,} characters at most."
-        return visit.html(template, task=task, context=None, problem=problem, most=MAX_TOKENS)
+        return visit.html(
+            template, task=task, context=None, problem=problem, most=MAX_TOKENS, per_page=PASSAGES
+        )
     backend = visit.backend
     contexts = Contexts(
-        backend.catalog, backend.retriever, backend.reader.policy, run_blocking=backend.run
+        backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
     )
     caller = Caller(principals=visit.session.principals, name=visit.session.name)
     found = await contexts.of(room.project.record, wanted, caller)
@@ -49,7 +45,8 @@ async def attempt(visit: Visit) -> Response:
         template,
         task=task,
         context=found,
-        why="" if found.reason is None else _REASONS[found.reason],
+        why=found.detail or "",
         problem="",
         most=MAX_TOKENS,
+        per_page=PASSAGES,
     )

@@ -11,7 +11,7 @@ from rag_assets.storage.catalog.upload_states import UploadStatus
 from rag_assets.systems.team_guidelines.camel import camel
 from rag_assets.systems.team_guidelines.library import CURSOR
 from rag_assets.tenants.model import CapsConfig
-from rag_assets.tenants.projects import MAX_NAME, ProjectSettings
+from rag_assets.tenants.projects import MAX_NAME, AutoProvider, ProjectSettings
 
 _LINE = r"^[^\x00-\x1f\x7f-\x9f]+$"
 _KEY = "^[!-#%-~][!-~]*$"
@@ -35,6 +35,7 @@ class ProjectBody(ProjectSettings):
     model_config = _CAMEL
 
     name: Annotated[str, Field(pattern=_LINE, max_length=MAX_NAME)] | None = None
+    provider: AutoProvider | None = None
     min_score: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] | None = None
     caps: CapsBody | None = None
 

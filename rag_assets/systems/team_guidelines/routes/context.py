@@ -73,7 +73,7 @@ async def context(body: ContextRequest, asked: PromptedProjectDependency) -> Gui
     if body.explain:
         identity.require_admin()
     contexts = Contexts(
-        backend.catalog, backend.retriever, backend.reader.policy, run_blocking=backend.run
+        backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
     )
     return await contexts.of(asked.record, body, identity.caller)
 

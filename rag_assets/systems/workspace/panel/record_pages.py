@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
-from rag_assets.api.record_states import reason, whereabouts
+from rag_assets.api.record_states import listed_records, reason, whereabouts
 from rag_assets.api.responses import RecordWhereabouts
 from rag_assets.api.write_model import records_source
 from rag_assets.common.errors import UnknownDocument
@@ -75,24 +75,8 @@ async def record(visit: Visit) -> Response:
 
 
 def _page(room: Room, chosen: RecordFilter) -> list[RecordState]:
-    backend = room.visit.backend
-    return backend.catalog.record_states.page(
-        room.record.id,
-        backend.reader.policy.principals(room.caller),
-        chosen,
-        scopes=_default_scopes(room),
-        limit=PAGE + 1,
-    )
-
-
-def _default_scopes(room: Room) -> dict[str, str]:
-    """The access scope of records that name none, and hang on no page, by source."""
     tenant = Tenant.from_config(room.record.config)
-    return {
-        source.name: source.scope or tenant.access.scope
-        for source in tenant.sources
-        if tenant.source_kind(source).of_records
-    }
+    return listed_records(room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1)
 
 
 def _source(room: Room, name: str) -> tuple[str, str]:

@@ -142,6 +142,20 @@ class ForeignDatabase:
             finally:
                 result.close()
 
+    def tree(self) -> tuple[list[str], list[ForeignRow]]:
+        """Return the names of the columns of the tree's query, and all of its rows.
+
+        Raises:
+            ListingFailed: see rows().
+        """
+        statements = self._statements_of(self._config.tree or "")
+        with self._explained("tree"):
+            columns = self._described(statements)
+            names = [one.name.lower() for one in columns]
+            self._require("tree", names, ("id",))
+            result = self._execute(statements.all_rows(columns), {}, _FETCHED_KEYS)
+            return names, [ForeignRow(row, last - 1 if last else None) for *row, last in result]
+
     def _columns_of(self, source_type: RecordType) -> list[Column]:
         """The columns of a query.
 
@@ -150,28 +164,36 @@ class ForeignDatabase:
         """
         if source_type not in self._columns:
             with self._explained(source_type):
-                result = self._connection.execute(text(self._statements(source_type).nothing()))
-                described = result.cursor.description if result.cursor else ()
-                found = [Column(one[0], one[1]) for one in described]
-                result.close()
-            self._require(source_type, [one.name.lower() for one in found])
+                found = self._described(self._statements(source_type))
+            self._require(source_type, [one.name.lower() for one in found], ("id", "updated_at"))
             self._columns[source_type] = found
         return self._columns[source_type]
 
-    def _require(self, source_type: RecordType, names: Sequence[str]) -> None:
+    def _described(self, statements: Statements) -> list[Column]:
+        """Return the columns of a query."""
+        result = self._connection.execute(text(statements.nothing()))
+        described = result.cursor.description if result.cursor else ()
+        found = [Column(one[0], one[1]) for one in described]
+        result.close()
+        return found
+
+    def _require(self, source_type: str, names: Sequence[str], needed: Sequence[str]) -> None:
         what = f"source {self._config.name!r}: the query of {source_type} has"
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ListingFailed(
                 f"{what} two columns {twice!r}", hint="give one of them another name, by AS"
             )
-        missing = next((name for name in ("id", "updated_at") if name not in names), None)
+        missing = next((name for name in needed if name not in names), None)
         if missing is not None:
             raise ListingFailed(f"{what} no column {missing!r}", hint="select it, under that name")
 
     def _statements(self, source_type: RecordType) -> Statements:
+        return self._statements_of(self._config.queries[source_type])
+
+    def _statements_of(self, query: str) -> Statements:
         preparer = self._connection.dialect.identifier_preparer
-        return Statements(self._dialect, preparer, self._config.queries[source_type])
+        return Statements(self._dialect, preparer, query)
 
     def _execute(self, statement: str, parameters: dict[str, Any], fetched: int) -> _Rows:
         bound = text(statement)
@@ -193,7 +215,7 @@ class ForeignDatabase:
         )
 
     @contextmanager
-    def _explained(self, source_type: RecordType) -> Iterator[None]:
+    def _explained(self, source_type: str) -> Iterator[None]:
         try:
             yield
         except SQLAlchemyError as error:

@@ -17,6 +17,7 @@ from rag_assets.systems.workspace.pulling.key_scan import scan_keys
 from rag_assets.systems.workspace.pulling.locks import SourceLock, SourceLocks
 from rag_assets.systems.workspace.pulling.source import TYPES, SqlConfig
 from rag_assets.systems.workspace.pulling.states import PullStates
+from rag_assets.systems.workspace.pulling.tree_rows import pull_tree
 from rag_assets.tenants.model import Tenant
 
 
@@ -31,6 +32,8 @@ class PullReport:
         removed: records that the database has no more.
         held: of these, those that are kept until a person lets them go; None: it was not compared.
         read_again: types of which rows had changed unseen, and that were read whole.
+        pages: of the tree that were put or changed.
+        pages_removed: of the tree.
     """
 
     source: str
@@ -40,6 +43,8 @@ class PullReport:
     removed: int = 0
     held: int | None = None
     read_again: tuple[str, ...] = ()
+    pages: int = 0
+    pages_removed: int = 0
     seconds: float = 0.0
 
     def line(self) -> str:
@@ -47,6 +52,8 @@ class PullReport:
         parts = [f"{self.rows:,} rows read", f"{self.stored:,} records new or changed"]
         if bad := self.set_aside.total():
             parts.append(f"{bad:,} rows set aside for {', '.join(sorted(self.set_aside))}")
+        if self.pages or self.pages_removed:
+            parts.append(f"{self.pages:,} pages put, {self.pages_removed:,} removed")
         if self.removed:
             parts.append(f"{self.removed:,} records removed")
         if self.held:
@@ -132,6 +139,7 @@ class Puller:
     ) -> bool:
         """Follow a source within one snapshot; returns whether it was followed to its end."""
         marks = states.begin(self.ref, config)
+        began = self.catalog.database.time()
         with open_snapshot(config) as database:
             follower = Follower(self, config, database, states, lock, report=report)
             for source_type in TYPES:
@@ -140,6 +148,8 @@ class Puller:
                 ):
                     return False
             follower.follow_awaiting()
+            if config.tree is not None:
+                pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
             if scan:
                 scan_keys(follower, allow_deletes=allow_deletes)
             follower.tell()

@@ -55,7 +55,12 @@ class SetAside:
     awaited_page: str | None = None
 
 
-def _text(value: Any, _: ZoneInfo) -> Any:
+def to_text(value: Any, _: ZoneInfo) -> Any:
+    """Return a value as text; lists and objects stay as they are.
+
+    Raises:
+        ValueError: it is no text in UTF-8.
+    """
     if isinstance(value, (str, list, dict)):
         return value
     if isinstance(value, bool):
@@ -64,20 +69,25 @@ def _text(value: Any, _: ZoneInfo) -> Any:
         try:
             return bytes(value).decode()
         except UnicodeDecodeError:
-            raise ValueError("it is no text in UTF-8") from None
+            raise ValueError("it is not valid UTF-8") from None
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
 def _value_text(value: Any, zone: ZoneInfo) -> str:
-    found = _text(value, zone)
+    found = to_text(value, zone)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
 
 
-def _json(value: Any, _: ZoneInfo) -> Any:
+def to_json(value: Any, _: ZoneInfo) -> Any:
+    """Return JSON as it is parsed.
+
+    Raises:
+        ValueError: it is none.
+    """
     try:
         return _parsed(value)
     except (ValueError, RecursionError):
-        raise ValueError("it is no JSON") from None
+        raise ValueError("it is not JSON") from None
 
 
 def _payload(value: Any, zone: ZoneInfo) -> Any:
@@ -85,7 +95,7 @@ def _payload(value: Any, zone: ZoneInfo) -> Any:
     try:
         return _parsed(value)
     except json.JSONDecodeError:
-        return _text(value, zone)
+        return to_text(value, zone)
     except (ValueError, RecursionError):
         raise ValueError("it is JSON that cannot be read") from None
 
@@ -100,7 +110,8 @@ def _refuse(_: str) -> None:
     raise ValueError
 
 
-def _truth(value: Any, _: ZoneInfo) -> Any:
+def to_truth(value: Any, _: ZoneInfo) -> Any:
+    """Return a truth; what is none stays as it is."""
     # Some databases have numbers for it.
     return bool(value) if isinstance(value, (int, Decimal)) and value in {0, 1} else value
 
@@ -121,7 +132,7 @@ def _time(value: Any, zone: ZoneInfo) -> datetime:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise ValueError("it is no time that can be read") from None
+            raise ValueError("not a valid time: expected RFC 3339") from None
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=zone)
     if isinstance(value, date):
@@ -130,30 +141,35 @@ def _time(value: Any, zone: ZoneInfo) -> datetime:
 
 
 Converter = Callable[[Any, ZoneInfo], Any]
-_ALL: Mapping[str, Converter] = {"url": _text, _CHANGED: _time}
+_ALL: Mapping[str, Converter] = {"url": to_text, _CHANGED: _time}
 COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
     {
-        "page": {**_ALL, "title": _text, "blocks": _json},
+        "page": {**_ALL, "title": to_text, "blocks": to_json},
         "block": {
             **_ALL,
-            "page_uuid": _text,
-            "after": _text,
-            "type": _text,
-            "text": _text,
+            "page_uuid": to_text,
+            "after": to_text,
+            "type": to_text,
+            "text": to_text,
             "level": _whole,
-            "archived": _truth,
-            "metadata": _json,
+            "archived": to_truth,
+            "metadata": to_json,
         },
         "comment": {
             **_ALL,
-            "page_uuid": _text,
-            "block_id": _text,
-            "text": _text,
+            "page_uuid": to_text,
+            "block_id": to_text,
+            "text": to_text,
             "resolved_at": _time,
         },
-        "file": {**_ALL, "page_uuid": _text, "name": _text, "metadata": _json},
-        "template": {**_ALL, "name": _text, "description": _text, "payload": _payload},
-        "db_row": {**_ALL, "database_uuid": _text, "values": _json},
+        "file": {**_ALL, "page_uuid": to_text, "name": to_text, "metadata": to_json},
+        "template": {
+            **_ALL,
+            "name": to_text,
+            "description": to_text,
+            "payload": _payload,
+        },
+        "db_row": {**_ALL, "database_uuid": to_text, "values": to_json},
     }
 )
 """What a query may return beside `id`, and how it is read; all others of a db_row are values."""

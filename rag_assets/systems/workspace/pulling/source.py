@@ -53,6 +53,8 @@ class SqlConfig(SourceConfig):
             $NAME.
         queries: a SELECT for each type of record that is pulled. Its columns are `id`,
             `updated_at`, and the fields of the type's body.
+        tree: a SELECT of all pages and databases of the tree, whose columns are `id` and the fields
+            of a page; it is read whole with each pull.
         timezone: of times that name none.
         overlap_seconds: how far before the last change that was seen a pull begins: how long after
             its `updated_at` a change may be committed.
@@ -63,6 +65,7 @@ class SqlConfig(SourceConfig):
     type: Literal["sql"] = "sql"
     url: Annotated[str, AfterValidator(_referenced)]
     queries: Annotated[dict[RecordType, Query], Field(min_length=1)]
+    tree: Query | None = None
     timezone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
     overlap_seconds: int = Field(default=300, ge=0, le=86_400)
     every_seconds: int = Field(default=60, ge=5, le=86_400)
@@ -88,4 +91,4 @@ def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(plain, context.records, context.uploads)
 
 
-SQL = SourceKind("sql", SqlConfig, _build, pulled=True)
+SQL = SourceKind("sql", SqlConfig, _build, pulled=True, source_types=TYPES)

@@ -87,6 +87,10 @@ class Statements:
         inner = f"SELECT {', '.join(map(self._quoted, wanted))} FROM {self._pulled}"  # noqa: S608
         return self._judged(wanted, inner, MOST_KEY_BYTES)
 
+    def all_rows(self, columns: Sequence[Column]) -> str:
+        """Return the statement for all rows of a query without times; see rows()."""
+        return self._judged(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
+
     def _judged(self, columns: Sequence[Column], inner: str, most: int) -> str:
         """The values of rows that are not too large."""
         sizes = {one.name: size for one in columns if (size := self._size(one))}

@@ -189,6 +189,11 @@ FILTERS: list[tuple[Mapping[str, Any], list[str]]] = [
     ({"without_metadata": {"team": ["south", "north"]}, "tags": ["red"]}, ["page"]),
     ({"without_metadata": {"team": ["south"]}, "tags": ["red"]}, ["guide", "page"]),
     ({"tags": ("red",), "languages": ("de",), "sources": ("web",)}, ["page"]),
+    *(
+        ({name: ()}, [])
+        for name in ("documents", "paths", "languages", "tags", "source_types", "sources", "pages")
+    ),
+    ({"metadata": {"team": []}}, []),
     ({"pages": ("p-note",)}, ["note"]),
     ({"pages": ("p-note", "p-page", "p-absent")}, ["note", "page"]),
     ({"pages": ("p-note", "p-page"), "scopes": frozenset({"public"})}, ["page"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import pytest
@@ -266,6 +267,7 @@ def test_patterns_are_listed_by_use(learning: Learning) -> None:
         ({"search": "mobile"}, "3"),
         ({"entry_type": "gate_rejection"}, "3"),
         ({"technology": "POSTGRES"}, "2"),
+        ({"technology": "postgresql", "order": "use"}, "2"),
         ({"agent_type": "backend-developer", "order": "use"}, "12"),
         ({"task_type": "migration", "search": "disk"}, "2"),
         ({"task_type": "none of these"}, ""),
@@ -276,6 +278,15 @@ def test_patterns_are_searched_and_filtered(
 ) -> None:
     found = listed(filtered, **wanted)
     assert "".join(sorted(one["solution"][0] for one in found)) == expected
+
+
+def test_a_value_that_no_entry_has_is_named(filtered: Learning) -> None:
+    page = {"technology": "COBOL", "task_type": "migration"}
+    answer = filtered.ok("GET", f"/patterns?{urlencode(page)}", role="admin")
+    assert (answer["patterns"], [one["field"] for one in answer["warnings"]]) == (
+        [],
+        ["technology"],
+    )
 
 
 def test_a_pattern_is_searched_by_its_id_and_a_project(filtered: Learning) -> None:

@@ -113,6 +113,12 @@ def test_a_disabled_tenant_answers_that_it_is(learning: Learning, installed: Ins
     session = learning.driver.session
     session.reconcile()
     answer = learning.ok("POST", "/task", {"task_description": "a"})
-    assert answer == {"query_id": None, "threshold": None, "patterns": [], "disabled": True}
+    assert answer == {
+        "query_id": None,
+        "threshold": None,
+        "patterns": [],
+        "disabled": True,
+        "warnings": [],
+    }
     # What is captured meanwhile is staged.
     learning.failure(project, "cosine 0.9", "Steps.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
+from tests.embedding_server import EmbeddingServer, Status
 from tests.integration.systems.experience.conftest import KEY, Learning
 
 
@@ -324,3 +324,42 @@ def test_nothing_is_paid_for_twice(learning: Learning, server: EmbeddingServer) 
     learning.learned(project)
     paid = {text: count for text, count in server.answered.items() if "this test" in text}
     assert list(paid.values()) == [1]
+
+
+def test_filters_find_every_spelling_of_a_name_and_report_unknown_ones(learning: Learning) -> None:
+    project = learning.project()
+    learning.failure(
+        *(project, "cosine 0.90 pool", "Raise it."),
+        technology="PostgreSQL",
+        task_type="Database",
+        agent_type="Backend-Developer",
+    )
+    learning.failure(project, "cosine 0.91 heap", "Lower it.", technology="Redis")
+    learning.learned(project)
+    asked = {"technology": "postgres", "task_type": "db", "agent_type": "backend developer"}
+    assert [one["solution"] for one in learning.task("x", **asked)] == ["Raise it."]
+    body = {"task_description": "x", "technology": "mysql", "agent_type": "tester"}
+    answer = learning.ok("POST", "/task", body)
+    assert (answer["patterns"], [one["field"] for one in answer["warnings"]]) == (
+        [],
+        ["agent_type", "technology"],
+    )
+    task = {"task": {"description": "x", "technology": "mysql"}, "basic_context": "You build."}
+    context = learning.ok("POST", "/context", task)
+    assert (context["context"], context["reason"]) == ("You build.", "nothing-found")
+    assert [one["field"] for one in context["warnings"]] == ["task.technology"]
+
+
+def test_a_context_goes_on_without_an_embedder_that_fails(
+    learning: Learning, server: EmbeddingServer
+) -> None:
+    basic = {"task": {"description": "cosine 0.9"}, "basic_context": "You build."}
+    learning.failure(project := learning.project(), "cosine 0.90 pool", "Raise it.")
+    learning.learned(project)
+    assert learning.ok("POST", "/context", basic)["reason"] is None
+    server.always = Status(503)
+    try:
+        context = learning.ok("POST", "/context", basic | {"task": {"description": "cosine 0.8"}})
+    finally:
+        server.always = None
+    assert (context["context"], context["reason"]) == ("You build.", "embedder-unavailable")

@@ -39,10 +39,13 @@ def test_a_checkpoint_waits_for_a_key_and_says_so(
     for path, body in (
         ("/failure", {"failure_description": "x"}),
         ("/task", {"task_description": "x"}),
-        ("/context", {"task": {"description": "x"}}),
     ):
         answer = keyless.send("POST", path, body)
         assert answer.status_code == 402, answer.text
+    basic = {"task": {"description": "x"}, "basic_context": "You build the harbour."}
+    context = keyless.ok("POST", "/context", basic)
+    assert (context["context"], context["reason"]) == ("You build the harbour.", "no-key")
+    assert (context["patterns"], context["query_id"]) == ([], None)
     keyless.failure(project, "cosine 0.80", "Staged meanwhile.")
 
     session = keyless.driver.session

@@ -21,6 +21,7 @@ from rag_assets.api.guideline_responses import GuidelinesContext
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.pipeline.projects import Projects
 from rag_assets.retrieval import AsyncRetriever
+from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -73,7 +74,8 @@ class Guidelines:
             {"provider": "gemini", "base_url": self.server.origin, "price": {"per_million": 1}},
         ]
         path = self.installation.home / "tenants.yaml"
-        beginning = {"embedder": {"providers": providers}, **beginning}
+        described = {"retrieval": {"threshold_from": "as described"}}
+        beginning = {"embedder": {"providers": providers}, **described, **beginning}
         document = {"tenants": [], "projects": beginning}
         with path.open("w") as stream:
             YAML().dump(document, stream)
@@ -118,7 +120,8 @@ class Guidelines:
         async def run() -> T:
             retriever = AsyncRetriever(session.catalog, store or session.store, session.embedders)
             try:
-                return await work(Contexts(session.catalog, retriever))
+                reader = DocumentReader(session.catalog, store or session.store, retriever.policy)
+                return await work(Contexts(session.catalog, retriever, reader))
             finally:
                 await retriever.close()
 

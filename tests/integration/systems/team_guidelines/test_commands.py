@@ -28,6 +28,8 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
     near, far = guidelines.folder / "near.md", guidelines.folder / "far.md"
     near.write_text(NEAR)
     far.write_text(FAR)
+    bare = guidelines.folder / "bare.md"
+    bare.write_text("---\ntags: [style]\n---\n")
     assert "has no project" in run(guidelines, "list").err
     record = guidelines.put("commands", "web")
     assert "switched off" in run(guidelines, "upload", str(near)).err
@@ -38,10 +40,10 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
 
     odd = guidelines.folder / "odd.txt"
     odd.write_text("Neither PDF nor Markdown nor DOCX.\n")
-    mixed = run(guidelines, "upload", str(near), str(odd), str(far), "--json")
+    mixed = run(guidelines, "upload", str(near), str(odd), str(far), str(bare), "--json")
     assert mixed.code == 1
     answer = mixed.out.splitlines()[0]
-    assert answer.count('"duplicate": false') == 2
+    assert answer.count('"duplicate": false') == 3
     assert "odd.txt" in answer
     assert said("upload", str(near))["uploaded"][0]["duplicate"] is True
     guidelines.driver.sync(record.id)
@@ -49,7 +51,12 @@ def test_from_an_upload_to_a_context_and_back(guidelines: Guidelines) -> None:
     assert {one["fileName"]: one["status"] for one in listed["documents"]} == {
         "near.md": "READY",
         "far.md": "READY",
+        "bare.md": "READY",
     }
+    notes = {one["fileName"]: one["note"] for one in listed["documents"]}
+    assert (notes["near.md"], notes["far.md"]) == (None, None)
+    assert notes["bare.md"].startswith("Nothing of it is found")
+    assert notes["bare.md"] in run(guidelines, "list").out
     assert "near.md" in run(guidelines, "list").out
 
     found = said("context", "locators", "--explain")
@@ -91,3 +98,50 @@ def test_a_text_is_set_printed_and_cleared(
     assert run(guidelines, "text", "--file", str(file), "--clear").code == 1
     assert run(guidelines, "text", "--clear").out == "There is no text any more.\n"
     assert run(guidelines, "text").out == "There is no text.\n"
+
+
+def test_operators_retry_enable_read_and_count(guidelines: Guidelines) -> None:
+    record = guidelines.project("operated", "web", near=NEAR)
+
+    def run(command: str, *arguments: str) -> CommandResult:
+        done = guidelines.installation.command("guidelines", command, "operated", "web", *arguments)
+        assert done.code == 0, done.err
+        return done
+
+    [document] = run("list", "--json").json["documents"]
+    id_ = document["_id"]
+    assert "data-testid" in run("chunks", id_).out
+    assert run("chunks", id_, "--json").json["chunks"][0]["chunkIndex"] == 0
+    assert "has not failed: it is READY" in run("retry", id_).out
+    assert run("disable", id_, "--json").json["enabled"] is False
+    assert guidelines.context(record).reason == "no-documents"
+    run("enable", id_)
+    guidelines.driver.sync(record.id)
+    assert guidelines.context(record).source == "documents"
+    used = run("usage", "--json").json
+    assert used["days"][0]["used"]["texts"] > 0
+    assert "This month: $" in run("usage").out
+    unknown = guidelines.installation.command("guidelines", "retry", "operated", "web", "0" * 32)
+    assert "the project has no such document" in unknown.err
+
+
+def test_a_project_uses_the_local_model_until_it_begins_again(guidelines: Guidelines) -> None:
+    def put(*options: str) -> Any:
+        done = guidelines.installation.command(
+            "projects", "put", "offline", "web", *options, "--json"
+        )
+        assert done.code == 0, done.err
+        return done.json
+
+    assert put("--provider", "local")["embedder_provider"] == "local"
+    guidelines.switch("offline", on=True)
+    record = guidelines.catalog.tenants.get("offline.web")
+    guidelines.upload(record, near=NEAR)
+    found = guidelines.context(record, "Which attribute do locators use?")
+    assert (found.source, found.embedder.partition("/")[0]) == ("documents", "local")
+    refused = guidelines.installation.command(
+        "projects", "put", "offline", "web", "--provider", "openai"
+    )
+    assert "the operator has chosen the provider of embeddings: local" in refused.err
+    assert put("--anew", "--provider", "openai")["embedder_provider"] == "openai"
+    assert put("--threshold-from", "measured")["embedder_provider"] == "openai"

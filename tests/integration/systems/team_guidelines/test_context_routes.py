@@ -96,13 +96,13 @@ def test_a_member_gets_the_context_of_a_task(service: Service, project: str) -> 
     body = said.json()
     assert set(body) == {
         *("source", "section", "tokens", "chunks", "omitted", "threshold", "nearest"),
-        *("embedder", "generation", "reason", "nearMisses", "latencyMs"),
+        *("embedder", "generation", "reason", "detail", "nearMisses", "latencyMs"),
     }
     assert body["section"].startswith("## Team Guidelines\n\n--- Passage [1] (source: a.md")
     [chunk] = body["chunks"]
     assert set(chunk) == {
         *("number", "documentId", "fileName", "chunkIndex", "score", "page", "headingPath"),
-        *("tokens", "trimmed"),
+        *("tokens", "trimmed", "rule"),
     }
     assert (chunk["fileName"], chunk["chunkIndex"]) == ("a.md", 0)
     assert (body["source"], body["reason"], body["nearMisses"]) == ("documents", None, None)
@@ -298,4 +298,4 @@ def test_an_agent_is_offered_the_prompt(guidelines: Guidelines, service: Service
     guidelines.installation.add_tenant("other", embedder={"provider": "deterministic"})
     guidelines.driver.sync("other")
     stranger = call("other", "prompts/get", name="team_guidelines", arguments={"task": "x"})
-    assert "it was never made" in stranger["error"]["message"]
+    assert "not a project with team guidelines" in stranger["error"]["message"]

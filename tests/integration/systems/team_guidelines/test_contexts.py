@@ -13,8 +13,10 @@ import httpx
 import pytest
 
 from rag_assets.common.tokens import count_text
+from rag_assets.retrieval.calibration import QUESTIONS
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.organizations import OrganizationRef
+from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
 from rag_assets.storage.index.elasticsearch import mapping
 from rag_assets.storage.index.store import StoreConfig, open_store
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
@@ -268,3 +270,56 @@ def test_settings_change_the_threshold(guidelines: Guidelines) -> None:
     guidelines.put("setting", "web", min_score=0.5)
     found = guidelines.context(record)
     assert (found.source, found.threshold) == ("documents", 0.5)
+
+
+@pytest.mark.long
+def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> None:
+    guidelines.begin_with(retrieval={})
+    chances = [f"0.{number:02}" for number in range(10, 30)]
+    rules = {f"chance{at}": f"# R{at}\n\nKept at cosine {c}.\n" for at, c in enumerate(chances)}
+    rules["near"] = "# Locators\n\nUse data-testid attributes, cosine 0.45.\n"
+    record = guidelines.project("calibrated", "web", **rules)
+    guidelines.begin_with()
+    found = guidelines.context(record, "the first question", explain=True)
+    assert found.chunks[0].file_name == "near.md"
+    assert len(found.chunks) < 5  # of five, the others are below the threshold
+    assert found.threshold is not None
+    assert 0.2 < found.threshold < 0.4
+    for number in range(2, QUESTIONS):
+        guidelines.context(record, f"question {number}")
+    serving = guidelines.catalog.generations.serving(record.id)
+    assert len(measured_floors(serving, None)) == QUESTIONS - 1
+    guidelines.context(record, "the last question")
+    serving = guidelines.catalog.generations.serving(record.id)
+    value = measured_value(serving, None)
+    assert value == pytest.approx(found.threshold, abs=0.05)
+    assert guidelines.context(record, "afterwards").threshold == value
+    shown = guidelines.installation.command("thresholds", "show", record.id, "--json").json
+    assert shown["thresholds"][0]["from"] == "calibration"
+    assert shown["thresholds"][0]["described"] == 0.75
+    # What is set by a person counts from the next search on, in builds of the same embedder.
+    command = ("thresholds", "measure", record.id)
+    curve = guidelines.installation.command(*command, "--json").json
+    assert (curve["origin"], curve["questions"]) == ("past tasks", QUESTIONS + 1)
+    shares = [point["with_passages"] for point in curve["curve"]]
+    assert shares == sorted(shares, reverse=True)
+    assert (shares[0], shares[-1]) == (1.0, 0.0)
+    assert "for a reason" in guidelines.installation.command(*command, "--set", "0.5").err
+    done = guidelines.installation.command(*command, "--set", "0.5", "--reason", "tried")
+    assert done.code == 0, done.err
+    assert guidelines.context(record, "once more").reason == "nothing-above-threshold"
+    done = guidelines.installation.command(*command, "--calibrate")
+    assert guidelines.context(record, "and again").threshold == pytest.approx(value, abs=0.1)
+
+
+def test_a_description_is_followed_where_that_is_set_or_nothing_can_be_compared(
+    guidelines: Guidelines,
+) -> None:
+    guidelines.begin_with(retrieval={})
+    few = guidelines.project("few", "web", a=FAR)
+    guidelines.begin_with()
+    assert guidelines.context(few).threshold == 0.75
+    described = guidelines.project("described", "web", a=FAR, b=NEAR, c=FAR, d=FAR, e=FAR, f=FAR)
+    assert guidelines.context(described).threshold == 0.75
+    serving = guidelines.catalog.generations.serving(described.id)
+    assert not serving.thresholds

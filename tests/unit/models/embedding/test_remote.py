@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +93,7 @@ def embedder(
     query_retries: RetryPolicy = QUICK,
     traffic: Traffic | None = None,
     limits: CallLimits | None = None,
+    module: str | None = None,
 ) -> RemoteEmbedder:
     return RemoteEmbedder(
         service.connect,
@@ -100,6 +103,7 @@ def embedder(
         traffic=traffic or Traffic(concurrency=4),
         document_retries=retries,
         query_retries=query_retries,
+        module=module,
     )
 
 
@@ -183,12 +187,14 @@ def test_something_unforeseen_is_not_tried_again():
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        ([[1.0, 0.0]], r"\(1, 2\) for 2 texts"),
-        ([[1.0, 0.0, 0.0]] * 2, "of 2 dimensions"),
+        ([[1.0, 0.0]], "returned 1 vectors for 2 texts"),
+        ([[1.0, 0.0, 0.0]] * 2, "vectors of 3 instead of 2 dimensions"),
         ([[0.0, 0.0]] * 2, "zeros"),
         ([[float("nan"), 0.0]] * 2, "not finite"),
-        ([[1.0], [1.0, 2.0]], "did not return 2 vectors"),
-        ([[1.0, 10**400]] * 2, "did not return 2 vectors"),
+        ([[1.0], [1.0, 2.0]], "vector 1 of 2: .* a vector of 1 instead of 2 dimensions"),
+        ([[1.0, 2.0], [1.0]], "vector 2 of 2: .* a vector of 1 instead of 2 dimensions"),
+        ([[1.0, 10**400]] * 2, "vector 1 of 2: .* no vector for it, and 1 more"),
+        ([[1.0], [1.0, 2.0], [1.0]], "returned 3 vectors for 2 texts"),
     ],
 )
 def test_vectors_of_another_count_or_shape_are_refused(vectors, message):
@@ -399,3 +405,31 @@ def test_a_request_that_is_put_off_beyond_the_deadline_is_left_for_later():
         ask(embedder(service), deadline=started + 0.3)
     assert time.monotonic() - started < 0.3
     assert (caught.value.requests, len(service.requests)) == (1, 1)
+
+
+def test_the_import_of_an_sdk_counts_for_no_time_limit_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sdk_of_a_test.py").write_text("import time\ntime.sleep(0.3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def act(number: int, texts: Sequence[str]) -> Reply | None:
+        import_module("sdk_of_a_test")
+        return None
+
+    hasty = RetryPolicy(turn=0.1, tries=1, seconds=0.1, least=0.01)
+    remote = embedder(Service(act), query_retries=hasty, module="sdk_of_a_test")
+
+    async def embed() -> tuple[Answer, int]:
+        call = asyncio.create_task(remote.embed(["valve"], purpose="query"))
+        turns = 0
+        while not call.done():
+            await asyncio.sleep(0.02)
+            turns += 1
+        answer = await call
+        await remote.close()
+        return answer, turns
+
+    answer, turns = asyncio.run(embed())
+    assert len(answer.vectors) == 1
+    assert turns > 3

@@ -72,7 +72,7 @@ def test_every_status_has_its_meaning(status, fault, kind, message):
         (402, None, "quota"),
         (429, "quota", "quota"),
         (404, None, "model"),
-        (301, None, None),
+        (301, None, "address"),
         (405, None, None),
     ],
 )

@@ -1,0 +1,189 @@
+"""Thresholds that follow from random passages: what rules of several widths keep and reject.
+
+    python -m benchmarks.thresholds
+
+Each corpus is embedded with the shipped model. A question is compared with random passages of its
+corpus; the floor lies a number of spreads above their median. Reported are, for each width, the
+share of questions whose relevant passage is above the floor, and the share of unanswerable
+questions above which nothing is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ruamel.yaml import YAML
+
+from benchmarks.measure import machine, save
+from examples.judge import HANDBOOK
+from examples.judged.judgements import ANNEX, judged_questions
+from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.retrieval.calibration import QUESTIONS, SAMPLES, floor_of, floor_of_question
+
+HERE = Path(__file__).resolve().parent
+EXPERIENCE = HERE.parent / "examples" / "experience"
+WIDTHS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+SEEDS = range(20)
+
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Passages and questions.
+
+    Attributes:
+        questions: each with the positions of its relevant passages; none: nothing answers it.
+    """
+
+    name: str
+    passages: Sequence[str]
+    questions: Sequence[tuple[str, frozenset[int]]]
+
+
+def main() -> None:
+    """Measure every corpus, and write the result."""
+    embedder = OnnxEmbedder()
+    result: dict[str, Any] = {
+        "benchmark": "thresholds",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "questions": QUESTIONS,
+        "samples": SAMPLES,
+        "corpora": {corpus.name: measured(embedder, corpus) for corpus in corpora()},
+        "machine": machine(),
+    }
+    print(save("thresholds", result))
+
+
+def corpora() -> Iterator[Corpus]:
+    """The handbook, entries of experience, and guidelines in three further languages."""
+    passages = [text for root in (HANDBOOK, ANNEX) for text in paragraphs(root)]
+    yield Corpus(
+        "handbook (en)",
+        passages,
+        [
+            (
+                judged.question,
+                frozenset(
+                    at
+                    for at, text in enumerate(passages)
+                    if any(j.quote and " ".join(j.quote.split()) in text for j in judged.relevant)
+                ),
+            )
+            for judged in judged_questions()
+        ],
+    )
+    yield experience()
+    languages: Mapping[str, Any] = YAML(typ="safe").load(HERE / "threshold_languages.yaml")
+    for language, given in languages.items():
+        questions = [(text, frozenset({at})) for text, at in given["questions"]]
+        nothing: list[tuple[str, frozenset[int]]] = [(t, frozenset()) for t in given["unanswered"]]
+        yield Corpus(f"guidelines ({language})", given["passages"], [*questions, *nothing])
+
+
+def paragraphs(root: Path) -> Iterator[str]:
+    """The texts of a folder, cut at headings, as guidelines are about as long."""
+    for path in sorted([*root.rglob("*.md"), *root.rglob("*.html")]):
+        for part in path.read_text(encoding="utf-8").split("\n#"):
+            text = " ".join(part.split())
+            yield from (text[at : at + 1_800] for at in range(0, len(text), 1_800))
+
+
+def experience() -> Corpus:
+    """The entries of the example, with its questions about failures."""
+    entries = read(EXPERIENCE / "entries.jsonl")
+    texts = [
+        f"Failure: {e.get('failure_description') or e.get('feedback') or e.get('approach') or ''}"
+        f"\nError: {e.get('error_message', '')}"
+        for e in entries
+    ]
+    place = {entry["external_id"]: at for at, entry in enumerate(entries)}
+    questions = [
+        (
+            f"Failure: {q['failure_description']}\nError: {q.get('error_message', '')}",
+            frozenset(place[id_] for id_ in q.get("relevant", {}) if id_ in place),
+        )
+        for q in read(EXPERIENCE / "questions.jsonl")
+        if q["kind"] == "failure"
+    ]
+    return Corpus("experience, failures (en)", texts, questions)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def measured(embedder: OnnxEmbedder, corpus: Corpus) -> dict[str, Any]:
+    """What each width keeps and rejects, over several random choices."""
+    cosines = embedded(embedder, [q for q, _ in corpus.questions]) @ (
+        embedded(embedder, corpus.passages).T
+    )
+    answered = [at for at, (_, relevant) in enumerate(corpus.questions) if relevant]
+    unanswered = [at for at, (_, relevant) in enumerate(corpus.questions) if not relevant]
+    best = [max(cosines[at, i] for i in corpus.questions[at][1]) for at in answered]
+    nearest = [cosines[at].max() for at in unanswered]
+    rows = {}
+    for width in WIDTHS:
+        floors = [floor(cosines, width, seed) for seed in SEEDS]
+        rows[f"{width:g}"] = {
+            "floor": [
+                round(min(floors), 3),
+                round(float(np.median(floors)), 3),
+                round(max(floors), 3),
+            ],
+            "kept": round(float(np.mean([np.mean(np.array(best) >= f) for f in floors])), 3),
+            "rejected": share([np.array(nearest) < f for f in floors]),
+            "passages_above": round(
+                float(
+                    np.mean(
+                        [(np.sort(cosines, axis=1)[:, -5:] >= f).sum(axis=1).mean() for f in floors]
+                    )
+                ),
+                2,
+            ),
+        }
+    return {
+        "passages": len(corpus.passages),
+        "answered": len(answered),
+        "unanswered": len(unanswered),
+        "widths": rows,
+    }
+
+
+def share(rejected: Sequence[npt.NDArray[np.bool_]]) -> float | None:
+    """The mean share of questions that nothing is near enough for; None if there are none."""
+    return round(float(np.mean([r.mean() for r in rejected])), 3) if rejected[0].size else None
+
+
+def floor(cosines: Matrix, width: float, seed: int) -> float:
+    """The floor that the first questions of a random order calibrate."""
+    chance = random.Random(seed)
+    first = chance.sample(range(len(cosines)), min(QUESTIONS, len(cosines)))
+    floors = []
+    for at in first:
+        passages = chance.sample(range(cosines.shape[1]), min(SAMPLES, cosines.shape[1]))
+        floors.append(floor_of_question([cosines[at, i] for i in passages], width))
+    return floor_of(floors)
+
+
+def embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Matrix:
+    """The unit vectors of texts."""
+    rows = [
+        asyncio.run(embedder.embed(texts[at : at + 50], purpose="document")).vectors
+        for at in range(0, len(texts), 50)
+    ]
+    return np.concatenate(rows).astype(np.float64)
+
+
+if __name__ == "__main__":
+    main()

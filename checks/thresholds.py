@@ -1,0 +1,52 @@
+"""thresholds: whether the threshold of cosines leaves any passage to the tenant's searches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Verdict
+from rag_assets.storage.catalog.events import Event
+
+SEARCHES = 50
+
+
+def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
+    """Require that one of the last searches with a threshold had a passage.
+
+    Args:
+        events: the ends of the last searches, those that failed left out.
+        tenant_id: for the remedy.
+    """
+    with_passages = sum(bool(event.payload.get("chosen")) for event in events)
+    nearest = [event.payload["nearest"] for event in events if event.payload.get("nearest")]
+    passed = len(events) < SEARCHES or with_passages > 0
+    highest = f"; the nearest passage of all was at {max(nearest):.2f}" if nearest else ""
+    description = (
+        f"{with_passages} of the last {len(events)} searches had a passage"
+        if passed
+        else f"none of the last {SEARCHES} searches had a passage{highest}"
+    )
+    return Verdict(
+        passed=passed,
+        description=description,
+        compared=(Compared("searches with a passage", "1 or more", with_passages),),
+        severity="WARN",
+        mend="" if passed else f"`rag-assets thresholds measure {tenant_id}` shows what to set",
+    )
+
+
+@tenant_check(
+    "search_index",
+    "thresholds",
+    (
+        "At least one of the last 50 searches had a passage. Where none had, the threshold of "
+        "cosines is probably too high for the embedder, so that prompts go without."
+    ),
+)
+def thresholds_check(context: CheckContext) -> Verdict:
+    """Count the passages of the last searches."""
+    ctx = context.tenant
+    latest = ctx.catalog.events.latest(ctx.ref.id, kind="rag_search_completed", limit=4 * SEARCHES)
+    ended = [event for event in latest if "chosen" in event.payload][:SEARCHES]
+    return verdict_of(ended, ctx.ref.id)

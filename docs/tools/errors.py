@@ -1,0 +1,261 @@
+"""The reference of every error text, with the surfaces where it appears.
+
+Kinds of failures and problems come from their tables; all other texts from the source, where an
+error is created.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from rag_assets.api.problems import HTTP_KINDS, KINDS, kind_of
+from rag_assets.common import errors
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
+from rag_assets.common.invalid_values import PATTERNS, allowed_texts
+from rag_assets.systems.team_guidelines.contexts import REASONS
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SOURCES = ("rag_assets", "checks", "sensors", "resources")
+_INTERNAL = 500
+_HEAD = """# Errors
+
+Every text of an error, and the surfaces where it appears. A name in braces stands for a value.
+`python -m docs.tools.pages` writes this page from the code.
+
+- **Operators** read the message of an error and, after the arrow, its remedy: on the command
+  line, in the log, in Dagster, in `documents.error_message` and in the check `quarantine`.
+- **Admins and members** read for a document the text of its [kind](#kinds-of-failures), else
+  message and remedy: in the panel, in `errorMessage` and `reason` of the API, and over MCP.
+- **Applications** get a problem with `type`, `title`, `status`, and as `detail` the text that is
+  named [below](#problems-of-the-api). `errors[]` of an invalid request has each `field`, and as
+  `problem` [the allowed value](#invalid-fields) and what came.
+
+No text repeats a credential, a text of a document, or a string that was sent.
+"""
+
+Texts = dict[str, set[tuple[str, str]]]
+
+
+def errors_page() -> str:
+    """Return the whole page."""
+    classes = _classes()
+    texts = _texts(classes)
+    parts = [_HEAD, *_kinds(classes), *_problems(), *_reasons(), *_fields(texts.pop("ValueError"))]
+    parts += [
+        "\n## Texts by error\n",
+        "Each text is the message, and after the arrow its remedy.\n",
+    ]
+    for name in sorted(texts):
+        parts += _section(classes[name], texts[name])
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _kinds(classes: Mapping[str, type[RagAssetsError]]) -> Iterator[str]:
+    yield "\n## Kinds of failures\n"
+    yield "| kind | text for a document | text for a request | retry helps | errors |"
+    yield "|---|---|---|---|---|"
+    for kind, words in WORDS.items():
+        names = sorted(
+            name
+            for name, error in classes.items()
+            if _is_of_documents(error) and kind in _kinds_of(error)
+        )
+        is_same = words.text_of_request == words.text
+        request = "the same" if is_same else words.text_of_request
+        request = request if kind in OF_PROVIDERS else "none"
+        retry = "yes" if words.can_retry else "no"
+        yield f"| `{kind}` | {words.text} | {request} | {retry} | {', '.join(names)} |"
+
+
+def _kinds_of(error: type[RagAssetsError]) -> set[str]:
+    """Return the kinds that an error can be, by each of its attributes that decide."""
+    samples = [error("x")]
+    if issubclass(error, errors.RequestRefused):
+        faults: tuple[errors.Fault, ...] = ("key", "model", "quota", "address")
+        own = error in {errors.ProviderRefused, errors.ChatRefused}
+        samples += [error("x", fault=fault) for fault in faults if own]
+    if error is errors.ProviderUnavailable:
+        limited = errors.ProviderUnavailable("x")
+        limited.is_limited = True
+        samples.append(limited)
+    return {failure_kind(sample) for sample in samples}
+
+
+def _problems() -> Iterator[str]:
+    yield "\n## Problems of the API\n"
+    yield "| status | type | title | detail | errors |"
+    yield "|---|---|---|---|---|"
+    rows: dict[tuple[int, str, str, str], list[str]] = defaultdict(list)
+    for error, kind in KINDS.items():
+        detail = kind.detail or _detail(error, kind.status)
+        rows[kind.status, kind.name, kind.title, detail].append(error.__name__)
+    for kind in HTTP_KINDS:
+        rows[kind.status, kind.name, kind.title, "none"].append("")
+    for (status, name, title, detail), names in sorted(rows.items()):
+        yield f"| {status} | `{name}` | {title} | {detail} | {', '.join(filter(None, names))} |"
+
+
+def _detail(error: type[RagAssetsError], status: int) -> str:
+    if status < _INTERNAL:
+        return "message and remedy"
+    if issubclass(error, errors.ProviderError | errors.ChatError):
+        return "text of the [kind](#kinds-of-failures), for a request"
+    return "none: the log has it, under the request's id"
+
+
+def _reasons() -> Iterator[str]:
+    yield "\n## Reasons of a context without passages\n"
+    yield "`reason` and `detail` of `POST /api/projects/{id}/guidelines/context`, the panel's"
+    yield "“Try it” and `rag-assets guidelines context`. A failure of a provider has the text of"
+    yield "its kind as `detail`.\n"
+    yield "| reason | detail |"
+    yield "|---|---|"
+    yield from (f"| `{reason}` | {text} |" for reason, text in REASONS.items())
+
+
+def _fields(values: set[tuple[str, str]]) -> Iterator[str]:
+    yield "\n## Invalid fields\n"
+    yield "`errors[].problem` of an invalid request, followed by what came, as in"
+    yield "“it must be an array; a string came”; for tenants.yaml and commands without that.\n"
+    for text in sorted({*allowed_texts(), *PATTERNS.values(), *(text for text, _ in values)}):
+        yield f"- {_plain(text)}"
+
+
+def _section(error: type[RagAssetsError], texts: set[tuple[str, str]]) -> Iterator[str]:
+    yield f"\n### {error.__name__}\n"
+    yield f"{(error.__doc__ or '').strip().partition(chr(10))[0]} {_surfaces(error)}\n"
+    for message, hint in sorted(texts):
+        yield f"- {_plain(message)}" + (f" → {_plain(hint)}" if hint else "")
+
+
+def _surfaces(error: type[RagAssetsError]) -> str:
+    kind = kind_of(error)
+    if _is_of_documents(error):
+        kinds = ", ".join(f"`{each}`" for each in sorted(_kinds_of(error)))
+        return f"Operators read these texts; admins read those of {kinds}."
+    if kind.name == "internal":
+        return "Command line and log; the API answers `internal` without it."
+    if kind.detail is not None or kind.status >= _INTERNAL:
+        return f"Command line and log; the API answers `{kind.name}` ({kind.status}) without it."
+    return f"Command line, panel, MCP, and the API as `{kind.name}` ({kind.status})."
+
+
+def _is_of_documents(error: type[RagAssetsError]) -> bool:
+    return issubclass(error, errors.DocumentRejected | errors.ProviderError | errors.ChatError)
+
+
+def _classes() -> dict[str, type[RagAssetsError]]:
+    """Return every class of errors by name; modules that define some are imported for it."""
+    for path in _modules():
+        text = path.read_text(encoding="utf-8")
+        if any(
+            isinstance(node, ast.ClassDef) and _is_error(node) for node in ast.walk(ast.parse(text))
+        ):
+            import_module(".".join(path.relative_to(_ROOT).with_suffix("").parts))
+    found: dict[str, type[RagAssetsError]] = {}
+    rest: list[type[RagAssetsError]] = [RagAssetsError]
+    while rest:
+        error = rest.pop()
+        found[error.__name__] = error
+        rest += error.__subclasses__()
+    return {
+        name: error for name, error in found.items() if error.__module__.startswith("rag_assets")
+    }
+
+
+def _is_error(node: ast.ClassDef) -> bool:
+    names = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    return any(name not in vars(builtins) and hasattr(errors, name) for name in names)
+
+
+def _modules() -> Iterator[Path]:
+    for folder in _SOURCES:
+        yield from sorted((_ROOT / folder).rglob("*.py"))
+
+
+def _texts(classes: Mapping[str, type[RagAssetsError]]) -> Texts:
+    """Return messages and remedies by the name of the error that they are created with."""
+    texts: Texts = defaultdict(set)
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in _modules()]
+    made_by = {name: name for name in (*classes, "ValueError")}
+    for tree in trees:
+        made_by |= {n: c for n, c in _makers(tree, classes).items() if not n.startswith("_")}
+    for tree in trees:
+        makers = made_by | _makers(tree, classes)
+        if not _has_models(tree):
+            del makers["ValueError"]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and (name := makers.get(_called(node))) is not None:
+                hint = next((k.value for k in node.keywords if k.arg == "hint"), None)
+                for message in _alternatives(node.args[0] if node.args else None):
+                    texts[name].update((message, remedy) for remedy in _alternatives(hint) or [""])
+    return texts
+
+
+def _has_models(tree: ast.Module) -> bool:
+    """Whether a module validates fields, so that its value errors describe them."""
+    return any(isinstance(n, ast.ImportFrom) and n.module == "pydantic" for n in ast.walk(tree))
+
+
+def _makers(tree: ast.Module, classes: Collection[str]) -> dict[str, str]:
+    """Return the functions of a module that make an error of a message, with its class."""
+    return {
+        node.name: node.returns.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and isinstance(node.returns, ast.Name)
+        and node.returns.id in classes
+        and node.args.args
+        and node.args.args[0].arg in {"message", "problem", "reason", "what", "text", "said"}
+    }
+
+
+def _called(node: ast.Call) -> str:
+    function = node.func
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def _alternatives(node: ast.expr | None) -> list[str]:
+    """Return the texts of an expression; none if no part of it is written there."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.JoinedStr(values=values):
+            return ["".join(map(_part, values))]
+        case ast.IfExp(body=body, orelse=orelse):
+            return [*_alternatives(body), *_alternatives(orelse)]
+        case ast.BoolOp(values=values):
+            return [text for value in values for text in _alternatives(value)]
+    return []
+
+
+def _part(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    value = node.value if isinstance(node, ast.FormattedValue) else node
+    return f"{{{_name(value)}}}"
+
+
+def _name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name.strip("_")
+        case ast.Attribute(attr=name):
+            return name.strip("_")
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]):
+            inner = _name(first)
+            return inner if inner != "…" else name.strip("_")
+        case ast.Subscript(value=value):
+            return _name(value)
+    return "…"
+
+
+def _plain(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, in one line."""
+    return " ".join(text.split()).replace("<", "&lt;").replace("*", r"\*").replace("[", r"\[")

@@ -1,0 +1,200 @@
+r"""Validation errors in JSON's words: what is allowed, and the kind of value that came.
+
+No text quotes a string that was sent: it may be a credential. No text names a type of Python or
+shows a regular expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+from pydantic_core.core_schema import ErrorType
+
+PATTERNS: Final[Mapping[str, str]] = {
+    r"\S": "it must contain a visible character",
+    r"^[^\x00]*$": "it must not contain the character U+0000",
+    r"^[^\x00]+$": "it must not be empty or contain the character U+0000",
+    r"^[^\x00]*[^\x00\s][^\x00]*$": (
+        "it must contain a visible character, and not the character U+0000"
+    ),
+    r"^[^\x00]*[^\s\x00][^\x00]*$": (
+        "it must contain a visible character, and not the character U+0000"
+    ),
+    r"^[^\x00-\x1f\x7f]*$": "it must be one line without control characters",
+    r"^[^\x00-\x1f\x7f]+$": "it must be one line without control characters, and not empty",
+    r"^[^\x00-\x1f\x7f-\x9f]+$": "it must be one line without control characters, and not empty",
+    r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$": (
+        "it must be one line with a visible character, and without control characters"
+    ),
+    r"^[^\x00-\x1f\x7f\uFFFD]+$": ("it must be UTF-8 without control characters, and not empty"),
+    r"^[\x21-\x7e]+$": "it must consist of visible ASCII characters without spaces",
+    "^[!-#%-~][!-~]*$": (
+        "it must consist of visible ASCII characters without spaces, and not begin with $"
+    ),
+    "^[a-z_]+$": "it may contain only the letters a-z in lower case, and _",
+    "^[a-z0-9._-]+$": "it may contain only a-z in lower case, digits, and . _ -",
+    r"^[a-z0-9]+([._-][a-z0-9]+)*$": (
+        "it may contain only a-z in lower case, digits, and single . _ - between them"
+    ),
+    "^[A-Za-z][A-Za-z0-9_-]*$": (
+        "it must begin with a letter A-Z, and may contain only A-Z, a-z, digits, and _ -"
+    ),
+    "^[A-Za-z0-9][A-Za-z0-9_-]*$": (
+        "it must begin with a letter or digit, and may contain only A-Z, a-z, digits, and _ -"
+    ),
+    "^[A-Za-z0-9][A-Za-z0-9_.-]*$": (
+        "it must begin with a letter or digit, and may contain only A-Z, a-z, digits, and _ . -"
+    ),
+    r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$": (
+        "it must begin with a letter or digit, and may contain only A-Z, a-z, digits, and . _ : @ -"
+    ),
+    r"^[A-Za-z0-9._:/@-]+$": "it may contain only A-Z, a-z, digits, and . _ : / @ -",
+    r"^[A-Za-z0-9._-]{1,40}$": (
+        "it must be 1 to 40 characters long, of A-Z, a-z, digits, and . _ -"
+    ),
+    r"^[A-Za-z_]{3,40}$": "it must be 3 to 40 letters A-Z, or _",
+    r"^[^/\x00]+/[^/\x00]+/[^\x00]+$": (
+        "it must have three parts that are separated by / and not empty"
+    ),
+    "^[0-9a-f]{32}$": "it must be an id: 32 hexadecimal digits in lower case",
+    "^[0-9a-f]{64}$": "it must be a SHA-256: 64 hexadecimal digits in lower case",
+    "^([0-9]{1,17})-([0-9a-f]{32})$": "it must be the `next` of the page before",
+}
+"""What each pattern of a request's field allows."""
+
+_FORM: Final = "it does not have the form that this field requires: see the API's description"
+_ALLOWED: Final[Mapping[str, str]] = {
+    "extra_forbidden": "there is no such field",
+    "missing": "this field is needed",
+    "recursion_loop": "it is nested too deeply",
+    "json_invalid": "it is not JSON",
+    "none_required": "it must be null",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "it must be true or false"),
+    **dict.fromkeys(
+        ("int_type", "int_parsing", "int_from_float", "int_parsing_size"),
+        "it must be a whole number",
+    ),
+    **dict.fromkeys(
+        ("float_type", "float_parsing", "decimal_type", "decimal_parsing"), "it must be a number"
+    ),
+    "finite_number": "it must be a finite number",
+    **dict.fromkeys(
+        ("string_type", "string_sub_type", "bytes_type", "path_type"), "it must be a string"
+    ),
+    "string_unicode": "it must be valid Unicode",
+    **dict.fromkeys(
+        (
+            *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
+            "sequence_type",
+        ),
+        "it must be an array",
+    ),
+    **dict.fromkeys(
+        (
+            *("dict_type", "mapping_type", "model_type", "model_attributes_type"),
+            *("dataclass_type", "dataclass_exact_type"),
+        ),
+        "it must be an object",
+    ),
+    **dict.fromkeys(("too_short", "string_too_short"), "it must not be empty"),
+    "string_too_long": "it is too long: {max_length} characters at most",
+    "too_long": "it has too many items: {max_length} at most",
+    **dict.fromkeys(("literal_error", "enum"), "it must be {expected}"),
+    "union_tag_invalid": "it must be one of: {expected_tags}",
+    "greater_than": "it must be greater than {gt}",
+    "greater_than_equal": "it must be {ge} or more",
+    "less_than": "it must be less than {lt}",
+    "less_than_equal": "it must be {le} or less",
+    "multiple_of": "it must be a multiple of {multiple_of}",
+    **dict.fromkeys(
+        (
+            *("datetime_type", "datetime_parsing", "datetime_from_date_parsing"),
+            *("datetime_object_invalid", "timezone_aware"),
+        ),
+        'it must be a time with its zone, as in "2026-03-17T12:00:00Z"',
+    ),
+    **dict.fromkeys(
+        ("date_type", "date_parsing", "date_from_datetime_parsing"),
+        'it must be a date, as in "2026-03-17"',
+    ),
+    **dict.fromkeys(
+        ("uuid_type", "uuid_parsing", "uuid_version"),
+        'it must be a UUID, as in "7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11"',
+    ),
+    **dict.fromkeys(("url_type", "url_parsing", "url_scheme"), "it must be a URL"),
+}
+_OF_VALUES: Final = frozenset(
+    {*("greater_than", "greater_than_equal", "less_than", "less_than_equal"), "multiple_of"}
+)
+_OF_LENGTHS: Final = frozenset({"string_too_long", "too_long"})
+_OF_PYDANTIC: Final = frozenset(get_args(ErrorType))
+_OF_MODELS: Final = frozenset({"value_error", "assertion_error"})
+_WITHOUT_TYPE: Final = frozenset(
+    {"extra_forbidden", "missing", "recursion_loop", "json_invalid", "value_error"}
+)
+
+
+def allowed_texts() -> set[str]:
+    """Return every text that allowed_value() can return, apart from those of models."""
+    return {*_ALLOWED.values(), _FORM}
+
+
+def allowed_value(error: Mapping[str, Any]) -> str:
+    """Return what is allowed in the place of a validation error.
+
+    Args:
+        error: one of Pydantic's `errors()`.
+    """
+    context = error.get("ctx", {})
+    if error["type"] in _OF_MODELS or error["type"] not in _OF_PYDANTIC:
+        # A model's own words; Pydantic puts its own in front of them.
+        return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if error["type"] == "string_pattern_mismatch":
+        return PATTERNS.get(context["pattern"], _FORM)
+    if error["type"].startswith(("too_short", "string_too_short")):
+        least = context.get("min_length", 1)
+        return "it must not be empty" if least == 1 else f"it is too short: {least} at least"
+    if error["type"] == "union_tag_not_found":
+        return f"the field {context.get('discriminator', '')} is needed"
+    allowed = _ALLOWED.get(error["type"], _FORM)
+    return allowed.format_map({name: _number(value) for name, value in context.items()})
+
+
+def sent_value(error: Mapping[str, Any]) -> str | None:
+    """Return what came instead: a kind of JSON value, a number, or a length; never a string.
+
+    Args:
+        error: one of Pydantic's `errors()`.
+    """
+    if "input" not in error or error["type"] in _WITHOUT_TYPE:
+        return None
+    value = error["input"]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if error["type"] in _OF_VALUES and is_number:
+        return _number(value)
+    if error["type"] in _OF_LENGTHS:
+        return f"{len(value):,}" if hasattr(value, "__len__") else None
+    return json_kind(value)
+
+
+def json_kind(value: object) -> str:
+    """Return the kind of a JSON value, in JSON's words."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    kinds: tuple[tuple[type | tuple[type, ...], str, str], ...] = (
+        ((int, float), "a number", "a number"),
+        ((str, bytes), "a string", "an empty string"),
+        (Mapping, "an object", "an empty object"),
+        ((list, tuple, set, frozenset), "an array", "an empty array"),
+    )
+    for types, kind, empty in kinds:
+        if isinstance(value, types):
+            return kind if value else empty
+    return "another value"
+
+
+def _number(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"

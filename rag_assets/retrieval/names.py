@@ -1,0 +1,287 @@
+"""Names in a claim that its passage does not have, by their capital letters.
+
+In most languages a capital within a sentence marks a name. German capitalizes every noun, and the
+first word of any sentence has a capital: there only a name that stands in the very place of another
+one of the passage is found. Scripts without capitals have no names that this module could find.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from rag_assets.retrieval.addresses import blank_addresses
+from rag_assets.retrieval.figure_words import MONTHS, NUMBERS, UNITS
+from rag_assets.storage.index.common_words import COMMON_WORDS
+
+_WORD: Final = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+_MARKUP: Final = re.compile(r"[*`_~\"“”„«»‘\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_BEGINS: Final = re.compile(r"(?:[.!?|•·…]|\n\s*[-+>#]*(?:\d{1,3}[.)])?)\s*\Z")
+_AFTER_SIGN: Final = re.compile(r"[:;(\[{–—/>#+=]\s*\Z")
+_FIRST: Final = re.compile(r"[\s>#+-]*(?:\d{1,3}[.)])?\s*\Z")
+_LOOK_BACK: Final = 8
+_GERMAN_WORDS: Final = (
+    "der die das und ist sind nicht ein eine einen einem einer den dem des mit für auf werden wird"
+    " von zu zum zur im bei nach oder auch sich als wenn durch über es er sie wir ihr kann muss"
+    " wurde hat haben vor aus am dass"
+)
+_GERMAN: Final = frozenset(_GERMAN_WORDS.split())
+_TITLE_WORDS: Final = (
+    "mr mrs ms miss dr prof herr frau monsieur madame mme señor señora sr sra sig dott heer mevrouw"
+)
+_TITLES: Final = frozenset(_TITLE_WORDS.split())
+_GERMAN_SHARE: Final = 0.12
+"""Share of such words, of which Dutch and Danish texts have few."""
+_TITLE_SHARE: Final = 0.5
+"""Share of capitals from which on a text is a title, or all in capitals, and marks no names."""
+_MOST_INFLECTED: Final = 3
+_LEAST_STEM: Final = 3
+_LEAST_JOINED: Final = 4
+_LEAST_WORDS: Final = 3
+_BESIDE: Final = 2
+_Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+_NOWHERE: Final[_Neighbours] = ((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word in its sentence.
+
+    Attributes:
+        begins: whether a sentence, an item or a cell begins with it.
+        is_first: whether its place alone may give it a capital.
+    """
+
+    written: str
+    folded: str
+    begins: bool = False
+    is_first: bool = False
+
+    @property
+    def is_capitalized(self) -> bool:
+        """Whether it begins with a capital."""
+        return self.written[:1].isupper()
+
+    @property
+    def is_acronym(self) -> bool:
+        """Whether it has a capital behind its beginning, as SLA and PostgreSQL have."""
+        return any(map(str.isupper, self.written[1:]))
+
+
+@dataclass(frozen=True)
+class NamedWords:
+    """The words of passages, in which names of claims are looked up.
+
+    Attributes:
+        text: of the passages.
+        context: further words that the passages were shown with, such as their addresses.
+    """
+
+    text: str
+    context: str = ""
+
+    def plus(self, other: NamedWords) -> NamedWords:
+        """Return the words of both."""
+        return NamedWords(f"{self.text}\n{other.text}", f"{self.context}\n{other.context}")
+
+    @cached_property
+    def words(self) -> Sequence[_Word]:
+        """The words of the passages, in order."""
+        return tuple(_words(self.text))
+
+    @cached_property
+    def _folded(self) -> frozenset[str]:
+        context = (_folded(word) for word in re.findall(r"[^\W_]+", self.context))
+        parts = (part for word in self.words for part in {word.folded, *_parts(word.folded)})
+        return frozenset(parts) | frozenset(context)
+
+    @cached_property
+    def _lower_case(self) -> frozenset[str]:
+        return frozenset(word.folded for word in self.words if not word.is_capitalized)
+
+    @cached_property
+    def _joined(self) -> str:
+        return "".join(c for c in _folded(self.text) if c.isalnum())
+
+    @cached_property
+    def _initials(self) -> str:
+        return "".join(word.folded[0] for word in self.words)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        named = (word.folded for word in self.words if word.is_capitalized)
+        return frozenset(named) - COMMON_WORDS
+
+    @cached_property
+    def named_by_place(self) -> Mapping[_Neighbours, Sequence[Sequence[str]]]:
+        """Runs of capitalized words, by the words beside them."""
+        found: dict[_Neighbours, list[Sequence[str]]] = {}
+        at = 0
+        while at < len(self.words):
+            end = at + 1
+            if self.words[at].is_capitalized:
+                _, end = _run_around(self.words, at)
+                names = [word.folded for word in self.words[at:end]]
+                found.setdefault(_beside(self.words, at, end), []).append(names)
+            at = end
+        return found
+
+    @cached_property
+    def marks_names(self) -> bool:
+        """Whether capitals within sentences are those of names."""
+        return _marks_names(self.words)
+
+    @cached_property
+    def scripts(self) -> frozenset[str]:
+        """The scripts of its words."""
+        return frozenset(_script(word.folded) for word in self.words)
+
+    def is_lower(self, folded: str) -> bool:
+        """Return whether a word stands there without a capital."""
+        return folded in self._lower_case
+
+    def has(self, word: _Word) -> bool:
+        """Return whether a word is there, inflected or as a part of another one."""
+        folded = word.folded
+        is_word = folded in UNITS if word.is_acronym else _is_no_name(folded)
+        if is_word or folded in self._folded:
+            return True
+        if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self._joined:
+            return True
+        if word.is_acronym and (
+            folded in self._initials or any(one.startswith(folded) for one in self._folded)
+        ):
+            return True
+        parts = _parts(folded)
+        if len(parts) > 1:
+            return all(self.has(_Word(part, part)) for part in parts)
+        return any(_is_inflection(folded, other) for other in self._names)
+
+
+def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
+    """Yield the names in a claim that the passages which it cites do not have.
+
+    Args:
+        claim: a sentence, without markers of citations.
+        cited: the passages that it cites.
+        everything: all passages, which show what is an ordinary word.
+    """
+    words = tuple(_words(claim))
+    is_title = len(words) > _LEAST_WORDS and _share_of_capitals(words) > _TITLE_SHARE
+    if is_title and not _is_german(words):
+        return
+    marks_names = _marks_names(words) and cited.marks_names
+    for at, word in enumerate(words):
+        if not word.is_capitalized and not word.is_acronym:
+            continue
+        if _script(word.folded) not in cited.scripts or cited.has(word):
+            continue
+        if everything.is_lower(word.folded) and not word.is_acronym:
+            continue
+        is_name = word.is_acronym or (marks_names and not word.is_first)
+        if is_name or _replaces_name(words, at, cited, everything):
+            yield word.written
+
+
+def _replaces_name(
+    words: Sequence[_Word], at: int, cited: NamedWords, everything: NamedWords
+) -> bool:
+    """Return whether the passage has another name between the same words."""
+    begin, end = _run_around(words, at)
+    place = _beside(words, begin, end)
+    if place == _NOWHERE:
+        return False
+    claimed = {word.folded for word in words}
+    return any(
+        not claimed.intersection(names)
+        and not any(_is_no_name(name) or everything.is_lower(name) for name in names)
+        for names in cited.named_by_place.get(place, ())
+    )
+
+
+def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
+    """Return the two words before a run of words and the two behind it, within the sentence."""
+    before: list[str] = []
+    at = begin
+    while len(before) < _BESIDE and at and not words[at].begins:
+        at -= 1
+        before.append(words[at].folded)
+    after: list[str] = []
+    at = end
+    while len(after) < _BESIDE and at < len(words) and not words[at].begins:
+        after.append(words[at].folded)
+        at += 1
+    return tuple(before), tuple(after)
+
+
+def _run_around(words: Sequence[_Word], at: int) -> tuple[int, int]:
+    """Return where the capitalized words around one begin and end."""
+    begin, end = at, at + 1
+    while begin and words[begin - 1].is_capitalized and not words[begin].is_first:
+        begin -= 1
+    while end < len(words) and words[end].is_capitalized and not words[end].is_first:
+        end += 1
+    return begin, end
+
+
+def _words(text: str) -> Iterator[_Word]:
+    plain = blank_addresses(_MARKUP.sub("", unicodedata.normalize("NFKC", text)))
+    for match in _WORD.finditer(plain):
+        if not any(map(str.isalpha, match[0])):
+            continue
+        start = match.start()
+        before = plain[max(0, start - _LOOK_BACK) : start]
+        begins = bool(_BEGINS.search(before)) or (
+            start <= _LOOK_BACK and bool(_FIRST.fullmatch(before))
+        )
+        is_first = begins or bool(_AFTER_SIGN.search(before))
+        yield _Word(match[0], _folded(match[0]), begins, is_first)
+
+
+def _folded(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("’", "'")
+
+
+def _parts(folded: str) -> list[str]:
+    """Return the parts of a compound; the s of a genitive is none."""
+    return [part for part in re.split(r"['\-]", folded) if len(part) > 1]
+
+
+def _is_no_name(folded: str) -> bool:
+    is_counted = folded in MONTHS or folded in NUMBERS or folded in UNITS
+    is_common = folded in COMMON_WORDS or folded in _GERMAN or folded in _TITLES
+    return is_common or is_counted or len(folded) == 1
+
+
+def _is_inflection(first: str, second: str) -> bool:
+    """Return whether two words share all but short ends, or one abbreviates the other."""
+    shared = 0
+    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
+        shared += 1
+    if shared < _LEAST_STEM:
+        return False
+    if shared == min(len(first), len(second)):
+        return True
+    most = 1 if shared == _LEAST_STEM else _MOST_INFLECTED - 1
+    return max(len(first), len(second)) - shared <= most and shared > _LEAST_STEM
+
+
+def _share_of_capitals(words: Sequence[_Word]) -> float:
+    return sum(word.is_capitalized for word in words) / max(1, len(words))
+
+
+def _is_german(words: Sequence[_Word]) -> bool:
+    return sum(word.folded in _GERMAN for word in words) >= _GERMAN_SHARE * max(1, len(words))
+
+
+def _marks_names(words: Sequence[_Word]) -> bool:
+    return not _is_german(words) and _share_of_capitals(words) <= _TITLE_SHARE
+
+
+def _script(folded: str) -> str:
+    return unicodedata.name(folded[0], "").partition(" ")[0]

@@ -1,0 +1,256 @@
+"""Rules: documents whose front matter says where they apply, beside what is retrieved.
+
+    ---
+    always: true                    applies to every task
+    paths: ["tests/**", "*.spec.ts"]        applies to tasks about files that match a glob
+    ---
+
+A sync reads the front matter of Markdown documents that were published, and keeps what it says in
+`guideline_rules`. A context takes the passages of the rules that apply to its task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from sqlalchemy import Select, and_, select
+from sqlalchemy.dialects.postgresql import insert
+
+from rag_assets.api.guideline_responses import RuleKind
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.ingest.chunking.location import Location, location_fields
+from rag_assets.ingest.parsing.media_types import MARKDOWN
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.sources.globs import compile_globs
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller, Hit
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.tables import document_index, serving
+from rag_assets.storage.catalog.upload_tables import uploads
+from rag_assets.storage.index.model import StoredEntry
+from rag_assets.systems.team_guidelines.tables import guideline_rules
+
+MAX_PATHS = 100
+"""Globs of one document, and files that a task names."""
+_LONGEST_PATH = 500
+_FENCE = re.compile(r"\A---[ \t]*\r?\n(?P<yaml>.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_PATH_IN_TEXT = re.compile(r"(?<![\w@:/.])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[A-Za-z]\w{0,9}\b(?!/)")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Where a document applies by its front matter; nowhere in particular without one.
+
+    Attributes:
+        is_always: to every task.
+        paths: globs of the files that it is about.
+    """
+
+    is_always: bool = False
+    paths: tuple[str, ...] = ()
+
+
+class RuleFollowUp:
+    """Reads the front matter of published documents at the end of a sync (see FollowUp)."""
+
+    def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
+        """Return why a tenant needs a run although no source changed; None if it needs none."""
+        with catalog.database.begin() as connection:
+            is_left = connection.scalar(select(_unread(tenant_id).exists()))
+        return "the front matter of documents was not read yet" if is_left else None
+
+    def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
+        """Return no hashes: rules have no vectors of their own."""
+        return frozenset()
+
+    def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
+        """Keep the rules of published documents; returns a count for the run's page."""
+        with ctx.catalog.database.begin() as connection:
+            found = connection.execute(_unread(ctx.ref.id)).all()
+        if not found:
+            return {}
+        parsed = ctx.lake.parsed({row.parse_key for row in found})
+        ctx.guard()
+        count = 0
+        with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
+            for row in found:
+                kept = parsed.get(row.parse_key)
+                rule = Rule() if kept is None else rule_of(kept.parsed)
+                values = {
+                    "tenant": ctx.ref.id,
+                    "document_id": row.document_id,
+                    "parse_key": row.parse_key,
+                    "is_always": rule.is_always,
+                    "paths": "\n".join(rule.paths),
+                }
+                present = select(uploads.c.document_id).where(
+                    uploads.c.tenant == ctx.ref.id, uploads.c.document_id == row.document_id
+                )
+                if connection.scalar(present.with_for_update()) is None:
+                    continue  # deleted meanwhile
+                put = insert(guideline_rules).values(values)
+                key = ["tenant", "document_id"]
+                connection.execute(put.on_conflict_do_update(index_elements=key, set_=values))
+                count += rule != Rule()
+        return {"rules read": count}
+
+
+FOLLOW_UP = RuleFollowUp()
+
+
+def rule_of(parsed: ParsedText) -> Rule:
+    """Return the rule that a document's front matter states; a malformed one states none."""
+    found = _FENCE.match(parsed.text.removeprefix("\ufeff"))
+    if found is None:
+        return Rule()
+    try:
+        front = YAML(typ="safe").load(found["yaml"])
+    except (YAMLError, ValueError, RecursionError):
+        return Rule()
+    if not isinstance(front, Mapping):
+        return Rule()
+    return Rule(front.get("always") is True, tuple(_globs(front.get("paths"))))
+
+
+def _globs(value: Any) -> Iterable[str]:
+    values = value.split(",") if isinstance(value, str) else value
+    if not isinstance(values, list):
+        return
+    for glob in values[:MAX_PATHS]:
+        text = glob.strip() if isinstance(glob, str) else ""
+        if text and len(text) <= _LONGEST_PATH and text.isprintable():
+            yield text
+
+
+def files_of(task: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that a task is about: those that are given, and those that it names."""
+    named = [found[0] for found in _PATH_IN_TEXT.finditer(task)]
+    return tuple(dict.fromkeys([*paths, *named]))[:MAX_PATHS]
+
+
+def matches(globs: Sequence[str], files: Sequence[str]) -> bool:
+    """Whether one of these globs matches one of these files, or a folder that it lies in."""
+    usable = []
+    for glob in globs:
+        try:
+            usable.append(compile_globs([glob], ignore_case=False))
+        except ValueError:
+            continue
+    return any(
+        rules.decide(folder, name, is_folder=is_folder) is True
+        for file in files
+        for folder, name, is_folder in _places(file)
+        for rules in usable
+    )
+
+
+def _places(file: str) -> Iterator[tuple[bytes, bytes, bool]]:
+    """Yield a file and each folder that it lies in, as Rules.decide() takes them."""
+    parts = [part for part in file.encode(errors="replace").split(b"/") if part not in {b"", b"."}]
+    for at, name in enumerate(parts):
+        folder = b"".join(part + b"/" for part in parts[:at])
+        yield folder, name, at < len(parts) - 1
+
+
+def rule_hits(
+    reader: DocumentReader, tenant_id: str, caller: Caller, files: Sequence[str]
+) -> list[tuple[Hit, RuleKind]]:
+    """Return the passages of the rules that apply, those that always do first.
+
+    Args:
+        reader: of documents, as far as the caller may read them.
+        tenant_id: the project's tenant.
+        caller: of the context.
+        files: that the task is about.
+    """
+    kinds = _applying(reader.catalog, tenant_id, files)
+    if not kinds:
+        return []
+    try:
+        documents = reader.entries_of(tenant_id, caller, [*kinds])
+    except RagAssetsError:
+        return []  # the search reports the server that does not answer
+    return [
+        (_hit(entry), kind)
+        for document_id, kind in kinds.items()
+        for entry in documents.get(document_id, ())
+    ]
+
+
+def _applying(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[str, RuleKind]:
+    """Return the documents whose rules apply, with the kind of each, by name within a kind."""
+    rule = guideline_rules.c
+    query = (
+        select(rule.document_id, rule.is_always, rule.paths)
+        .join(
+            uploads,
+            and_(uploads.c.tenant == rule.tenant, uploads.c.document_id == rule.document_id),
+        )
+        .where(rule.tenant == tenant_id, uploads.c.enabled, rule.is_always | (rule.paths != ""))
+        .order_by(rule.is_always.desc(), uploads.c.file_name, rule.document_id)
+    )
+    with catalog.database.begin() as connection:
+        rows = connection.execute(query).all()
+    return {
+        row.document_id: "always" if row.is_always else "path"
+        for row in rows
+        if row.is_always or matches(row.paths.split("\n"), files)
+    }
+
+
+def _unread(tenant_id: str) -> Select[Any]:
+    """Markdown documents of the serving build whose front matter was not read yet."""
+    held, rule = document_index.c, guideline_rules.c
+    return (
+        select(held.document_id, held.parse_key)
+        .join(
+            serving,
+            and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
+        )
+        .join(
+            uploads,
+            and_(uploads.c.tenant == held.tenant, uploads.c.document_id == held.document_id),
+        )
+        .outerjoin(
+            guideline_rules,
+            and_(rule.tenant == held.tenant, rule.document_id == held.document_id),
+        )
+        .where(
+            held.tenant == tenant_id,
+            held.indexed_key.is_not(None),
+            held.parse_key.is_not(None),
+            uploads.c.media_type == MARKDOWN,
+            rule.parse_key.is_distinct_from(held.parse_key),
+        )
+    )
+
+
+def _hit(entry: StoredEntry) -> Hit:
+    fields = entry.fields
+    return Hit(
+        number=0,
+        ordinal=fields["ordinal"],
+        score=None,
+        text=fields["text"],
+        excerpt="",
+        uri=fields["uri"],
+        title=fields.get("title"),
+        heading_path=tuple(fields["heading_path"]),
+        media_type=fields.get("media_type"),
+        language=fields.get("language"),
+        modified_at=None,
+        start=fields["start"],
+        end=fields["end"],
+        **location_fields(Location.of(fields)),
+        document_id=fields["document_id"],
+        chunk_id=fields["chunk_id"],
+        source_sha256=None,
+        stale=False,
+    )

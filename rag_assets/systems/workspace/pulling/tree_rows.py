@@ -1,0 +1,145 @@
+"""The tree of a workspace from its application's database: all pages, compared with those known.
+
+A row that is no page is set aside: its page stays as it is, with the pages above it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from pydantic import ValidationError
+
+from rag_assets.common.errors import DeletionsHeld, InvalidRequest, ListingFailed
+from rag_assets.systems.workspace.pulling.database import ForeignRow
+from rag_assets.systems.workspace.pulling.following import Follower
+from rag_assets.systems.workspace.pulling.rows import key_of_row, to_json, to_text, to_truth
+from rag_assets.systems.workspace.tree import PageDraft, TreeService
+from rag_assets.workspace.tree import ROOT, Page, looping_pages
+
+_ID: Final = "id"
+_COLUMNS: Final[Mapping[str, Callable[[Any, ZoneInfo], Any]]] = MappingProxyType(
+    {
+        "parent": to_text,
+        "kind": to_text,
+        "inherit": to_truth,
+        "read": to_json,
+        "archived": to_truth,
+        "ai": to_text,
+    }
+)
+
+
+def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes: bool) -> None:
+    """Make the tree that of the database; pages that are gone are removed by a scan alone.
+
+    Args:
+        follower: of the source.
+        began: when the snapshot was opened: what was put later is not gone.
+        scan: whether pages that the database does not have are removed.
+        allow_deletes: whether any number of them may be.
+
+    Raises:
+        ListingFailed: the query failed, or has a column that is none of a page.
+    """
+    puller, report, config = follower.puller, follower.report, follower.config
+    service = TreeService(puller.catalog, puller.blobs, puller.masker)
+    names, rows = follower.database.tree()
+    unknown = [name for name in names if name not in {_ID, *_COLUMNS}]
+    if unknown:
+        raise ListingFailed(
+            f"source {config.name!r}: the query of tree has a column {unknown[0]!r} that is none of"
+            " a page",
+            hint=f"a page has: {', '.join([_ID, *_COLUMNS])}",
+        )
+    pages, aside = _read(service, follower.zone, names, rows)
+    report.set_aside += Counter(f"tree.{column}" for column in aside.values())
+    # A page that only another row names as its parent may be one that was put: it stays.
+    kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
+    may_remove = scan and (bool(rows) or allow_deletes)
+
+    def reconcile(*, remove: bool) -> int:
+        done = service.reconcile(
+            puller.ref.id,
+            pages,
+            as_of=began,
+            by=follower.by,
+            apply=True,
+            remove_extra=remove,
+            allow_deletes=allow_deletes,
+            keep=kept,
+        )
+        report.pages += done.missing + done.stale
+        report.pages_removed += done.removed
+        return done.extra
+
+    follower.lock.check()
+    try:
+        reconcile(remove=may_remove)
+    except DeletionsHeld:
+        extra = reconcile(remove=False)
+        # By a name of its own: deletions of the source's records are judged by themselves.
+        payload = {"source": f"{config.name} (tree)", "vanished": extra}
+        puller.catalog.events.write(puller.ref, "deletions_held", [payload])
+
+
+def _read(
+    service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[ForeignRow]
+) -> tuple[dict[str, Page], dict[str, str]]:
+    """Return the pages in rows by uuid, and of rows that are none the columns that are wrong."""
+    pages: dict[str, Page] = {}
+    aside: dict[str, str] = {}
+    for row in rows:
+        uuid = key_of_row(row.values[names.index(_ID)])
+        try:
+            page = _page(names, row, zone, uuid)
+            service.require_plain(page)
+        except _Aside as problem:
+            aside[uuid] = problem.column
+        except InvalidRequest:
+            aside[uuid] = _ID
+        else:
+            pages[uuid] = page
+    for uuid in looping_pages(pages):
+        del pages[uuid]
+        aside[uuid] = "parent"
+    return pages, aside
+
+
+class _Aside(Exception):
+    """A row that is no page.
+
+    Attributes:
+        column: which of its columns is wrong.
+    """
+
+    def __init__(self, column: str) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+def _page(names: Sequence[str], row: ForeignRow, zone: ZoneInfo, uuid: str) -> Page:
+    """Return the page in a row.
+
+    Raises:
+        _Aside: it is none.
+        InvalidRequest: its id is none of a page.
+    """
+    if row.largest is not None:
+        raise _Aside(names[row.largest])
+    given: dict[str, Any] = {}
+    for name, value in zip(names, row.values, strict=True):
+        if name == _ID or value is None:
+            continue
+        try:
+            given[name] = _COLUMNS[name](value, zone)
+        except ValueError:
+            raise _Aside(name) from None
+    try:
+        return PageDraft.model_validate(given).page(uuid)
+    except ValidationError as error:
+        raise _Aside(str(error.errors()[0]["loc"][0])) from None

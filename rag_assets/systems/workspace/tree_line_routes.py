@@ -1,0 +1,227 @@
+"""The endpoints for many pages of a workspace's tree at once: a JSON object a line.
+
+For admins and writers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+
+from fastapi import APIRouter, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import AwareDatetime, BaseModel, ValidationError
+
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import open_to_writers
+from rag_assets.api.invalid_fields import invalid, invalid_fields
+from rag_assets.api.model import TenantQuery
+from rag_assets.api.problems import Refused
+from rag_assets.api.record_lines import Bulk
+from rag_assets.api.responses import InvalidField
+from rag_assets.api.workspace_responses import TreeLine, TreeLines, TreeReconciled
+from rag_assets.common.errors import RagAssetsError, UnknownDocument
+from rag_assets.storage.catalog.pages import PageEdit
+from rag_assets.systems.workspace.administration import REFUSED, WrittenDependency
+from rag_assets.systems.workspace.services import tree_service
+from rag_assets.systems.workspace.tree import PageChange, PageDraft, TreeManifestLine
+from rag_assets.workspace.tree import MOST_UUID, ROOT, Page
+
+MOST_LINES: Final = 5_000
+MOST_PAGES: Final = 200_000
+"""Of a manifest."""
+_LINES: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-ndjson": {
+                "schema": {
+                    "type": "string",
+                    "description": "A JSON object a line: `uuid`, `op` (put, which is the default,"
+                    " or change), and what a single request has.",
+                }
+            }
+        },
+    }
+}
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Manifest(Bulk):
+    """A guarded route whose body names all pages of a workspace."""
+
+    most_bytes: ClassVar[int] = 64 * 1024 * 1024
+
+
+tree_lines = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Bulk)
+manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=_Manifest)
+
+
+@tree_lines.post("/tree", openapi_extra=_LINES)
+@open_to_writers
+async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
+    """Put and change many pages of the tree: a JSON object a line, at most 5,000.
+
+    They are one transaction. What counts is the tree that all lines together make, whatever their
+    order; a line that is not valid stops no other.
+    """
+    lines = _lines_of(await request.body(), most=MOST_LINES)
+    asked.backend.written.take(asked.by, max(len(lines), 1))
+    names = request.app.state.description.names
+
+    def write() -> TreeLines:
+        edits: dict[int, PageEdit] = {}
+        answers: dict[int, TreeLine] = {}
+        for number, line in lines.items():
+            try:
+                edits[number] = _edit(line)
+            except RequestValidationError as error:
+                errors = tuple(invalid_fields(error.errors(), names))
+                answers[number] = TreeLine(number, "invalid", errors=errors)
+        done = tree_service(asked.backend).change_many(asked.tenant, [*edits.values()])
+        for place, (number, (uuid, _)) in enumerate(edits.items()):
+            refusal = done.refused.get(place)
+            answers[number] = (
+                TreeLine(number, "done", scope=done.scopes[uuid])
+                if refusal is None
+                else _refused(number, refusal)
+            )
+        return TreeLines(tuple(answers[number] for number in sorted(answers)), done.documents)
+
+    return await asked.backend.write(asked.tenant, write)
+
+
+class ReconcileTreeQuery(TenantQuery):
+    """How a manifest of the tree is compared.
+
+    Attributes:
+        apply: put the pages that are missing or stale, and remove those that it does not name.
+        allow_deletes: however many they are.
+        as_of: when the manifest was made, by default and at the latest when it is sent: what was
+            put later is not among those that it does not name.
+    """
+
+    apply: bool = False
+    allow_deletes: bool = False
+    as_of: AwareDatetime | None = None
+
+
+@manifests.post("/tree/reconcile", openapi_extra=_LINES)
+@open_to_writers
+async def reconcile_tree(
+    request: Request,
+    parameters: Annotated[ReconcileTreeQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> TreeReconciled:
+    """Compare the manifest of all pages with the tree: a JSON object a line, as they are put.
+
+    It answers which are missing, stale and extra. With `apply` the tree is made the same: extra
+    pages go with all that hangs on them; where they are over 30 % and 20 of all, only with
+    `allow_deletes`. The page above each one must be named, too, unless it is the root.
+    """
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
+    as_of = min(parameters.as_of or came, came)
+    lines = _lines_of(await request.body(), most=MOST_PAGES)
+
+    def reconcile() -> TreeReconciled:
+        return tree_service(backend).reconcile(
+            tenant_id,
+            _manifest(lines),
+            as_of=as_of,
+            by=identity.name,
+            apply=parameters.apply,
+            allow_deletes=parameters.allow_deletes,
+        )
+
+    if parameters.apply:
+        return await backend.write(tenant_id, reconcile)
+    return await backend.run(tenant_id, identity.name, reconcile)
+
+
+def _lines_of(body: bytes, *, most: int) -> dict[int, bytes]:
+    """Return the lines of a body that are not empty, by number.
+
+    Raises:
+        Refused: there are too many.
+    """
+    lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
+    if len(lines) > most:
+        raise Refused(413, f"send at most {most:,} lines at once")
+    return lines
+
+
+def _edit(line: bytes) -> PageEdit:
+    """Return what a line asks for.
+
+    Raises:
+        RequestValidationError: names the field.
+    """
+    values = _object(line)
+    op: Literal["put", "change"] = values.pop("op", "put")
+    uuid = values.pop("uuid", None)
+    if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
+        raise invalid("uuid", "it must be the id of a page")
+    if op == "put":
+        draft = _validated(PageDraft, values)
+        return uuid, lambda _: draft.page(uuid)
+    if op != "change":
+        raise invalid("op", "it must be put or change")
+    change = _validated(PageChange, values)
+    return uuid, lambda former: change.page(uuid, former)
+
+
+def _manifest(lines: dict[int, bytes]) -> dict[str, Page]:
+    """Return the pages of a manifest by uuid.
+
+    Raises:
+        RequestValidationError: a line is not valid, names a page again, or has a parent that none
+            names.
+    """
+    pages: dict[str, Page] = {}
+    for number, line in lines.items():
+        try:
+            read = _validated(TreeManifestLine, _object(line))
+            draft = PageDraft(**read.model_dump(exclude={"uuid"}))
+            page = draft.page(read.uuid)
+        except RequestValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"][1:2])) or "body"
+            raise invalid(field, f"line {number}: {first['msg']}") from None
+        if page.uuid in pages:
+            raise invalid("uuid", f"line {number}: an earlier line names this page")
+        pages[page.uuid] = page
+    for number, page in zip(lines, pages.values(), strict=True):
+        if page.parent not in {None, ROOT} and page.parent not in pages:
+            raise invalid("parent", f"line {number}: no line names this page")
+    return pages
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        raise invalid("body", "the line is not valid JSON") from None
+    if not isinstance(values, dict):
+        raise invalid("body", "the line must be a JSON object")
+    return values
+
+
+def _validated(model: type[_Model], values: dict[str, Any]) -> _Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        raise RequestValidationError(
+            [{**one, "loc": ("body", *one["loc"])} for one in found]
+        ) from None
+
+
+def _refused(number: int, error: RagAssetsError) -> TreeLine:
+    if isinstance(error, UnknownDocument):
+        return TreeLine(number, "unknown-page")
+    field, _, problem = error.message.partition(": ")
+    if field in {"uuid", "parent", "read"}:
+        return TreeLine(number, "invalid", errors=(InvalidField(field, problem),))
+    return TreeLine(number, "invalid", errors=(InvalidField("body", error.message),))

@@ -1,0 +1,39 @@
+"""Names that mean the same, however they are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.systems.experience.aliases import Aliases
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ("postgres", "PostgreSQL"),
+        ("K8s", "kubernetes"),
+        ("Java Script", "js"),
+        ("node.js", "NodeJS"),
+        ("Front-End", "frontend"),
+        ("backend_developer", "Backend Developer"),
+        ("ＧＯ", "golang"),
+        ("Прораб", "прораб"),
+        ("c#", "CSharp"),
+    ],
+)
+def test_spellings_of_one_name_are_equal(asked: str, stored: str) -> None:
+    assert Aliases({}).spellings(asked, {stored, "other"}) == (stored,)
+
+
+@pytest.mark.parametrize(("asked", "stored"), [("java", "javascript"), ("c", "c++"), ("c", "c#")])
+def test_other_names_are_not(asked: str, stored: str) -> None:
+    assert Aliases({}).spellings(asked, {stored}) == ()
+
+
+def test_a_tenant_has_names_of_its_own_and_replaces_shipped_ones() -> None:
+    own = Aliases({"Kundenportal": ["KP", "customer portal"], "PostgreSQL": ["pg"]})
+    assert own.spellings("kp", {"Customer-Portal", "kundenportal"}) == (
+        "Customer-Portal",
+        "kundenportal",
+    )
+    assert own.spellings("pg", {"postgresql", "postgres"}) == ("postgresql",)
