@@ -339,7 +339,9 @@ def _conditions(
     wanted: PatternFilter, names: Mapping[str, Collection[str]]
 ) -> list[ColumnElement[bool]]:
     """Return the conditions for an entry of a pattern that is listed."""
-    conditions = [_STAGED[field].in_(spellings) for field, spellings in names.items()]
+    conditions: list[ColumnElement[bool]] = [
+        _STAGED[field].in_(spellings) for field, spellings in names.items()
+    ]
     if wanted.entry_type is not None:
         conditions.append(_STAGED.entry_type == wanted.entry_type)
     if wanted.project_id is not None:
