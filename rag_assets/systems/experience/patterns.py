@@ -401,25 +401,32 @@ def _uses(tenant_id: str) -> Select[Any]:
         .where(asked.tenant == tenant_id)
         .cte("shown")
     )
+    # Few patterns are a part of another one: all others stand for themselves.
     above = (
-        select(pattern.id.label("part"), pattern.id, pattern.merged_into)
-        .where(pattern.tenant == tenant_id, pattern.id.in_(select(shown.c.pattern_id)))
-        .cte("above_shown", recursive=True)
+        select(pattern.id.label("part"), pattern.merged_into.label("id"))
+        .where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))
+        .cte("above", recursive=True)
     )
-    parents = select(above.c.part, pattern.id, pattern.merged_into).where(
-        pattern.tenant == tenant_id, pattern.id == above.c.merged_into
+    parents = (
+        select(above.c.part, pattern.merged_into)
+        .join(above, pattern.id == above.c.id)
+        .where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))
     )
     above = above.union(parents)
-    return (
-        select(
-            above.c.id.label("root"),
-            func.count(shown.c.query_id.distinct()).label("shown_count"),
-            func.max(shown.c.asked_at).label("last_shown_at"),
-        )
-        .join(shown, shown.c.pattern_id == above.c.part)
-        .where(above.c.merged_into.is_(None))
-        .group_by(above.c.id)
+    merged = select(pattern.id).where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))
+    roots = select(above).where(above.c.id.not_in(merged)).subquery()
+    root = func.coalesce(roots.c.id, shown.c.pattern_id)
+    once = (
+        select(root.label("root"), shown.c.query_id, shown.c.asked_at)
+        .select_from(shown.outerjoin(roots, roots.c.part == shown.c.pattern_id))
+        .distinct()
+        .subquery()
     )
+    return select(
+        once.c.root,
+        func.count().label("shown_count"),
+        func.max(once.c.asked_at).label("last_shown_at"),
+    ).group_by(once.c.root)
 
 
 def _feedback(
