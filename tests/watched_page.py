@@ -76,4 +76,4 @@ class Watched:
             rule["id"]: [node["html"][:200] for node in rule["nodes"]]
             for rule in found["violations"]
         }
-        assert wrong == {}, name
+        assert wrong == {}, f"{name}: {wrong}"

@@ -45,6 +45,8 @@ class Pattern:
         first_embedded_at, last_embedded_at: of its entries.
         conflicts_with: patterns of the same answer that solve the same problem in another way.
         stale_paths: of the code that it is about, what is no more, or is another content by now.
+        shown_count: answers that it was in, of the questions that are kept; None in an answer.
+        last_shown_at: when it was in the last of them; None: in none.
     """
 
     id: UUID
@@ -66,6 +68,15 @@ class Pattern:
     last_embedded_at: datetime
     conflicts_with: tuple[UUID, ...] = ()
     stale_paths: tuple[str, ...] = ()
+    shown_count: int | None = None
+    last_shown_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPattern(Pattern):
+    """The pattern that a split made, with the entries that went into it."""
+
+    entries: tuple[PatternEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +199,8 @@ class Merge:
         way: exact, near, or manual.
         problem_cosine, solution_cosine, bounds: of entries that are near.
         split_at: when it ceased to be one.
+        problem, solution: the first characters of the entry's; None: it does not answer any more.
+        other_problem, other_solution: likewise, of the entry that it was compared with.
     """
 
     entry_id: UUID
@@ -200,11 +213,15 @@ class Merge:
     merged_at: datetime
     split_at: datetime | None
     split_by: str | None
+    problem: str | None = None
+    solution: str | None = None
+    other_problem: str | None = None
+    other_solution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PatternEntry:
-    """An entry of a pattern, and when it expires."""
+    """An entry of a pattern with its texts, and when it expires."""
 
     id: UUID
     project_id: UUID | None
@@ -213,6 +230,12 @@ class PatternEntry:
     captured_at: datetime
     embedded_at: datetime | None
     expires_at: datetime | None
+    problem: str
+    solution: str
+    when_to_try: str | None
+    agent_type: str
+    task_type: str | None
+    technology: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +253,12 @@ class Patterns:
 
     Attributes:
         next: `after` of the next page; None for the last one.
+        warnings: values of the filter that no entry has, where nothing is listed.
     """
 
     patterns: tuple[Pattern, ...]
     next: UUID | None = None
+    warnings: tuple[UnmatchedName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

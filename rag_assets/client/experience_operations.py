@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from rag_assets.api.experience_responses import (
@@ -23,11 +23,13 @@ from rag_assets.api.experience_responses import (
     Report,
     RequestedCheckpoint,
     Retracted,
+    SplitPattern,
 )
 from rag_assets.client.calls import Call, Pages
 
 _ADDRESS = "/rag/experience"
 _PAGE = 100
+PatternOrder: TypeAlias = Literal["id", "use", "newest"]
 
 
 def put_project(
@@ -210,29 +212,56 @@ def experience_feedback(
 
 
 def patterns(
-    *, after: UUID | str | None = None, limit: int = _PAGE, tenant: str | None = None
+    *,
+    order: PatternOrder = "id",
+    search: str | None = None,
+    entry_type: EntryType | None = None,
+    agent_type: str | None = None,
+    task_type: str | None = None,
+    technology: str | None = None,
+    project_id: UUID | str | None = None,
+    after: UUID | str | None = None,
+    limit: int = _PAGE,
+    tenant: str | None = None,
 ) -> Call[Patterns]:
-    """One page of patterns, by id. For admins.
+    """Return one page of patterns. For admins.
 
     Args:
-        after: the `next` of the page before.
+        order: by id; by use, the pattern of the most answers first; or the newest first.
+        search: words, all of which one entry of the pattern contains; or the id of a pattern.
+        entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
+        after: the `next` of the page before, in the same order.
         limit: patterns at most.
     """
     return Call(
         "GET",
         f"{_ADDRESS}/patterns",
         Patterns,
-        parameters={"tenant": tenant, "after": _text(after), "limit": limit},
+        parameters={
+            "tenant": tenant,
+            "order": order,
+            "search": search,
+            "entry_type": entry_type,
+            "agent_type": agent_type,
+            "task_type": task_type,
+            "technology": technology,
+            "project_id": _text(project_id),
+            "after": _text(after),
+            "limit": limit,
+        },
     )
 
 
-def all_patterns(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Patterns, Pattern]:
-    """Every pattern, by id. For admins.
+def all_patterns(
+    *, order: PatternOrder = "id", page: int = _PAGE, tenant: str | None = None
+) -> Pages[Patterns, Pattern]:
+    """Return every pattern. For admins.
 
     Args:
+        order: see patterns.
         page: how many are fetched at a time, when they are needed.
     """
-    first = patterns(limit=page, tenant=tenant)
+    first = patterns(order=order, limit=page, tenant=tenant)
     return Pages(first, lambda found: found.patterns, lambda found: _text(found.next))
 
 
@@ -248,27 +277,31 @@ def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[Patter
 
 
 def merge_pattern(
-    pattern_id: UUID | str, into: UUID | str, *, tenant: str | None = None
+    pattern_id: UUID | str, into: UUID | str, *, confirm: bool = False, tenant: str | None = None
 ) -> Call[PatternDetails]:
-    """Make a pattern a part of another one. For admins."""
+    """Make a pattern a part of another one. For admins.
+
+    Args:
+        confirm: merge them even though their problems differ.
+    """
     return Call(
         "POST",
         f"{_ADDRESS}/patterns/{{pattern}}/merge",
         PatternDetails,
         named={"pattern": str(pattern_id)},
-        body=_given({"tenant": tenant, "into": str(into)}),
+        body=_given({"tenant": tenant, "into": str(into), "confirm": confirm}),
         repeatable=False,
     )
 
 
 def split_pattern(
     pattern_id: UUID | str, entry_id: UUID | str, *, tenant: str | None = None
-) -> Call[Pattern]:
+) -> Call[SplitPattern]:
     """Take an entry out of a pattern. For admins."""
     return Call(
         "POST",
         f"{_ADDRESS}/patterns/{{pattern}}/split",
-        Pattern,
+        SplitPattern,
         named={"pattern": str(pattern_id)},
         body=_given({"tenant": tenant, "entry_id": str(entry_id)}),
         repeatable=False,

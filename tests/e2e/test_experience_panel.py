@@ -19,9 +19,28 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.panel_site import ENVIRONMENT, SECRET
 from tests.security.service_process import started
-from tests.watched_page import Watched, follow, sign_in
+from tests.watched_page import Watched, beside, follow, sign_in
 
 TENANT = "lessons"
+OTHERS = "other-lessons"
+_PATH = "src/" + "a_folder_with_a_long_name/" * 4 + "main.py"
+DIFFERENT: list[tuple[str, str, dict[str, Any]]] = [
+    (
+        f"The nightly import of prices stops in {_PATH} after the supplier changed a column",
+        "1. Read columns by their names.\n2. Refuse a file that lacks one of them.",
+        {"technology": "PostgreSQL", "error_message": "KeyError: 'sku'"},
+    ),
+    (
+        "The search page is blank after a release",
+        "Clear the cache of the pages at each release.",
+        {"technology": "nginx", "task_type": "release"},
+    ),
+    (
+        "Two invoices have the same number",
+        "Take numbers from a sequence.",
+        {"technology": "PostgreSQL", "agent_type": "backend-developer"},
+    ),
+]
 PROJECTS = {UUID(int=1): "Harbor", UUID(int=2): "Meadow"}
 
 
@@ -35,9 +54,10 @@ def browser() -> Iterator[Browser]:
 def origin(
     shared_installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A service over a tenant whose two projects solved one problem alike."""
+    """A service over a tenant whose two projects solved one problem alike, and one of others."""
     source = {"name": "experience", "type": "experience"}
     shared_installation.add_tenant(TENANT, profile="experience", **FAST, sources=[source])
+    shared_installation.add_tenant(OTHERS, profile="experience", **FAST, sources=[source])
     driver = Driver(shared_installation)
     driver.sync(TENANT)
     session = driver.session
@@ -50,12 +70,20 @@ def origin(
         )
         driver.sync(TENANT)
     capture(experience, project, "Still staged")
+    experience.put_project(OTHERS, project, ProjectDraft(name="A quay with a rather long name"))
+    for problem, steps, more in DIFFERENT:
+        capture(experience, project, problem, OTHERS, solution_steps=steps, **more)
+    draft = CheckpointDraft(checkpoint_type="phase_completion", project_id=project)
+    experience.request_checkpoint(OTHERS, draft, by="t")
+    driver.sync(OTHERS)
     log = tmp_path_factory.mktemp("panel") / "log"
     with started(shared_installation, log, **ENVIRONMENT) as (_, port):
         yield f"http://127.0.0.1:{port}"
 
 
-def capture(experience: Experience, project: UUID, problem: str) -> None:
+def capture(
+    experience: Experience, project: UUID, problem: str, tenant: str = TENANT, **more: Any
+) -> None:
     draft: dict[str, Any] = {
         "entry_type": "failure_solution",
         "project_id": project,
@@ -64,12 +92,12 @@ def capture(experience: Experience, project: UUID, problem: str) -> None:
         "solution_steps": "1. Pin the version.\n2. <script>alert(1)</script>",
         "success_verified": True,
     }
-    experience.capture(TENANT, EntryDraft(**draft), by="jwt:conductor")
+    experience.capture(tenant, EntryDraft(**draft | more), by="jwt:conductor")
 
 
-def enter(page: Page, origin: str) -> None:
+def enter(page: Page, origin: str, tenant: str = TENANT) -> None:
     """Sign in with a token of an admin."""
-    claims = {"sub": "dana", "exp": int(time.time()) + 600, "role": "admin", "tenants": [TENANT]}
+    claims = {"sub": "dana", "exp": int(time.time()) + 600, "role": "admin", "tenants": [tenant]}
     sign_in(page, origin, jwt.encode(claims, SECRET))
     page.wait_for_url("**/panel/experience")
 
@@ -79,7 +107,7 @@ def test_an_admin_sees_a_pattern_and_takes_it_apart(origin: str, browser: Browse
         watched = Watched(context.new_page())
         page = watched.page
         enter(page, origin)
-        rows = page.locator("tbody tr")
+        rows = page.get_by_role("list", name="Patterns").locator(":scope > li")
         assert rows.count() == 1
         assert "The build fails" in rows.first.inner_text()
         watched.shot("experience")
@@ -96,9 +124,9 @@ def test_an_admin_sees_a_pattern_and_takes_it_apart(origin: str, browser: Browse
         follow(page.get_by_role("link", name="Patterns").first)
         assert rows.count() == 2
 
-        other = page.locator("tbody a").first
+        other = rows.get_by_role("link").first
         if split in (other.get_attribute("href") or ""):
-            other = page.locator("tbody a").nth(1)
+            other = rows.get_by_role("link").nth(1)
         follow(other)
         page.get_by_label("Id of the other pattern").fill(split)
         follow(page.get_by_role("button", name="Merge"))
@@ -107,10 +135,7 @@ def test_an_admin_sees_a_pattern_and_takes_it_apart(origin: str, browser: Browse
         follow(page.get_by_role("link", name="Checkpoints"))
         page.get_by_role("heading", name="Checkpoints").wait_for()
         assert page.get_by_text("1 entry waits for a checkpoint.").is_visible()
-        assert [cell.inner_text() for cell in page.locator("tbody tr td:nth-child(4)").all()] == [
-            "done",
-            "done",
-        ]
+        assert page.locator(".state").all_inner_texts() == ["done", "done"]
         watched.shot("checkpoints")
 
         page.go_back()
@@ -120,13 +145,114 @@ def test_an_admin_sees_a_pattern_and_takes_it_apart(origin: str, browser: Browse
         assert watched.errors == []
 
 
-def test_pages_are_usable_on_a_narrow_screen(origin: str, browser: Browser) -> None:
-    with browser.new_context(viewport={"width": 320, "height": 720}) as context:
+def test_different_problems_are_merged_once_somebody_confirms(
+    origin: str, browser: Browser
+) -> None:
+    with browser.new_context(viewport={"width": 1280, "height": 860}) as context:
         watched = Watched(context.new_page())
         page = watched.page
-        enter(page, origin)
-        for _ in range(2):
-            wider = page.evaluate("document.documentElement.scrollWidth")
-            assert wider <= 320
-            follow(page.get_by_role("link", name="Checkpoints"))
-        watched.shot("checkpoints-narrow")
+        enter(page, origin, OTHERS)
+        rows = page.get_by_role("list", name="Patterns").locator(":scope > li")
+        assert rows.count() == 3
+        page.get_by_label("Search the entries").fill("RELEASE blank")
+        follow(page.get_by_role("button", name="Show"))
+        assert rows.count() == 1
+        follow(rows.get_by_role("link"))
+        follow(page.get_by_role("link", name="Choose from the list"))
+        assert rows.count() == 2
+        page.get_by_text("Filters").click()
+        page.get_by_label("Agent").select_option("backend-developer")
+        follow(page.get_by_role("button", name="Show"))
+        assert rows.count() == 1
+
+        follow(page.get_by_role("button", name="Merge into this one, pattern 1"))
+        page.get_by_role("heading", name="Merge different problems?").wait_for()
+        shown = page.locator("pre").all_inner_texts()
+        assert any("search page is blank" in text for text in shown)
+        assert any("Take numbers from a sequence." in text for text in shown)
+        watched.shot("merge")
+        follow(page.get_by_role("link", name="Keep them apart"))
+        page.get_by_role("heading", name="1 entry").wait_for()
+
+        follow(page.get_by_role("link", name="Choose from the list"))
+        follow(page.get_by_role("button", name="Two invoices"))
+        follow(page.get_by_role("button", name="Merge them anyway"))
+        page.get_by_role("heading", name="2 entries").wait_for()
+        entries = page.get_by_role("list", name="Entries")
+        assert "The search page is blank" in entries.inner_text()
+        assert "Two invoices have the same number" in entries.inner_text()
+        merges = page.get_by_role("list", name="Merges")
+        assert "Clear the cache of the pages" in merges.inner_text()
+        watched.shot("merged")
+        follow(page.get_by_role("button", name="Undo merge 1"))
+        page.get_by_role("heading", name="1 entry").wait_for()
+        assert "The search page is blank" in page.locator("pre").first.inner_text()
+        follow(page.get_by_role("link", name="Patterns").first)
+        assert rows.count() == 3
+        # The confirmation is answered with 409, which the browser's console reports.
+        assert all("409" in error for error in watched.errors)
+
+
+def test_a_trial_shows_the_block_and_the_scores(origin: str, browser: Browser) -> None:
+    with browser.new_context(viewport={"width": 1280, "height": 860}) as context:
+        watched = Watched(context.new_page())
+        page = watched.page
+        enter(page, origin, OTHERS)
+        follow(page.get_by_role("link", name="Try it"))
+        page.get_by_label("What failed").fill("The search page is blank after a release")
+        follow(page.get_by_role("button", name="Try", exact=True))
+        block = page.get_by_role("region", name="Text of the block").inner_text()
+        assert block.startswith("[ORCHESTRATOR CONTEXT: Historical Knowledge]")
+        assert "Clear the cache of the pages" in block
+        assert page.get_by_label("Score").first.is_visible()
+        assert page.get_by_label("What failed").input_value().startswith("The search page")
+        watched.shot("trial")
+
+        page.get_by_label("Ask", exact=True).select_option("task")
+        page.get_by_label("Technology of a task").fill("COBOL")
+        follow(page.get_by_role("button", name="Try", exact=True))
+        assert page.get_by_text("Nothing: the agent gets its basic context alone.").is_visible()
+        assert page.get_by_text("Technology: no entry has this value").is_visible()
+        page.get_by_label("Technology of a task").fill("nginx")
+        follow(page.get_by_role("button", name="Try", exact=True))
+        assert (
+            "Clear the cache" in page.get_by_role("region", name="Text of the block").inner_text()
+        )
+        page.get_by_label("What failed").fill("  ")
+        follow(page.get_by_role("button", name="Try", exact=True))
+        assert "task_description" in page.get_by_role("alert").filter(visible=True).inner_text()
+
+        # A trial is no question: it counts nowhere.
+        follow(page.get_by_role("link", name="Patterns"))
+        assert page.locator("dt", has_text="Questions").locator("+ dd").inner_text() == "0"
+        assert watched.errors == []
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_pages_are_readable_on_a_narrow_screen(origin: str, browser: Browser, width: int) -> None:
+    with browser.new_context(viewport={"width": width, "height": 844}) as context:
+        watched = Watched(context.new_page())
+        page = watched.page
+        enter(page, origin, OTHERS)
+        first = page.get_by_role("list", name="Patterns").get_by_role("link").first
+        paths = {
+            "patterns": "",
+            "pattern": (first.get_attribute("href") or "").rpartition("/panel/experience")[2],
+            "try": "/try",
+            "checkpoints": "/checkpoints",
+        }
+        paths["merging"] = f"?merging={paths['pattern'].rpartition('/')[2]}"
+        for name, path in paths.items():
+            page.goto(beside(page, f"/panel/experience{path}"))
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            # Nothing is cut, and nothing has to be scrolled sideways to be read.
+            hidden = page.evaluate(
+                """[...document.querySelectorAll('main *')].filter(
+                    one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0
+                        && getComputedStyle(one).overflowX !== 'visible'
+                        && !['INPUT', 'SELECT', 'TEXTAREA'].includes(one.tagName)
+                        && !one.closest('.unseen')).map(one => one.outerHTML.slice(0, 80))"""
+            )
+            assert hidden == [], name
+            watched.shot(f"{name}-{width}")
+        assert watched.errors == []

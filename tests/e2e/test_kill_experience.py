@@ -129,7 +129,7 @@ class Learned:
                 return ("experience", "checkpoint", self.id)
             case "merge":
                 one, other = sorted(self.shown(), key=lambda one: str(one["problem"]))
-                return ("experience", "merge", self.id, one["id"], other["id"])
+                return ("experience", "merge", self.id, one["id"], other["id"], "--yes")
             case "retract":
                 return ("experience", "retract", self.id, "--project", str(PROJECTS[0]))
         return ("sync", self.id)

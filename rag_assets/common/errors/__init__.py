@@ -9,6 +9,7 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── RoleRefused               callers of this role may not ask this tenant
     ├── NotVerified               an entry of experience without a verified solution
     ├── EntryDiffers              another entry was captured under the same external id
+    ├── ProblemsDiffer            two patterns solve different problems: merging them asks first
     ├── UnknownExperience         no such entry, pattern, question or checkpoint
     ├── NoExperience              the tenant keeps no experience of projects
     ├── NoCodeMemory              the project has no code memory
@@ -173,6 +174,7 @@ from rag_assets.common.errors.requests import (
     NoVectorBackend,
     NoWorkspace,
     PassagesWithdrawn,
+    ProblemsDiffer,
     RoleRefused,
     SearchRejected,
     TextRefused,
@@ -269,6 +271,7 @@ __all__ = [
     "ParserUnusable",
     "PassagesWithdrawn",
     "PlaceChanged",
+    "ProblemsDiffer",
     "PromptRejected",
     "ProviderError",
     "ProviderRefused",

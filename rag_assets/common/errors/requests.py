@@ -27,6 +27,10 @@ class EntryDiffers(RagAssetsError):
     """Another entry was captured under the same external id."""
 
 
+class ProblemsDiffer(RagAssetsError):
+    """Two patterns of experience solve different problems, and nobody confirmed their merge."""
+
+
 class UnknownExperience(RagAssetsError):
     """The tenant has no such entry, pattern, question or checkpoint."""
 

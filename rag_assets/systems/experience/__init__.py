@@ -44,6 +44,10 @@ SYSTEM = System(
     routers={"/rag/experience": f"{_HERE}.routes:router"},
     commands={"experience": f"{_HERE}.commands:app"},
     tools={
+        "experience_project": f"{_HERE}.tools:PROJECT",
+        "experience_checkpoint": f"{_HERE}.tools:CHECKPOINT",
+        "experience_checkpoint_progress": f"{_HERE}.tools:CHECKPOINT_PROGRESS",
+        "experience_context": f"{_HERE}.tools:CONTEXT",
         "experience_for_task": f"{_HERE}.tools:FOR_TASK",
         "experience_for_failure": f"{_HERE}.tools:FOR_FAILURE",
         "experience_capture": f"{_HERE}.tools:CAPTURE",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -14,22 +15,29 @@ from rag_assets.api.experience_responses import (
     PatternDetails,
     PatternEntry,
     Report,
+    SplitPattern,
+    UnmatchedName,
 )
 from rag_assets.common.clock import Clock
-from rag_assets.common.errors import InvalidRequest, UnknownExperience
+from rag_assets.common.errors import InvalidRequest, ProblemsDiffer, UnknownExperience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_merges
-from rag_assets.systems.experience.merges import merge_patterns, split_entry
-from rag_assets.systems.experience.model import Entry, RetractDraft
+from rag_assets.systems.experience.merges import merge_patterns, solve_same_problem, split_entry
+from rag_assets.systems.experience.model import Entry, PatternFilter, RetractDraft
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of, is_living
 from rag_assets.systems.experience.report import report_of
 from rag_assets.systems.experience.tables import experience_merges
 from rag_assets.systems.experience.verification import require_none, retraction_faults
+from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
 from rag_assets.tenants.model import Tenant
 
+_NO_FILTER = PatternFilter()
+_MAX_EXCERPT = 300
+"""Characters of a text beside a merge; the entry itself has the whole."""
 _MERGES = experience_merges.c
 
 
@@ -52,10 +60,29 @@ class Administration:
         """The time before which entries were embedded that answer no more."""
         return cutoff_of(Tenant.from_config(record.config), self._clock.now())
 
-    def page(self, record: TenantRecord, *, after: UUID | None, limit: int) -> list[Pattern]:
-        """Patterns by id."""
-        found = self._reader.page(record.id, self.cutoff(record), after=after, limit=limit)
+    def page(
+        self,
+        record: TenantRecord,
+        *,
+        after: UUID | None,
+        limit: int,
+        wanted: PatternFilter = _NO_FILTER,
+    ) -> list[Pattern]:
+        """Return a page of patterns; see PatternReader.page."""
+        cutoff = self.cutoff(record)
+        names, _ = self._names(record, wanted)
+        found = self._reader.page(
+            record.id, cutoff, after=after, limit=limit, wanted=wanted, names=names
+        )
         return self._with_stale_paths(record, found)
+
+    def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
+        """Return the names in a filter that no entry has, in any spelling."""
+        return self._names(record, wanted)[1]
+
+    def choices(self, record: TenantRecord) -> dict[str, list[str]]:
+        """Return the values that a list of patterns is filtered by."""
+        return self._reader.choices(record.id, self.cutoff(record))
 
     def details(self, record: TenantRecord, pattern: UUID) -> PatternDetails:
         """One pattern, with its entries and merges.
@@ -72,14 +99,20 @@ class Administration:
         return PatternDetails(
             found,
             tuple(_pattern_entry(one, days) for one in entries),
-            tuple(self._merges(record.id, [one.id for one in entries], pattern)),
+            tuple(self._merges(record.id, [one.id for one in entries], pattern, cutoff)),
         )
 
-    def merge(self, record: TenantRecord, pattern: UUID, into: UUID, *, by: str) -> PatternDetails:
+    def merge(
+        self, record: TenantRecord, pattern: UUID, into: UUID, *, by: str, confirmed: bool = False
+    ) -> PatternDetails:
         """Make a pattern a part of another one.
+
+        Args:
+            confirmed: merge them even though their problems differ.
 
         Raises:
             InvalidRequest: both are one, or of two types.
+            ProblemsDiffer: they are not known to solve one problem, and it is not confirmed.
             UnknownExperience: one of them does not exist.
         """
         if pattern == into:
@@ -89,15 +122,23 @@ class Administration:
         second = self._reader.one(record.id, into, cutoff)
         if first is None or second is None:
             raise _unknown_pattern()
-        if (first.entry_type, first.gate_type) != (second.entry_type, second.gate_type):
+        if _kind(first) != _kind(second):
             raise InvalidRequest(
                 "into: it is a pattern of another type", hint="merge patterns of one type and gate"
             )
         with self._catalog.database.begin_exclusive(record.ref) as connection:
+            if not confirmed and not solve_same_problem(connection, record.id, pattern, into):
+                raise ProblemsDiffer(
+                    "into: the two patterns solve different problems, and a merge answers one with"
+                    " the other's solution",
+                    hint="compare both; if they belong together, merge them with `confirm: true`",
+                )
             merge_patterns(connection, record.ref, pattern, into, by=by)
         return self.details(record, into)
 
-    def split(self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str) -> Pattern:
+    def split(
+        self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str
+    ) -> SplitPattern:
         """Take an entry out of a pattern; the two never become one by themselves again.
 
         What somebody merged by hand goes back as it came: the whole former pattern.
@@ -108,10 +149,9 @@ class Administration:
         """
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             result = split_entry(connection, record.ref, pattern, entry_id, by=by)
-        found = self._reader.one(record.id, result, self.cutoff(record))
-        if found is None:
-            raise _unknown_pattern()
-        return found
+        details = self.details(record, result)
+        shown = {one.name: getattr(details.pattern, one.name) for one in fields(Pattern)}
+        return SplitPattern(**shown, entries=details.entries)
 
     def retract(self, record: TenantRecord, draft: RetractDraft, *, by: str) -> int:
         """Take back all that a project or a token contributed; returns how many entries.
@@ -142,6 +182,13 @@ class Administration:
         with self._catalog.database.begin() as connection:
             return report_of(connection, record.id, cutoff, days)
 
+    def _names(
+        self, record: TenantRecord, wanted: PatternFilter
+    ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
+        aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
+        asked = {name: getattr(wanted, name) for name in NAMES}
+        return resolve_names(self._catalog, record.id, aliases, asked)
+
     def _with_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)
         return with_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
@@ -158,7 +205,9 @@ class Administration:
             forget_merges(connection, record.ref, [one.id for one in entries])
             forget_empty_patterns(connection, record.ref)
 
-    def _merges(self, tenant_id: str, entries: Sequence[UUID], pattern: UUID) -> list[Merge]:
+    def _merges(
+        self, tenant_id: str, entries: Sequence[UUID], pattern: UUID, cutoff: datetime | None
+    ) -> list[Merge]:
         query = (
             select(experience_merges)
             .where(
@@ -168,7 +217,17 @@ class Administration:
             .order_by(_MERGES.merged_at, _MERGES.id)
         )
         with self._catalog.database.begin() as connection:
-            return [
+            rows = connection.execute(query).all()
+        named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
+        living = self._reader.living_entries(tenant_id, named, cutoff)
+        texts = {
+            id_: (_excerpt(problem_of(e)), _excerpt(solution_of(e))) for id_, e in living.items()
+        }
+        merges = []
+        for row in rows:
+            problem, solution = texts.get(row.entry_id, (None, None))
+            other_problem, other_solution = texts.get(row.other_id, (None, None))
+            merges.append(
                 Merge(
                     entry_id=row.entry_id,
                     other_id=row.other_id,
@@ -180,9 +239,13 @@ class Administration:
                     merged_at=row.merged_at,
                     split_at=row.split_at,
                     split_by=row.split_by,
+                    problem=problem,
+                    solution=solution,
+                    other_problem=other_problem,
+                    other_solution=other_solution,
                 )
-                for row in connection.execute(query)
-            ]
+            )
+        return merges
 
 
 def _unknown_pattern() -> UnknownExperience:
@@ -207,4 +270,18 @@ def _pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
         entry.captured_at,
         entry.embedded_at,
         expires,
+        problem_of(entry),
+        solution_of(entry),
+        when_to_try(entry),
+        entry.agent_type,
+        entry.task_type,
+        entry.technology,
     )
+
+
+def _kind(pattern: Pattern) -> tuple[str, str]:
+    return pattern.entry_type, (pattern.gate_type or "").casefold()
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT].rstrip()}…"

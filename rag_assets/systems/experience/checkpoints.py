@@ -10,7 +10,12 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection, Row, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.api.experience_responses import CheckpointState, CheckpointType, Project
+from rag_assets.api.experience_responses import (
+    CheckpointProgress,
+    CheckpointState,
+    CheckpointType,
+    Project,
+)
 from rag_assets.common.errors import EntryDiffers, UnknownExperience
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
@@ -59,6 +64,19 @@ class Checkpoint:
     error: str | None
     requested_at: datetime
     processed_at: datetime | None
+
+    @property
+    def progress(self) -> CheckpointProgress:
+        """Return what became of it so far, as it is answered."""
+        return CheckpointProgress(
+            self.state,
+            self.staged,
+            self.embedded,
+            self.merged,
+            self.failed,
+            self.error,
+            self.processed_at,
+        )
 
 
 class Checkpoints:

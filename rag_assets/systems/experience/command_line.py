@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import indent
 from typing import Any, TypeVar
@@ -12,11 +12,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from rag_assets.api.experience_responses import Answer, Pattern
+from rag_assets.api.experience_responses import Answer, Pattern, PatternEntry, UnmatchedName
 from rag_assets.cli.commands.operator import operator
-from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
-from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.errors import InvalidRequest, ProblemsDiffer
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller
@@ -26,17 +26,20 @@ from rag_assets.systems.experience.model import (
     EntryDraft,
     FailureQuestion,
     FeedbackDraft,
+    PatternFilter,
     ProjectDraft,
     RetractDraft,
     TaskQuestion,
 )
 from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.ranking import quality_of
 from rag_assets.systems.experience.service import Experience
 from rag_assets.systems.experience.verification import faults, require_none, require_verified
 from rag_assets.tenants.problems import problem_of
 
 _STANDARD_INPUT = "-"
 _PAGE = 200
+_PATTERNS_AT_ONCE = 5_000
 _Draft = TypeVar("_Draft", bound=BaseModel)
 _T = TypeVar("_T")
 
@@ -59,7 +62,17 @@ def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None
     drafts = list(_drafts(file))
     captured = [experience.capture(tenant, draft, by=operator()) for draft in drafts]
     if as_json:
-        print_json({"entries": [{"id": str(one.entry.id), "new": one.new} for one in captured]})
+        entries = [
+            {
+                "id": str(one.entry.id),
+                "new": one.new,
+                "quality": quality_of(one.entry.entry_type),
+                "staged": one.staged,
+                "masked": one.masked,
+            }
+            for one in captured
+        ]
+        print_json({"entries": entries})
         return
     new = sum(one.new for one in captured)
     say(f"{new} entries staged, {len(captured) - new} were there already.")
@@ -78,7 +91,10 @@ def request_checkpoint(
     text = f"Checkpoint {made.id} took {made.staged} entries."
     if made.staged:
         text += f" `rag-assets sync {tenant}` embeds them, or the daemon within a minute."
-    _show(made, text, as_json=as_json)
+    if as_json:
+        print_json({"checkpoint_id": str(made.id), **_plain(made)})
+    else:
+        say(text)
 
 
 @with_reading_session
@@ -97,6 +113,17 @@ def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
             for one in found
         ],
     )
+
+
+@with_reading_session
+def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: bool) -> None:
+    """Print what became of one checkpoint."""
+    found = _experience(session).checkpoint(tenant, _id(checkpoint))
+    text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
+    text += f"{found.merged} merged, {found.failed} failed."
+    if found.error:
+        text += f" {found.error}"
+    _show(found, text, as_json=as_json)
 
 
 @with_reading_session
@@ -128,9 +155,12 @@ def write_context(
     found = _asked(session, lambda asked: asked.context(record, question, Caller()))
     if found.reason is not None:
         warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
-    for unmatched in found.warnings:
-        warn(f"{unmatched.field}: {unmatched.problem}")
+    _warn_of_names(found.warnings)
     _show(found, found.context or "Nothing was learned about this task.", as_json=as_json)
+    if not as_json and found.query_id is not None:
+        # On standard error: standard output is the agent's context, and nothing else.
+        patterns = ", ".join(str(one.id) for one in found.patterns)
+        progress(f"question {found.query_id}" + (f", patterns {patterns}" if patterns else ""))
 
 
 @with_session
@@ -145,15 +175,21 @@ def give_feedback(
 
 
 @with_reading_session
-def list_patterns(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print all patterns."""
-    experience = _experience(session)
+def list_patterns(
+    session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Print all patterns that a filter leaves."""
+    experience, wanted = _experience(session), _valid(PatternFilter, given)
     record = experience.record(tenant)
     found: list[Pattern] = []
     while page := experience.administration.page(
-        record, after=found[-1].id if found else None, limit=_PAGE
+        record, after=found[-1].id if found else None, limit=_PATTERNS_AT_ONCE, wanted=wanted
     ):
         found += page
+        if len(page) < _PATTERNS_AT_ONCE:
+            break
+    if not found:
+        _warn_of_names(experience.administration.unmatched(record, wanted))
     if as_json:
         print_json({"patterns": [_plain(one) for one in found]})
         return
@@ -169,30 +205,40 @@ def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) 
         print_json(_plain(found))
         return
     _print_patterns([found.pattern])
-    print_table(
-        ("entry", "project", "embedded", "expires"),
-        [(one.id, one.project_id, one.embedded_at, one.expires_at) for one in found.entries],
-    )
-    print_table(
-        ("merged", "with", "how", "problem", "solution", "by", "split"),
-        [
-            (
-                *(one.entry_id, one.other_id or "", one.way, one.problem_cosine or ""),
-                *(one.solution_cosine or "", one.merged_by, one.split_at or ""),
-            )
-            for one in found.merges
-        ],
-    )
+    _print_entries(found.entries)
+    for one in found.merges:
+        cosines = ""
+        if one.problem_cosine is not None and one.solution_cosine is not None:
+            cosines = f", cosines {one.problem_cosine:.3f} and {one.solution_cosine:.3f}"
+        state = f", split {one.split_at} by {one.split_by}" if one.split_at else ""
+        merged = f"{one.way}, {one.merged_at} by {one.merged_by}"
+        say(f"Merge of entry {one.entry_id}: {merged}{cosines}{state}")
+        _print_texts((("Problem", one.problem), ("Solution", one.solution)))
+        if one.other_id is not None:
+            say(f"   with entry {one.other_id}")
+            _print_texts((("Problem", one.other_problem), ("Solution", one.other_solution)))
 
 
 @with_session
-def merge(session: Session, tenant: str, pattern: str, into: str, *, as_json: bool) -> None:
+def merge(
+    session: Session, tenant: str, pattern: str, into: str, *, is_confirmed: bool, as_json: bool
+) -> None:
     """Make a pattern a part of another one."""
     experience = _experience(session)
-    record = experience.record(tenant)
-    made = experience.administration.merge(record, _id(pattern), _id(into), by=operator())
-    text = f"Pattern {into} has {made.pattern.success_count} successes now."
-    _show(made, text, as_json=as_json)
+    record, ids = experience.record(tenant), (_id(pattern), _id(into))
+    try:
+        made = experience.administration.merge(record, *ids, by=operator(), confirmed=is_confirmed)
+    except ProblemsDiffer as error:
+        if not as_json:
+            details = [experience.administration.details(record, id_) for id_ in ids]
+            _print_patterns([one.pattern for one in details])
+        raise ProblemsDiffer(error.message, hint="compare both; --yes merges them") from None
+    if as_json:
+        print_json(_plain(made))
+        return
+    say(f"Pattern {into} has {made.pattern.success_count} successes now, from these entries:")
+    _print_entries(made.entries)
+    say(f"`rag-assets experience split {tenant} {into} ENTRY` undoes the merge of an entry.")
 
 
 @with_session
@@ -201,7 +247,12 @@ def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: b
     experience = _experience(session)
     record = experience.record(tenant)
     made = experience.administration.split(record, _id(pattern), _id(entry), by=operator())
-    _show(made, f"The entry is of pattern {made.id} now.", as_json=as_json)
+    if as_json:
+        print_json(_plain(made))
+        return
+    say(f"The entry is of pattern {made.id} now, with all that came with it:")
+    _print_entries(made.entries)
+    say(f"`rag-assets experience merge {tenant} {made.id} {pattern}` undoes the split.")
 
 
 @with_session
@@ -311,8 +362,7 @@ def _id(text: str) -> UUID:
 
 
 def _print_answer(answer: Answer, *, as_json: bool) -> None:
-    for unmatched in answer.warnings:
-        warn(f"{unmatched.field}: {unmatched.problem}")
+    _warn_of_names(answer.warnings)
     if as_json:
         print_json(_plain(answer))
     elif answer.disabled:
@@ -322,22 +372,42 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
         say(f"question {answer.query_id}")
 
 
+def _warn_of_names(unmatched: Iterable[UnmatchedName]) -> None:
+    for one in unmatched:
+        warn(f"{one.field}: {one.problem}")
+
+
 def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
     if not patterns:
         say("There is no such pattern.")
     for number, one in enumerate(patterns, start=1):
         score = "" if one.score is None else f", cosine {one.score:.3f}"
         counts = f"{one.success_count} successes, {one.failure_count} failures"
+        if one.shown_count is not None:
+            counts += f", in {one.shown_count} answers"
         say(f"{number}. {one.id} ({one.label}; {counts}; {one.quality}{score})")
-        for name, text in (
-            ("Problem", one.problem),
-            ("Solution", one.solution),
-            ("When to try", one.when_to_try),
-        ):
-            if text is not None:
-                say(indent(f"{name}: {text}", "   "))
+        _print_texts(
+            (
+                ("Problem", one.problem),
+                ("Solution", one.solution),
+                ("When to try", one.when_to_try),
+            )
+        )
         if one.stale_paths:
             say(f"   Changed since: {', '.join(one.stale_paths)}")
+
+
+def _print_entries(entries: Iterable[PatternEntry]) -> None:
+    for one in entries:
+        times = f"embedded {one.embedded_at}, expires {one.expires_at}"
+        say(f"Entry {one.id}: project {one.project_id}, {times}")
+        _print_texts((("Problem", one.problem), ("Solution", one.solution)))
+
+
+def _print_texts(texts: Iterable[tuple[str, str | None]]) -> None:
+    for name, text in texts:
+        if text is not None:
+            say(indent(f"{name}: {text}", "   "))
 
 
 def _show(value: object, text: str, *, as_json: bool) -> None:

@@ -68,11 +68,20 @@ def checkpoint(
 
 
 @app.command("checkpoints")
-def checkpoints(tenant: TenantArgument, json: Json = False) -> None:
-    """List the last checkpoints, and what became of each."""
+def checkpoints(
+    tenant: TenantArgument,
+    checkpoint: Annotated[
+        str | None, typer.Argument(metavar="[CHECKPOINT]", help="Id of one; by default the last.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the last checkpoints, or show one, and what became of each."""
     from rag_assets.systems.experience import command_line
 
-    command_line.list_checkpoints(tenant, as_json=json)
+    if checkpoint is None:
+        command_line.list_checkpoints(tenant, as_json=json)
+    else:
+        command_line.show_checkpoint(tenant, checkpoint, as_json=json)
 
 
 @app.command("task")
@@ -172,13 +181,39 @@ def patterns(
     pattern: Annotated[
         str | None, typer.Argument(metavar="[PATTERN]", help="Id of one; by default all.")
     ] = None,
+    order: Annotated[
+        Literal["id", "use", "newest"],
+        typer.Option("--order", help="By id, by use (the most answers first), the newest first."),
+    ] = "id",
+    search: Annotated[
+        str | None, typer.Option("--search", help="Words that an entry of the pattern contains.")
+    ] = None,
+    type_: Annotated[
+        Literal["failure_solution", "gate_rejection", "gate_approval"] | None,
+        typer.Option("--type", help="Type of the entries."),
+    ] = None,
+    agent: _Agent = None,
+    task_type: _TaskType = None,
+    technology: _Technology = None,
+    project: Annotated[
+        str | None, typer.Option("--project", help="Id of a project that contributed.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """List patterns, or show one with its entries and merges."""
+    """List, search and filter patterns, or show one with its entries and merges."""
     from rag_assets.systems.experience import command_line
 
     if pattern is None:
-        command_line.list_patterns(tenant, as_json=json)
+        given = {
+            "order": order,
+            "search": search,
+            "entry_type": type_,
+            "agent_type": agent,
+            "task_type": task_type,
+            "technology": technology,
+            "project_id": project,
+        }
+        command_line.list_patterns(tenant, given, as_json=json)
     else:
         command_line.show_pattern(tenant, pattern, as_json=json)
 
@@ -188,12 +223,15 @@ def merge(
     tenant: TenantArgument,
     pattern: _PatternArgument,
     into: Annotated[str, typer.Argument(metavar="INTO", help="Id of the other pattern.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Merge them even though their problems differ.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Make a pattern a part of another one."""
+    """Make a pattern a part of another one; asks for --yes if their problems differ."""
     from rag_assets.systems.experience import command_line
 
-    command_line.merge(tenant, pattern, into, as_json=json)
+    command_line.merge(tenant, pattern, into, is_confirmed=yes, as_json=json)
 
 
 @app.command("split")

@@ -11,11 +11,15 @@ from collections.abc import Collection, Sequence
 from uuid import UUID, uuid4, uuid5
 
 from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.common.errors import InvalidRequest, UnknownExperience
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.matching import normalised
 from rag_assets.systems.experience.tables import experience_merges, experience_patterns
+from rag_assets.systems.experience.wording import compared_problem
 
 _STAGED = knowledge_staging.c
 _MERGES = experience_merges.c
@@ -33,7 +37,14 @@ def merge_patterns(
         ref: the tenant.
         pattern, into: roots, both with entries.
         by: who merges them.
+
+    Raises:
+        UnknownExperience: one of them was merged or taken back meanwhile.
     """
+    if living_roots(connection, ref.id, {pattern, into}) != {pattern: pattern, into: into}:
+        raise UnknownExperience(
+            "the pattern is a part of another one by now", hint="list the patterns again"
+        )
     moved = connection.scalars(
         update(knowledge_staging)
         .where(_STAGED.tenant == ref.id, _STAGED.pattern_id == pattern)
@@ -109,6 +120,18 @@ def split_entry(
     return result
 
 
+def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
+    """Return whether two patterns are known to solve one problem.
+
+    They do as alternatives of one problem, and where an entry of each has it in the same words. The
+    approvals of a gate all have the same words, so these prove nothing.
+    """
+    return any(
+        problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
+        for problems_of in (_problem_ids, _problem_texts)
+    )
+
+
 def living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
@@ -135,6 +158,30 @@ def living_roots(
     )
     roots = select(above.c.part, above.c.id).where(above.c.merged_into.is_(None), has_entry)
     return {row.part: row.id for row in connection.execute(roots)}
+
+
+def _problem_ids(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
+    """Return the problems of a pattern and of all that are a part of it."""
+    family = _subtree(connection, tenant_id, pattern)
+    query = select(_PATTERNS.problem_id).where(
+        _PATTERNS.tenant == tenant_id, _PATTERNS.id.in_(family)
+    )
+    return set(connection.scalars(query))
+
+
+def _problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set[str]:
+    """Return the different problems in the entries of a pattern, in normal form."""
+    query = (
+        select(knowledge_staging)
+        .where(
+            _STAGED.tenant == tenant_id,
+            _STAGED.pattern_id == pattern,
+            _STAGED.entry_type != "gate_approval",
+        )
+        .ext(distinct_on(_STAGED.problem_key))
+        .order_by(_STAGED.problem_key)
+    )
+    return {normalised(compared_problem(entry_of(row))) for row in connection.execute(query)}
 
 
 def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -209,10 +209,33 @@ class FeedbackDraft(_Posted):
     outcome: Outcome
 
 
+class PatternFilter(_Body):
+    """The patterns that are listed, and their order.
+
+    Attributes:
+        order: by id; by use, where the pattern of the most answers comes first; or by newest entry.
+        search: words, all of which one entry of the pattern contains; or the id of a pattern.
+        entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
+    """
+
+    order: Literal["id", "use", "newest"] = "id"
+    search: Annotated[str, StringConstraints(max_length=200, pattern=_TEXT)] | None = None
+    entry_type: EntryType | None = None
+    agent_type: Name | None = None
+    task_type: Name | None = None
+    technology: Name | None = None
+    project_id: UUID | None = None
+
+
 class MergeDraft(_Posted):
-    """The pattern that another one becomes a part of."""
+    """The pattern that another one becomes a part of.
+
+    Attributes:
+        confirm: merge them even though their problems differ.
+    """
 
     into: UUID
+    confirm: Annotated[bool, Field(strict=True)] = False
 
 
 class SplitDraft(_Posted):

@@ -3,25 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, true, tuple_
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Connection,
+    Select,
+    Uuid,
+    and_,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+    tuple_,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.api.experience_responses import Pattern
+from rag_assets.common.errors import UnknownExperience
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.systems.experience.entries import entry_of
-from rag_assets.systems.experience.model import Entry
+from rag_assets.systems.experience.model import Entry, PatternFilter
 from rag_assets.systems.experience.ranking import label_of, quality_of
-from rag_assets.systems.experience.tables import experience_feedback, experience_patterns
+from rag_assets.systems.experience.tables import (
+    experience_feedback,
+    experience_patterns,
+    experience_questions,
+)
 from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
 from rag_assets.tenants.model import Tenant
 
 _STAGED = knowledge_staging.c
+_SEARCHED = (
+    *(_STAGED.failure_description, _STAGED.error_message, _STAGED.solution_steps),
+    *(_STAGED.human_feedback, _STAGED.revision_approach, _STAGED.approved_approach),
+    *(_STAGED.when_to_try, _STAGED.gate_type),
+    *(_STAGED.agent_type, _STAGED.task_type, _STAGED.technology),
+)
+_NO_FILTER = PatternFilter()
+MAX_CHOICES = 200
+"""Values of a kind that a list of patterns offers to filter by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +141,59 @@ class PatternReader:
             return Found(entries, counts, frozenset(connection.scalars(of_all)))
 
     def page(
-        self, tenant_id: str, cutoff: datetime | None, *, after: UUID | None, limit: int
+        self,
+        tenant_id: str,
+        cutoff: datetime | None,
+        *,
+        after: UUID | None,
+        limit: int,
+        wanted: PatternFilter = _NO_FILTER,
+        names: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> list[Pattern]:
-        """Patterns with a living entry, by id."""
-        query = (
-            select(_STAGED.pattern_id)
-            .distinct()
-            .where(_STAGED.tenant == tenant_id, is_living(cutoff), _STAGED.pattern_id.is_not(None))
+        """Return patterns with a living entry, in the order of the filter.
+
+        Args:
+            names: spellings of the names in the filter, by field.
+
+        Raises:
+            UnknownExperience: the pattern to go on after is gone, and with it its place.
+        """
+        matching = select(_STAGED.pattern_id).where(
+            _STAGED.tenant == tenant_id,
+            is_living(cutoff),
+            _STAGED.pattern_id.is_not(None),
+            *_conditions(wanted, names),
         )
-        if after is not None:
-            query = query.where(_STAGED.pattern_id > after)
         with self._database.begin() as connection:
-            ids = list(connection.scalars(query.order_by(_STAGED.pattern_id).limit(limit)))
-            return self._shown(connection, tenant_id, ids, cutoff)
+            if wanted.order == "id":
+                query = matching.distinct().order_by(_STAGED.pattern_id).limit(limit)
+                if after is not None:
+                    query = query.where(_STAGED.pattern_id > after)
+            else:
+                places = _places(tenant_id, cutoff, by_use=wanted.order == "use")
+                place = places.c
+                query = (
+                    select(place.id)
+                    .where(place.id.in_(matching))
+                    .order_by(place.shown_count.desc(), place.last_at.desc(), place.id)
+                    .limit(limit)
+                )
+                if after is not None:
+                    query = query.where(_is_after(connection, places, after))
+            ids = list(connection.scalars(query))
+            shown = {one.id: one for one in self._shown(connection, tenant_id, ids, cutoff)}
+        return [shown[id_] for id_ in ids if id_ in shown]
+
+    def choices(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
+        """Return the values of the living entries that a list of patterns is filtered by."""
+        living = (_STAGED.tenant == tenant_id, is_living(cutoff))
+        found = {}
+        with self._database.begin() as connection:
+            for name in ("entry_type", "agent_type", "task_type", "technology"):
+                column = _STAGED[name]
+                query = select(column).distinct().where(*living, column.is_not(None))
+                found[name] = list(connection.scalars(query.order_by(column).limit(MAX_CHOICES)))
+        return found
 
     def one(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> Pattern | None:
         """One pattern; None if it has no living entry."""
@@ -141,6 +210,16 @@ class PatternReader:
         with self._database.begin() as connection:
             return [entry_of(row) for row in connection.execute(query)]
 
+    def living_entries(
+        self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
+    ) -> dict[UUID, Entry]:
+        """Return these entries by id, without those that answer no more."""
+        query = select(knowledge_staging).where(
+            _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
+        )
+        with self._database.begin() as connection:
+            return {row.id: entry_of(row) for row in connection.execute(query)}
+
     def _shown(
         self,
         connection: Connection,
@@ -148,19 +227,38 @@ class PatternReader:
         ids: Sequence[UUID],
         cutoff: datetime | None,
     ) -> list[Pattern]:
+        # A pattern keeps its own words, whatever somebody merged into it.
+        is_merged_in = _STAGED.home_id != _STAGED.pattern_id
         first = (
             select(knowledge_staging)
             .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(ids), is_living(cutoff))
             .ext(distinct_on(_STAGED.pattern_id))
-            .order_by(_STAGED.pattern_id, _STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
+            .order_by(
+                _STAGED.pattern_id,
+                is_merged_in,
+                _STAGED.embedded_at,
+                _STAGED.timestamp,
+                _STAGED.id,
+            )
         )
         entries = [entry_of(row) for row in connection.execute(first)]
         counts = counts_of(connection, tenant_id, ids, cutoff)
-        return [
-            pattern_of(one, counts[one.pattern_id], None)
-            for one in entries
-            if one.pattern_id in counts
-        ]
+        uses = _uses(tenant_id).subquery()
+        of_ids = select(uses).where(uses.c.root.in_(ids))
+        shown = {row.root: row for row in connection.execute(of_ids)}
+        found = []
+        for one in entries:
+            if one.pattern_id in counts:
+                row = shown.get(one.pattern_id)
+                pattern = pattern_of(one, counts[one.pattern_id], None)
+                found.append(
+                    replace(
+                        pattern,
+                        shown_count=row.shown_count if row else 0,
+                        last_shown_at=row.last_shown_at if row else None,
+                    )
+                )
+        return found
 
 
 def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
@@ -235,6 +333,100 @@ def counts_of(
         )
         for row in connection.execute(query)
     }
+
+
+def _conditions(
+    wanted: PatternFilter, names: Mapping[str, Collection[str]]
+) -> list[ColumnElement[bool]]:
+    """Return the conditions for an entry of a pattern that is listed."""
+    conditions: list[ColumnElement[bool]] = [
+        _STAGED[field].in_(spellings) for field, spellings in names.items()
+    ]
+    if wanted.entry_type is not None:
+        conditions.append(_STAGED.entry_type == wanted.entry_type)
+    if wanted.project_id is not None:
+        conditions.append(_STAGED.project_id == wanted.project_id)
+    if wanted.search is not None:
+        text = func.concat_ws("\n", *_SEARCHED)
+        words = [text.icontains(word, autoescape=True) for word in wanted.search.split()]
+        try:
+            conditions.append(or_(and_(*words), _STAGED.pattern_id == UUID(wanted.search.strip())))
+        except ValueError:
+            conditions += words
+    return conditions
+
+
+def _places(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
+    """Return the patterns of a tenant with what they are ordered by."""
+    query: Any = select(
+        _STAGED.pattern_id.label("id"), func.max(_STAGED.embedded_at).label("last_at")
+    )
+    shown: ColumnElement[int] = literal(0)
+    if by_use:
+        uses = _uses(tenant_id).subquery()
+        query = query.outerjoin(uses, uses.c.root == _STAGED.pattern_id)
+        shown = func.coalesce(func.max(uses.c.shown_count), 0)
+    query = query.add_columns(shown.label("shown_count"))
+    living = (_STAGED.tenant == tenant_id, is_living(cutoff), _STAGED.pattern_id.is_not(None))
+    places: CTE = query.where(*living).group_by(_STAGED.pattern_id).cte("places")
+    return places
+
+
+def _is_after(connection: Connection, places: CTE, after: UUID) -> ColumnElement[bool]:
+    """Return the condition for patterns that come after one in the order of their places."""
+    place = places.c
+    last = connection.execute(select(places).where(place.id == after)).first()
+    if last is None:
+        raise UnknownExperience(
+            "after: the tenant has no such pattern any more", hint="begin again with the first page"
+        )
+    is_older = or_(
+        place.last_at < last.last_at, and_(place.last_at == last.last_at, place.id > after)
+    )
+    return or_(
+        place.shown_count < last.shown_count,
+        and_(place.shown_count == last.shown_count, is_older),
+    )
+
+
+def _uses(tenant_id: str) -> Select[Any]:
+    """Return how many answers each pattern was in, itself or as a part of it by now."""
+    asked, pattern = experience_questions.c, experience_patterns.c
+    shown = (
+        select(
+            asked.id.label("query_id"),
+            asked.asked_at,
+            cast(func.jsonb_array_elements_text(asked.patterns), Uuid).label("pattern_id"),
+        )
+        .where(asked.tenant == tenant_id)
+        .cte("shown")
+    )
+    # Few patterns are a part of another one: all others stand for themselves.
+    above = (
+        select(pattern.id.label("part"), pattern.merged_into.label("id"))
+        .where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))
+        .cte("above", recursive=True)
+    )
+    parents = (
+        select(above.c.part, pattern.merged_into)
+        .join(above, pattern.id == above.c.id)
+        .where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))
+    )
+    above = above.union(parents)
+    merged = select(pattern.id).where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))
+    roots = select(above).where(above.c.id.not_in(merged)).subquery()
+    root = func.coalesce(roots.c.id, shown.c.pattern_id)
+    once = (
+        select(root.label("root"), shown.c.query_id, shown.c.asked_at)
+        .select_from(shown.outerjoin(roots, roots.c.part == shown.c.pattern_id))
+        .distinct()
+        .subquery()
+    )
+    return select(
+        once.c.root,
+        func.count().label("shown_count"),
+        func.max(once.c.asked_at).label("last_shown_at"),
+    ).group_by(once.c.root)
 
 
 def _feedback(

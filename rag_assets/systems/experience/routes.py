@@ -23,13 +23,13 @@ from rag_assets.api.experience_responses import (
     CheckpointProgress,
     Context,
     FeedbackCounts,
-    Pattern,
     PatternDetails,
     Patterns,
     Project,
     Report,
     RequestedCheckpoint,
     Retracted,
+    SplitPattern,
 )
 from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import Forbidden, Identity
@@ -43,6 +43,7 @@ from rag_assets.systems.experience.model import (
     FailureQuestion,
     FeedbackDraft,
     MergeDraft,
+    PatternFilter,
     ProjectDraft,
     RetractDraft,
     SplitDraft,
@@ -62,8 +63,8 @@ router = APIRouter(
 )
 
 
-class PatternPage(TenantQuery):
-    """A page of patterns."""
+class PatternPage(PatternFilter, TenantQuery):
+    """A page of patterns; after one of these, in the same order."""
 
     after: UUID | None = None
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -226,15 +227,7 @@ async def checkpoint(checkpoint_id: UUID, asker: AskedDependency) -> CheckpointP
     found: Checkpoint = await asked.read(
         partial(asked.experience.checkpoint, asked.tenant, checkpoint_id, asker.identity.caller)
     )
-    return CheckpointProgress(
-        found.state,
-        found.staged,
-        found.embedded,
-        found.merged,
-        found.failed,
-        found.error,
-        found.processed_at,
-    )
+    return found.progress
 
 
 @router.post("/task", responses=documented(402, 502))
@@ -275,15 +268,18 @@ async def patterns(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Patterns:
-    """List patterns, by id. For admins."""
+    """List patterns by id, by use or the newest first, and search and filter them. For admins."""
     identity.require_admin()
     asked = Asker(request, identity, backend, page.tenant).about()
 
     def read() -> Patterns:
         record = asked.experience.record(asked.tenant)
-        found = asked.experience.administration.page(record, after=page.after, limit=page.limit + 1)
+        found = asked.experience.administration.page(
+            record, after=page.after, limit=page.limit + 1, wanted=page
+        )
         following = found[page.limit - 1].id if len(found) > page.limit else None
-        return Patterns(tuple(found[: page.limit]), following)
+        unmatched = () if found else asked.experience.administration.unmatched(record, page)
+        return Patterns(tuple(found[: page.limit]), following, unmatched)
 
     return await asked.read(read)
 
@@ -302,22 +298,24 @@ async def pattern(pattern_id: UUID, asker: AdminDependency) -> PatternDetails:
 
 @router.post("/patterns/{pattern_id}/merge")
 async def merge(pattern_id: UUID, body: MergeDraft, asker: AdminDependency) -> PatternDetails:
-    """Make a pattern a part of another one. For admins."""
+    """Make a pattern a part of another one; if their problems differ, `confirm` it. For admins."""
     asked = asker.about(body.tenant)
 
     def write() -> PatternDetails:
         record = asked.experience.record(asked.tenant)
-        return asked.experience.administration.merge(record, pattern_id, body.into, by=asked.by)
+        return asked.experience.administration.merge(
+            record, pattern_id, body.into, by=asked.by, confirmed=body.confirm
+        )
 
     return await asked.write(write)
 
 
 @router.post("/patterns/{pattern_id}/split")
-async def split(pattern_id: UUID, body: SplitDraft, asker: AdminDependency) -> Pattern:
+async def split(pattern_id: UUID, body: SplitDraft, asker: AdminDependency) -> SplitPattern:
     """Take an entry out of a pattern; the two never become one by themselves again. For admins."""
     asked = asker.about(body.tenant)
 
-    def write() -> Pattern:
+    def write() -> SplitPattern:
         record = asked.experience.record(asked.tenant)
         return asked.experience.administration.split(record, pattern_id, body.entry_id, by=asked.by)
 

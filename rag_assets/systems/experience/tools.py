@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from rag_assets.api.experience_responses import Answer
+from rag_assets.api.experience_responses import (
+    Answer,
+    CheckpointProgress,
+    CheckpointType,
+    Context,
+    Pattern,
+    ProjectState,
+)
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.mcp.knowledge import Knowledge, current_message
 from rag_assets.mcp.tools import Tool
@@ -18,21 +27,103 @@ from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Role, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import NO_LIMITS, Patience
 from rag_assets.systems.experience.model import (
+    About,
+    CheckpointDraft,
+    ContextQuestion,
     EntryDraft,
     FailureQuestion,
     FeedbackDraft,
+    ProjectDraft,
     TaskQuestion,
 )
 from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.ranking import quality_of
 from rag_assets.systems.experience.service import Experience
 from rag_assets.tenants.problems import problem_of
 
 _ROLES: frozenset[Role] = frozenset({"orchestrator"})
 _ANSWER = TypeAdapter(Answer)
+_CONTEXT = TypeAdapter(Context)
+_PROGRESS = TypeAdapter(CheckpointProgress)
+_UUID = TypeAdapter(UUID)
 _NAME = Field(max_length=100)
 _OptionalName = Annotated[str | None, _NAME]
 _Text = Annotated[str, Field(max_length=20_000)]
 _OptionalText = Annotated[str | None, Field(max_length=20_000)]
+
+
+def _project(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_project(
+        project_id: str, name: Annotated[str, Field(max_length=256)], state: ProjectState = "active"
+    ) -> str:
+        draft, id_ = _valid(ProjectDraft, name=name, state=state), _id("project_id", project_id)
+        message = current_message()
+        put = partial(_experience(knowledge).put_project, message.tenant_id, id_, draft)
+        project = await knowledge.in_thread(partial(put, message.caller))
+        return json.dumps({"id": str(project.id), "name": project.name, "state": project.state})
+
+    return experience_project
+
+
+def _checkpoint(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_checkpoint(
+        checkpoint_type: CheckpointType,
+        project_id: str | None = None,
+        external_id: Annotated[str | None, Field(max_length=200)] = None,
+    ) -> str:
+        draft = _valid(
+            CheckpointDraft,
+            checkpoint_type=checkpoint_type,
+            project_id=project_id,
+            external_id=external_id,
+        )
+        message = current_message()
+        checkpoint = await knowledge.in_thread(
+            lambda: _experience(knowledge).request_checkpoint(
+                message.tenant_id, draft, by=message.caller.name, caller=message.caller
+            )
+        )
+        return json.dumps({"checkpoint_id": str(checkpoint.id), "staged": checkpoint.staged})
+
+    return experience_checkpoint
+
+
+def _checkpoint_progress(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_checkpoint_progress(checkpoint_id: str) -> str:
+        id_, message = _id("checkpoint_id", checkpoint_id), current_message()
+        found = await knowledge.in_thread(
+            lambda: _experience(knowledge).checkpoint(message.tenant_id, id_, message.caller)
+        )
+        return _PROGRESS.dump_json(found.progress).decode()
+
+    return experience_checkpoint_progress
+
+
+def _context(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def experience_context(
+        task_description: _Text,
+        agent_type: _OptionalName = None,
+        task_type: _OptionalName = None,
+        technology: _OptionalName = None,
+        basic_context: Annotated[str, Field(max_length=200_000)] = "",
+        token_budget: Annotated[int, Field(ge=200, le=8_000)] = 1_500,
+        project_id: str | None = None,
+    ) -> str:
+        question = _valid(
+            ContextQuestion,
+            task={"description": task_description, "type": task_type, "technology": technology},
+            agent_type=agent_type,
+            basic_context=basic_context,
+            token_budget=token_budget,
+            project_id=project_id,
+        )
+        message = current_message()
+        record = await knowledge.in_thread(lambda: _experience(knowledge).record(message.tenant_id))
+        context = await _questions(knowledge).context(record, question, message.caller)
+        shown = replace(context, patterns=_neutralised(context.patterns))
+        return _CONTEXT.dump_json(shown, exclude_none=True).decode()
+
+    return experience_context
 
 
 def _for_task(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
@@ -99,6 +190,7 @@ def _capture(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         revision_approach: _OptionalText = None,
         approved_approach: _OptionalText = None,
         when_to_try: _OptionalText = None,
+        about: Annotated[list[About] | None, Field(max_length=50)] = None,
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
         given = {name: value for name, value in locals().items() if name != "knowledge"}
@@ -112,6 +204,7 @@ def _capture(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         return json.dumps(
             {
                 "id": str(captured.entry.id),
+                "quality": quality_of(captured.entry.entry_type),
                 "staged": captured.staged,
                 "masked": list(captured.masked),
             }
@@ -132,12 +225,46 @@ def _feedback(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
             )
         )
         return json.dumps(
-            {"success_count": counts.success_count, "failure_count": counts.failure_count}
+            {
+                "pattern_id": str(counts.pattern_id),
+                "success_count": counts.success_count,
+                "failure_count": counts.failure_count,
+            }
         )
 
     return experience_feedback
 
 
+PROJECT = Tool(
+    name="experience_project",
+    description="Make a project that contributes entries, or change its name and state.",
+    function=_project,
+    roles=_ROLES,
+)
+CHECKPOINT = Tool(
+    name="experience_checkpoint",
+    description=(
+        "Have what a project has staged by now embedded, in the background: when a phase or the"
+        " project ends, or is cancelled. A manual one without a project is for all your projects."
+    ),
+    function=_checkpoint,
+    roles=_ROLES,
+)
+CHECKPOINT_PROGRESS = Tool(
+    name="experience_checkpoint_progress",
+    description="Whether a checkpoint is done, and how many of its entries are found.",
+    function=_checkpoint_progress,
+    roles=_ROLES,
+)
+CONTEXT = Tool(
+    name="experience_context",
+    description=(
+        "Write the context of an agent for a task: the basic context, and after it a block with"
+        " what past projects learned."
+    ),
+    function=_context,
+    roles=_ROLES,
+)
 FOR_TASK = Tool(
     name="experience_for_task",
     description="What past projects learned about a task like this one, best first.",
@@ -193,17 +320,29 @@ def _experience(knowledge: Knowledge) -> Experience:
 
 
 def _shown(answer: Answer) -> str:
-    """An answer as JSON, whose texts are data: they imitate no marker."""
-    patterns = tuple(
+    """Return an answer as JSON."""
+    shown = replace(answer, patterns=_neutralised(answer.patterns))
+    return _ANSWER.dump_json(shown, exclude_none=True).decode()
+
+
+def _neutralised(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+    """Return patterns whose texts are data: they imitate no marker."""
+    return tuple(
         replace(
             pattern,
             problem=neutralised(pattern.problem),
             solution=neutralised(pattern.solution),
             when_to_try=pattern.when_to_try and neutralised(pattern.when_to_try),
         )
-        for pattern in answer.patterns
+        for pattern in patterns
     )
-    return _ANSWER.dump_json(replace(answer, patterns=patterns), exclude_none=True).decode()
+
+
+def _id(name: str, text: str) -> UUID:
+    try:
+        return _UUID.validate_python(text)
+    except ValidationError:
+        raise InvalidRequest(f"{name}: not a UUID", hint="correct that field") from None
 
 
 def _valid(model: type[Any], **values: Any) -> Any:

@@ -1,21 +1,43 @@
-"""Pages: patterns, one pattern with what it is counted from, checkpoints, and their forms."""
+"""Pages: patterns, one with what it is counted from, a trial, checkpoints, and their forms."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+from urllib.parse import urlencode
 from uuid import UUID
 
+from pydantic import ValidationError
 from starlette.responses import Response
 
-from rag_assets.common.errors import InvalidRequest
+from rag_assets.api.experience_responses import Answer
+from rag_assets.common.errors import InvalidRequest, ProblemsDiffer
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
+from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.experience.context import block_of
+from rag_assets.systems.experience.model import (
+    ContextQuestion,
+    FailureQuestion,
+    PatternFilter,
+    TaskQuestion,
+)
+from rag_assets.systems.experience.patterns import MAX_CHOICES
+from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.service import Experience
+from rag_assets.tenants.problems import problem_of
 
 _PAGE = 50
+_ENTRIES = 20
+_MERGES = 50
+_CONFLICT = 409
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_FILTERS = ("order", "search", "entry_type", "agent_type", "task_type", "technology", "project_id")
+_TRIED = ("use", "description", "error_message", "agent_type", "task_type", "technology")
+_BLOCK_TOKENS: int = ContextQuestion.model_fields["token_budget"].default
 _T = TypeVar("_T")
 
 
@@ -52,25 +74,56 @@ async def room_of(visit: Visit) -> Room:
 
 
 async def patterns(visit: Visit) -> Response:
-    """The patterns, by id, with what the tenant holds in all."""
+    """Show the patterns that a filter leaves, by use, with what the tenant holds in all.
+
+    With `merging`, the id of a pattern, each is offered as the pattern that it becomes a part of.
+    """
     room = await room_of(visit)
     administration, record = room.experience.administration, room.record
-    given = visit.request.query_params.get("after", "")
-    after = _id(given) if given else None
-    found = await room.read(partial(administration.page, record, after=after, limit=_PAGE + 1))
-    report = await room.read(partial(administration.report, record))
-    following = found[_PAGE - 1].id if len(found) > _PAGE else None
-    return visit.html("patterns.html", patterns=found[:_PAGE], following=following, report=report)
+    parameters = visit.request.query_params
+    given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
+    wanted = _filter({"order": "use"} | given)
+    after = _id(parameters["after"]) if parameters.get("after") else None
+    merging = None
+    if parameters.get("merging"):
+        details = partial(administration.details, record, _id(parameters["merging"]))
+        merging = (await room.read(details)).pattern
+        given["merging"] = str(merging.id)
+    projects = await room.read(partial(room.experience.checkpoints.projects, record.id))
+    page = partial(administration.page, record, after=after, limit=_PAGE + 1, wanted=wanted)
+    found = await room.read(page)
+    last = found[_PAGE - 1].id if len(found) > _PAGE else None
+    return visit.html(
+        "patterns.html",
+        patterns=[one for one in found[:_PAGE] if merging is None or one.id != merging.id],
+        following=None if last is None else urlencode(given | {"after": str(last)}),
+        wanted=wanted,
+        is_filtered=bool(given.keys() - {"order", "merging"}),
+        is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
+        choices=await room.read(partial(administration.choices, record)),
+        projects={one.id: one.name for one in projects[:MAX_CHOICES]},
+        report=await room.read(partial(administration.report, record)),
+        merging=merging,
+    )
 
 
 async def pattern(visit: Visit) -> Response:
-    """One pattern with its entries and merges."""
+    """Show one pattern with its entries and merges, whose texts are there to compare."""
     room = await room_of(visit)
     id_ = _id(visit.request.path_params["pattern"])
     details = await room.read(partial(room.experience.administration.details, room.record, id_))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
+    first = visit.request.query_params.get("first", "")
+    start = int(first) if _NUMBER.fullmatch(first) else 0
     return visit.html(
-        "pattern.html", details=details, projects={one.id: one.name for one in projects}
+        "pattern.html",
+        details=details,
+        start=start,
+        entries=details.entries[start : start + _ENTRIES],
+        following=start + _ENTRIES if start + _ENTRIES < len(details.entries) else None,
+        merges=details.merges[::-1][:_MERGES],
+        mergeable={one.id for one in details.entries} if len(details.entries) > 1 else set(),
+        projects={one.id: one.name for one in projects},
     )
 
 
@@ -100,18 +153,72 @@ async def split(visit: Visit) -> Response:
 
 
 async def merge(visit: Visit) -> Response:
-    """Make a pattern a part of another one, and show that."""
+    """Make a pattern a part of another one, and show that; ask first if their problems differ."""
     room = await room_of(visit)
-    made = await room.write(
-        partial(
-            room.experience.administration.merge,
-            room.record,
-            _id(visit.request.path_params["pattern"]),
-            _id(visit.field("into").strip()),
-            by=visit.session.name,
+    administration, record = room.experience.administration, room.record
+    ids = _id(visit.request.path_params["pattern"]), _id(visit.field("into").strip())
+    is_confirmed = visit.field("confirmed") == "yes"
+    try:
+        made = await room.write(
+            partial(
+                administration.merge, record, *ids, by=visit.session.name, confirmed=is_confirmed
+            )
         )
-    )
+    except ProblemsDiffer:
+        both = [await room.read(partial(administration.details, record, id_)) for id_ in ids]
+        return visit.html("merge.html", _CONFLICT, both=both)
     return visit.redirect(f"/patterns/{made.pattern.id}")
+
+
+async def trial(visit: Visit) -> Response:
+    """Show the form for a trial."""
+    return await _trial_page(await room_of(visit), dict.fromkeys(_TRIED, "") | {"use": "failure"})
+
+
+async def attempt(visit: Visit) -> Response:
+    """Show what an agent would get for a task or after a failure; nothing counts as asked."""
+    room = await room_of(visit)
+    given = {name: visit.field(name).strip() for name in _TRIED}
+    named = {
+        f"{given['use']}_description": given["description"],
+        **{name: given[name] for name in _TRIED[2:]},
+    }
+    if given["use"] == "failure":
+        del named["technology"]
+    else:
+        del named["error_message"]
+    model = FailureQuestion if given["use"] == "failure" else TaskQuestion
+    try:
+        question = model.model_validate({name: value for name, value in named.items() if value})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return await _trial_page(room, given, problem=problem_of(first))
+    backend = visit.backend
+    questions = Questions(
+        backend.catalog, backend.retriever, run_blocking=backend.run, recorded=False
+    )
+    caller = Caller(principals=visit.session.principals, name=visit.session.name)
+    if isinstance(question, FailureQuestion):
+        answer = await questions.for_failure(room.record, question, caller)
+    else:
+        answer = await questions.for_task(room.record, question, caller)
+    return await _trial_page(room, given, answer)
+
+
+async def _trial_page(
+    room: Room, given: dict[str, str], answer: Answer | None = None, problem: str = ""
+) -> Response:
+    choices = await room.read(partial(room.experience.administration.choices, room.record))
+    block = None if answer is None else block_of(answer.patterns, _BLOCK_TOKENS)
+    return room.visit.html(
+        "try.html",
+        given=given,
+        choices=choices,
+        answer=answer,
+        block=block,
+        shown={one.id for one in block.patterns} if block else set(),
+        problem=problem,
+    )
 
 
 async def take_back(visit: Visit) -> Response:
@@ -128,6 +235,14 @@ async def take_back(visit: Visit) -> Response:
     return visit.redirect("")
 
 
+def _filter(given: dict[str, str]) -> PatternFilter:
+    try:
+        return PatternFilter.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(problem_of(first), hint="correct that field") from None
+
+
 def _id(text: str) -> UUID:
     try:
         return UUID(text)
@@ -141,9 +256,11 @@ PANEL = SystemPanel(
     name="experience",
     path="experience",
     package="rag_assets.systems.experience.panel",
-    tabs={"": "Patterns", "/checkpoints": "Checkpoints"},
+    tabs={"": "Patterns", "/try": "Try it", "/checkpoints": "Checkpoints"},
     pages=(
         PanelPage("", patterns),
+        PanelPage("/try", trial),
+        PanelPage("/try", attempt, "POST", texts=("description", "error_message")),
         PanelPage("/checkpoints", checkpoints),
         PanelPage(_PATTERN, pattern),
         PanelPage(f"{_PATTERN}/split", split, "POST"),

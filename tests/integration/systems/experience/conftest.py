@@ -174,6 +174,13 @@ def learning(
     server: EmbeddingServer,
 ) -> Learning:
     """A tenant that has learned nothing."""
+    return new_learning(installed, driver, service, server)
+
+
+def new_learning(
+    installed: Installation, driver: Driver, service: TestClient, server: EmbeddingServer
+) -> Learning:
+    """A tenant whose embedding server returns the cosines that texts say."""
     embedder = {
         "provider": "openai",
         "base_url": server.url,

@@ -149,7 +149,8 @@ class History:
         if len(roots) < 2:
             return
         one, other = roots[first % len(roots)], roots[second % len(roots)]
-        answer = self.learning.send("POST", f"/patterns/{one}/merge", {"into": other}, role="admin")
+        body = {"into": other, "confirm": True}
+        answer = self.learning.send("POST", f"/patterns/{one}/merge", body, role="admin")
         assert answer.status_code == (422 if one == other else 200)
         if one != other:
             self.recount.parents[one] = other

@@ -93,7 +93,9 @@ def test_an_orchestrator_has_tools_of_its_own(learning: Learning) -> None:
         return result
 
     names = {tool["name"] for tool in call("tools/list")["tools"]}
-    ours = {f"experience_{name}" for name in ("for_task", "for_failure", "capture", "feedback")}
+    steps = ("for_task", "for_failure", "capture", "feedback")
+    steps += ("project", "checkpoint", "checkpoint_progress", "context")
+    ours = {f"experience_{name}" for name in steps}
     assert ours < names
 
     def text(name: str, **arguments: Any) -> Any:
@@ -110,7 +112,7 @@ def test_an_orchestrator_has_tools_of_its_own(learning: Learning) -> None:
         pattern_id=pattern["id"],
         outcome="helped",
     )
-    assert given == {"success_count": 2, "failure_count": 0}
+    assert given == {"pattern_id": pattern["id"], "success_count": 2, "failure_count": 0}
     captured = text(
         "experience_capture",
         entry_type="gate_approval",
