@@ -83,12 +83,22 @@ def _send(
     except IndexInconsistent:
         # Somebody may have put another index in the place of the one that was written before.
         names = {action["_index"] for action in actions}
-        if not [name for name in names if make_writable(name)]:
+        is_deletion = all(action.get("_op_type") == "delete" for action in actions)
+        if not [name for name in names if make_writable(name)] and not is_deletion:
             raise
-        return _send_once(client, actions)
+        return _send_once(client, actions, may_be_gone=True)
 
 
-def _send_once(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
+def _send_once(
+    client: Elasticsearch, actions: list[dict[str, Any]], *, may_be_gone: bool = False
+) -> int:
+    """Execute actions in one request.
+
+    Args:
+        client, actions: see bulk.
+        may_be_gone: whether deletions from an index that does not exist count as done; otherwise it
+            may lack the alias alone.
+    """
     done = 0
     aliased = ({**action, "_index": mapping.write_alias(action["_index"])} for action in actions)
     with translated_errors(client):
@@ -107,7 +117,8 @@ def _send_once(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
             raise_on_exception=True,
         ):
             operation, result = next(iter(item.items()))
-            if not ok and not (operation == "delete" and result["status"] == _NOT_FOUND):
+            is_missing = operation == "delete" and result["status"] == _NOT_FOUND
+            if not ok and not (is_missing and (may_be_gone or "error" not in result)):
                 raise bulk_item_error(result, client)
             done += 1
     return done

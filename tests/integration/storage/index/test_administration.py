@@ -147,3 +147,20 @@ def test_an_index_of_an_earlier_version_is_written_by_a_new_alias(
             assert store.entries.write(name, [entry(owner, "pump")]) == 1
             assert store.entries.count(name, owner) == 1
             store.indexes.drop(name)
+
+
+def test_an_entry_is_deleted_from_an_index_without_its_alias(
+    elasticsearch_url: str, tenant: str
+) -> None:
+    config = StoreConfig(elasticsearch_url, prefix=f"bare{uuid4().hex[:8]}")
+    owner = owner_of(tenant)
+    with Elasticsearch(elasticsearch_url) as client, closing(open_store(config)) as store:
+        name = store.indexes.place(SPEC, "any", "shared").name
+        held = entry(owner, "pump")
+        store.entries.write(name, [held])
+        client.indices.delete_alias(index=name, name="*")
+        assert store.entries.delete(name, tenant, [held.id, "absent"]) == 2
+        assert store.entries.count(name, owner) == 0
+        client.indices.delete(index=name)
+        assert store.entries.delete(name, tenant, [held.id]) == 1, "gone with its index"
+        assert not client.indices.exists(index=name)
