@@ -20,7 +20,8 @@ def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
     """
     with_passages = sum(bool(event.payload.get("chosen")) for event in events)
     nearest = [event.payload["nearest"] for event in events if event.payload.get("nearest")]
-    passed = len(events) < SEARCHES or with_passages > 0
+    is_judged = len(events) >= SEARCHES
+    passed = not is_judged or with_passages > 0
     highest = f"; the nearest passage of all was at {max(nearest):.2f}" if nearest else ""
     description = (
         f"{with_passages} of the last {len(events)} searches had a passage"
@@ -30,7 +31,9 @@ def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
     return Verdict(
         passed=passed,
         description=description,
-        compared=(Compared("searches with a passage", "1 or more", with_passages),),
+        compared=(Compared("without a passage", f"below {SEARCHES}", len(events) - with_passages),)
+        if is_judged
+        else (),
         severity="WARN",
         mend="" if passed else f"`rag-assets thresholds measure {tenant_id}` shows what to set",
     )

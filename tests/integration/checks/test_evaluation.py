@@ -127,7 +127,6 @@ NIGHTLY = {
     "search_index.drift",
     "search_index.relations",
     "search_index.vectors_beside",
-    "search_index.thresholds",
 }
 
 
