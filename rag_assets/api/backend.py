@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,7 @@ from rag_assets.api.shares import Share
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.models.providers.local import shipped_model
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.uploads import Uploads
 from rag_assets.retrieval import AsyncRetriever
@@ -100,6 +102,30 @@ class Backend:
         await self._chat_models.close()
         await self._tokens.close()
         await self.retriever.close()
+
+    def reader_context(self, tenant_id: str) -> TenantContext:
+        """Return the context of stages for a tenant, for reading: writing needs its lock.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            ConfigurationError: its configuration or its model is not usable.
+        """
+        record = self.catalog.tenants.get(tenant_id)
+        tenant = self.embedders.tenant(record)
+        settings = self.embedders.settings
+        return TenantContext(
+            tenant=tenant,
+            ref=record.ref,
+            scanned=record.scanned,
+            settings=settings,
+            catalog=self.catalog,
+            lake=Lake(settings.lake_url).tenant(record.id, record.incarnation),
+            store=self._store,
+            embedder=self.embedders.of_documents(record, tenant.embedder),
+            embedder_of=partial(self.embedders.of_documents, record),
+            guard=lambda: None,
+            log=lambda _line: None,
+        )
 
     async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
         """Run blocking work in a thread; more than the limit wait for their turns.

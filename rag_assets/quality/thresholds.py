@@ -1,19 +1,26 @@
-"""What a threshold keeps and leaves out, measured on judged questions or on past tasks."""
+"""Thresholds of cosines: measured on judged questions or past tasks, shown, and set."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Asker, Manner
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import stored_questions
+from rag_assets.retrieval.calibration import QUESTIONS
 from rag_assets.retrieval.model import Hit
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
 
 MAX_TASKS = 200
+MAX_REASON_CHARACTERS = 1_000
 _POINTS = 12
 _ANY_COSINE = -1.0
 
@@ -38,6 +45,27 @@ class CurvePoint:
     rejected: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The threshold in force for one use of a search.
+
+    Attributes:
+        use: of a search; empty: any.
+        threshold: the cosine; None for no threshold.
+        described: the figure of the system's description; None if it has none.
+        origin: who set the value, or the rule that it comes from.
+        reason: why it was set, or how far the calibration is.
+        at: when it was set, as ISO 8601.
+    """
+
+    use: str
+    threshold: float | None
+    described: float | None
+    origin: str
+    reason: str | None
+    at: str | None
+
+
 def past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the distinct questions of the tenant's last searches, without judgements."""
     events = ctx.catalog.events.latest(ctx.ref.id, kind="rag_search_started", limit=10 * MAX_TASKS)
@@ -49,6 +77,13 @@ def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the tenant's judged questions, without those that were made from headings."""
     stored = stored_questions(ctx.catalog, ctx.ref.id)
     return [question for question in stored if not question.synthetic]
+
+
+def stored_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:
+    """Return the judged questions, or else the past tasks, and the name of their origin."""
+    if judged := judged_tasks(ctx):
+        return judged, "judged questions"
+    return past_tasks(ctx), "past tasks"
 
 
 def tasks_of(texts: Sequence[str]) -> list[JudgedQuestion]:
@@ -88,11 +123,106 @@ def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
     return max(threshold for threshold, answered in known if answered >= most - loss)
 
 
+def serving_build(ctx: TenantContext) -> Generation:
+    """Return the build that answers.
+
+    Raises:
+        ConfigurationError: the tenant has none.
+    """
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    if serving is None:
+        raise ConfigurationError(
+            f"tenant {ctx.ref.id!r} has no build that serves",
+            hint=f"`rag-assets sync {ctx.ref.id}` first",
+        )
+    return serving
+
+
+def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
+    """Return the threshold in force for each use of a search."""
+    return [_threshold_of_use(tenant, serving, use) for use in _uses(tenant)]
+
+
+def is_configured(tenant: Tenant) -> bool:
+    """Return whether the tenant's configuration fixes its thresholds, so that none can be set."""
+    retrieval = tenant.retrieval
+    return retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set
+
+
+def set_threshold(
+    ctx: TenantContext, use: str, value: float | None, *, reason: str, by: str
+) -> Threshold:
+    """Set the threshold of a use in all builds with the serving one's embedder.
+
+    Args:
+        value: the cosine; None: the next questions measure it.
+        reason: why; needed with a value.
+        by: name of whoever sets it.
+
+    Raises:
+        ConfigurationError: there is no such use or no build, the value is not a cosine, the reason
+            is missing or too long, or the configuration fixes the threshold.
+    """
+    serving = serving_build(ctx)
+    uses = _uses(ctx.tenant)
+    if use not in uses:
+        raise ConfigurationError(
+            f"the searches of tenant {ctx.ref.id!r} have no use {use!r}",
+            hint=f"choose one of: {', '.join(name for name in uses if name) or 'none'}",
+        )
+    if value is not None:
+        _require_valid(value, reason)
+    if is_configured(ctx.tenant):
+        raise ConfigurationError(
+            f"tenant {ctx.ref.id!r} has a threshold by its configuration",
+            hint="take out retrieval.min_score and retrieval.threshold_from first",
+        )
+    ctx.catalog.thresholds.set_value(
+        ctx.ref, serving.embedder_id, use, value, reason=reason.strip(), by=by, questions=0
+    )
+    return _threshold_of_use(ctx.tenant, serving_build(ctx), use)
+
+
+def _require_valid(value: float, reason: str) -> None:
+    # The comparison is false for NaN as well.
+    if not -1.0 <= value <= 1.0:
+        raise ConfigurationError(
+            "the threshold is out of range", hint="a cosine lies between -1 and 1"
+        )
+    if not reason.strip():
+        raise ConfigurationError("a threshold is set for a reason", hint="give the reason")
+    if len(reason) > MAX_REASON_CHARACTERS:
+        raise ConfigurationError(
+            "the reason is too long", hint=f"{MAX_REASON_CHARACTERS:,} characters at most"
+        )
+
+
+def _uses(tenant: Tenant) -> tuple[str, ...]:
+    return tuple(profile_of(tenant.profile).thresholds_of_uses) or ("",)
+
+
+def _threshold_of_use(tenant: Tenant, serving: Generation, use: str) -> Threshold:
+    measured = measured_value(serving, use)
+    stored = serving.thresholds.get(use, {})
+    described = profile_of(tenant.profile).threshold(serving.embedder_id, use or None)
+    origin, reason = "description", None
+    if "min_score" in tenant.retrieval.model_fields_set:
+        origin = "retrieval.min_score"
+    elif tenant.retrieval.threshold_from == "measured" and measured is not None:
+        origin, reason = str(stored.get("by")), str(stored.get("reason"))
+    elif tenant.calibrates(serving.embedder_id) and described is not None:
+        origin = "calibration"
+        reason = f"{len(measured_floors(serving, use))} of {QUESTIONS} questions so far"
+    in_force = tenant.min_score(serving.embedder_id, use or None, measured=measured)
+    return Threshold(use, in_force, described, origin, reason, stored.get("at"))
+
+
 def _grid(scores: Sequence[float]) -> list[float]:
     """Return thresholds between the lowest and the highest cosine, in steps of a hundredth."""
     low, high = scores[0], scores[-1]
     step = max(0.01, round((high - low) / _POINTS, 2))
-    first = int(low / step) * step
+    # Rounded down, so that the first threshold keeps hits with a negative cosine, too.
+    first = floor(low / step) * step
     count = int((high - first) / step) + 1
     return [round(first + step * number, 2) for number in range(count + 1)]
 
@@ -104,7 +234,7 @@ def _point(
     *,
     is_judged: bool,
 ) -> CurvePoint:
-    kept = [[hit for hit in found if (hit.score or -1.0) >= threshold] for found in hits]
+    kept = [[hit for hit in found if _cosine(hit) >= threshold] for found in hits]
     answered = [
         any(_is_relevant(question, hit) for hit in found)
         for question, found in zip(questions, kept, strict=True)
@@ -122,6 +252,10 @@ def _point(
         answered=_share(answered),
         rejected=_share(rejected),
     )
+
+
+def _cosine(hit: Hit) -> float:
+    return _ANY_COSINE if hit.score is None else hit.score
 
 
 def _is_relevant(question: JudgedQuestion, hit: Hit) -> bool:

@@ -228,6 +228,89 @@ def test_a_trial_shows_the_block_and_the_scores(origin: str, browser: Browser) -
         assert watched.errors == []
 
 
+def test_an_admin_measures_and_sets_the_threshold(
+    origin: str, browser: Browser, shared_installation: Installation
+) -> None:
+    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
+        watched = Watched(context.new_page())
+        page = watched.page
+        enter(page, origin)
+        follow(page.get_by_role("link", name="Try it"))
+        follow(page.get_by_role("link", name="Measure the threshold"))
+        problem = page.get_by_role("alert").filter(visible=True)
+        measure = page.get_by_role("button", name="Measure")
+        follow(measure)
+        assert "no past tasks" in problem.inner_text()
+        for task in ("The build fails on every agent", "A cake for the summer party"):
+            page.goto(beside(page, "/panel/experience/try"))
+            page.get_by_label("What failed").fill(task)
+            follow(page.get_by_role("button", name="Try", exact=True))
+        page.goto(beside(page, "/panel/experience/threshold"))
+        heading = page.get_by_role("heading", name="2 questions")
+        # Searches are recorded in the background.
+        for _ in range(20):
+            follow(measure)
+            if heading.count():
+                break
+            page.wait_for_timeout(250)
+        assert heading.is_visible()
+        rows = page.get_by_role("table").locator("tbody tr")
+        shares = [float(row.split(" %")[0].split()[-1]) for row in rows.all_inner_texts()]
+        assert shares == sorted(shares, reverse=True)
+        assert (shares[0], shares[-1]) == (100, 0)
+        assert page.get_by_role("img", name="Threshold against the share").is_visible()
+        require_readable(page, 390, "curve")
+        watched.shot("curve-390")
+
+        value, reason = page.get_by_label("Threshold"), page.get_by_label("Reason")
+        page.get_by_label("use").select_option("task")
+        for number, why, message in (
+            ("2", "a reason", "out of range"),
+            ("nan", "a reason", "out of range"),
+            ("high", "a reason", "not a number"),
+            ("0.34", "  ", "for a reason"),
+        ):
+            value.fill(number)
+            reason.fill(why)
+            follow(page.get_by_role("button", name="Set the threshold"))
+            assert message in problem.inner_text()
+            assert value.input_value() == number
+        reason.fill("right passages begin here")
+        follow(page.get_by_role("button", name="Set the threshold"))
+        task = page.locator("dt", has_text="Task").locator("+ dd")
+        assert task.inner_text().startswith("0.340 by dana")
+        assert "right passages begin here" in task.inner_text()
+        assert page.get_by_role("status").filter(has_text="next search").is_visible()
+        shown = shared_installation.command("thresholds", "show", TENANT, "--json").json
+        in_force = {row["use"]: (row["threshold"], row["from"]) for row in shown["thresholds"]}
+        assert in_force == {"task": (0.34, "jwt:dana"), "failure": (None, "description")}
+
+        page.get_by_label("use").select_option("task")
+        follow(page.get_by_role("button", name="Return to calibration"))
+        assert "none" in task.inner_text()
+        catalog = Driver(shared_installation).session.catalog
+        events = catalog.events.latest(TENANT, kind="settings_changed")
+        assert [event.payload for event in events] == [
+            {"by": "jwt:dana", "changed": ["threshold"], "use": "task", "value": value}
+            for value in (None, 0.34)
+        ]
+        # Refused forms are answered with 422, which the browser's console reports.
+        assert all("422" in error for error in watched.errors)
+
+
+def require_readable(page: Page, width: int, name: str) -> None:
+    """Require that nothing is cut, and that nothing has to be scrolled sideways to be read."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    hidden = page.evaluate(
+        """[...document.querySelectorAll('main *')].filter(
+            one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0
+                && getComputedStyle(one).overflowX !== 'visible'
+                && !['INPUT', 'SELECT', 'TEXTAREA'].includes(one.tagName)
+                && !one.closest('.unseen')).map(one => one.outerHTML.slice(0, 80))"""
+    )
+    assert hidden == [], name
+
+
 @pytest.mark.parametrize("width", [320, 390])
 def test_pages_are_readable_on_a_narrow_screen(origin: str, browser: Browser, width: int) -> None:
     with browser.new_context(viewport={"width": width, "height": 844}) as context:
@@ -239,20 +322,12 @@ def test_pages_are_readable_on_a_narrow_screen(origin: str, browser: Browser, wi
             "patterns": "",
             "pattern": (first.get_attribute("href") or "").rpartition("/panel/experience")[2],
             "try": "/try",
+            "threshold": "/threshold",
             "checkpoints": "/checkpoints",
         }
         paths["merging"] = f"?merging={paths['pattern'].rpartition('/')[2]}"
         for name, path in paths.items():
             page.goto(beside(page, f"/panel/experience{path}"))
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-            # Nothing is cut, and nothing has to be scrolled sideways to be read.
-            hidden = page.evaluate(
-                """[...document.querySelectorAll('main *')].filter(
-                    one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0
-                        && getComputedStyle(one).overflowX !== 'visible'
-                        && !['INPUT', 'SELECT', 'TEXTAREA'].includes(one.tagName)
-                        && !one.closest('.unseen')).map(one => one.outerHTML.slice(0, 80))"""
-            )
-            assert hidden == [], name
+            require_readable(page, width, name)
             watched.shot(f"{name}-{width}")
         assert watched.errors == []

@@ -194,7 +194,7 @@ def test_a_team_sets_up_its_guidelines(  # noqa: PLR0915 - one visit, step by st
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(row(page, "broken.pdf")).to_have_count(0)
 
-    for path in ("", "/try", "/models", "/usage"):
+    for path in ("", "/try", "/threshold", "/models", "/usage"):
         page.set_viewport_size(NARROW)  # type: ignore[arg-type]
         page.goto(beside(page, f"/panel/guidelines{path}"))
         wide = page.evaluate("document.documentElement.scrollWidth")

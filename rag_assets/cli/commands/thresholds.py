@@ -13,38 +13,38 @@ from rag_assets.cli.commands.session import Session, with_reading_session, with_
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.quality import thresholds
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.thresholds import (
     CurvePoint,
-    judged_tasks,
+    Threshold,
+    list_thresholds,
     measure_curve,
-    past_tasks,
+    serving_build,
+    stored_tasks,
     suggested,
     tasks_of,
 )
 from rag_assets.retrieval.calibration import QUESTIONS
-from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
-from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
 
 
 @with_reading_session
 def show(session: Session, tenant_id: str, *, as_json: bool) -> None:
     """Print each use with its threshold."""
     ctx = session.reader(tenant_id)
-    serving = _serving(ctx)
-    rows = [_row(ctx.tenant, serving, use) for use in _uses(ctx.tenant)]
+    serving = serving_build(ctx)
+    rows = list_thresholds(ctx.tenant, serving)
     if as_json:
-        print_json({"tenant": tenant_id, "embedder": serving.embedder_id, "thresholds": rows})
+        listed = [_mapping(row) for row in rows]
+        print_json({"tenant": tenant_id, "embedder": serving.embedder_id, "thresholds": listed})
         return
     say(f"{tenant_id}: {serving.embedder_id}")
     print_table(
         ["use", "threshold", "as described", "from", "reason"],
         [
             (
-                *(row["use"] or "(any)", _shown(row["threshold"]), _shown(row["described"])),
-                *(row["from"], row["reason"] or ""),
+                *(row.use or "(any)", _shown(row.threshold), _shown(row.described)),
+                *(row.origin, row.reason or ""),
             )
             for row in rows
         ],
@@ -55,7 +55,7 @@ def show(session: Session, tenant_id: str, *, as_json: bool) -> None:
 def measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
     """Print what each threshold keeps."""
     ctx = session.reader(tenant_id)
-    serving = _serving(ctx)
+    serving = serving_build(ctx)
     questions, origin = _questions(ctx, tasks)
     points = measure_curve(ctx, serving, questions)
     proposal = suggested(points)
@@ -90,33 +90,10 @@ def set_threshold(
 ) -> None:
     """Set the threshold of a use, or have it measured anew."""
     ctx = session.reader(tenant_id)
-    serving = _serving(ctx)
-    uses = _uses(ctx.tenant)
-    if use not in uses:
-        raise ConfigurationError(
-            f"the searches of tenant {tenant_id!r} have no use {use!r}",
-            hint=f"choose one of: {', '.join(name for name in uses if name) or 'none'}",
-        )
-    if value is not None and not (reason or "").strip():
-        raise ConfigurationError("a threshold is set for a reason", hint="give it as --reason TEXT")
-    retrieval = ctx.tenant.retrieval
-    if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
-        raise ConfigurationError(
-            f"tenant {tenant_id!r} has a threshold by its configuration",
-            hint="take out retrieval.min_score and retrieval.threshold_from first",
-        )
-    ctx.catalog.thresholds.set_value(
-        ctx.ref,
-        serving.embedder_id,
-        use,
-        value,
-        reason=reason or "",
-        by=operator(),
-        questions=0,
-    )
-    row = _row(ctx.tenant, _serving(ctx), use)
+    row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
     if as_json:
-        print_json({"tenant": tenant_id, "embedder": serving.embedder_id, **row})
+        embedder_id = serving_build(ctx).embedder_id
+        print_json({"tenant": tenant_id, "embedder": embedder_id, **_mapping(row)})
     elif value is None:
         say(f"{tenant_id}: the next {QUESTIONS} questions measure the threshold.")
     else:
@@ -132,10 +109,8 @@ def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQ
                 f"{tasks} cannot be read", hint="give a UTF-8 file with a task on each line"
             ) from None
         questions, origin = tasks_of([line.strip() for line in lines if line.strip()]), "file"
-    elif judged := judged_tasks(ctx):
-        questions, origin = judged, "judged questions"
     else:
-        questions, origin = past_tasks(ctx), "past tasks"
+        questions, origin = stored_tasks(ctx)
     if not questions:
         raise ConfigurationError(
             f"tenant {ctx.ref.id!r} has no judged questions and no past tasks",
@@ -144,40 +119,9 @@ def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQ
     return questions, origin
 
 
-def _serving(ctx: TenantContext) -> Generation:
-    serving = ctx.catalog.generations.serving(ctx.ref.id)
-    if serving is None:
-        raise ConfigurationError(
-            f"tenant {ctx.ref.id!r} has no build that serves",
-            hint=f"`rag-assets sync {ctx.ref.id}` first",
-        )
-    return serving
-
-
-def _uses(tenant: Tenant) -> tuple[str, ...]:
-    return tuple(profile_of(tenant.profile).thresholds_of_uses) or ("",)
-
-
-def _row(tenant: Tenant, serving: Generation, use: str) -> dict[str, Any]:
-    measured = measured_value(serving, use)
-    stored = serving.thresholds.get(use, {})
-    described = profile_of(tenant.profile).threshold(serving.embedder_id, use or None)
-    origin, reason = "description", None
-    if "min_score" in tenant.retrieval.model_fields_set:
-        origin = "retrieval.min_score"
-    elif tenant.retrieval.threshold_from == "measured" and measured is not None:
-        origin, reason = str(stored.get("by")), str(stored.get("reason"))
-    elif tenant.calibrates(serving.embedder_id) and described is not None:
-        origin = "calibration"
-        reason = f"{len(measured_floors(serving, use))} of {QUESTIONS} questions so far"
-    return {
-        "use": use,
-        "threshold": tenant.min_score(serving.embedder_id, use or None, measured=measured),
-        "described": described,
-        "from": origin,
-        "reason": reason,
-        "at": stored.get("at"),
-    }
+def _mapping(row: Threshold) -> dict[str, Any]:
+    names = {"origin": "from"}
+    return {names.get(name, name): value for name, value in asdict(row).items()}
 
 
 def _print_curve(points: Sequence[CurvePoint]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.tables import generations
+from rag_assets.storage.catalog.tables import events, generations
 
 _KEY_DIGITS = 16
 
@@ -58,7 +58,10 @@ class ThresholdTable:
         by: str,
         questions: int,
     ) -> None:
-        """Set the threshold of all builds with an embedder; with None it is calibrated anew."""
+        """Set the threshold of all builds with an embedder; with None it is calibrated anew.
+
+        The event `settings_changed` records who set which value.
+        """
         row = (
             None
             if value is None
@@ -78,6 +81,9 @@ class ThresholdTable:
                 changed |= {} if row is None else {use: row}
                 one = (*builds, generations.c.generation == number)
                 connection.execute(update(generations).where(*one).values(thresholds=changed))
+            payload = {"by": by, "changed": ["threshold"], "use": use, "value": value}
+            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
+            connection.execute(insert(events).values(event))
 
 
 def measured_value(generation: Generation, use: str | None) -> float | None:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from rag_assets.api.experience_responses import Answer
 from rag_assets.common.errors import InvalidRequest, ProblemsDiffer
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
+from rag_assets.panel.thresholds import THRESHOLD_PAGES
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.context import block_of
@@ -261,6 +262,7 @@ PANEL = SystemPanel(
         PanelPage("", patterns),
         PanelPage("/try", trial),
         PanelPage("/try", attempt, "POST", texts=("description", "error_message")),
+        *THRESHOLD_PAGES,
         PanelPage("/checkpoints", checkpoints),
         PanelPage(_PATTERN, pattern),
         PanelPage(f"{_PATTERN}/split", split, "POST"),

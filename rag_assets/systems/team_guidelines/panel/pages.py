@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.panel.frame import PanelPage, SystemPanel
+from rag_assets.panel.thresholds import THRESHOLD_PAGES
 from rag_assets.systems.team_guidelines.panel import (
     document_pages,
     knowledge,
@@ -37,6 +38,7 @@ PANEL = SystemPanel(
         PanelPage(f"{_DOCUMENT}/enabled", document_pages.set_enabled, "POST"),
         PanelPage("/try", trial.form),
         PanelPage("/try", trial.attempt, "POST", texts=("task",)),
+        *THRESHOLD_PAGES,
         PanelPage("/models", model_pages.models),
         PanelPage("/models/progress", model_pages.progress, is_use=False),
         PanelPage("/models/keys", model_pages.set_key, "POST", is_sensitive=True),

@@ -1,0 +1,174 @@
+"""The page that measures and sets a tenant's threshold, which several systems share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from starlette.responses import HTMLResponse, Response
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.panel.frame import PanelPage, Visit
+from rag_assets.quality.thresholds import (
+    MAX_REASON_CHARACTERS,
+    MAX_TASKS,
+    CurvePoint,
+    is_configured,
+    list_thresholds,
+    measure_curve,
+    serving_build,
+    set_threshold,
+    stored_tasks,
+    suggested,
+)
+from rag_assets.retrieval.calibration import QUESTIONS
+
+_DONE = {
+    "set": "The threshold is set. It counts from the next search on.",
+    "calibrating": f"The value is forgotten. The next {QUESTIONS} questions measure the threshold.",
+}
+_UNPROCESSABLE = 422
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 330, 12, 172
+"""Edges of the curve's plot, in units of the picture, which is 340 by 206."""
+_TICKS = 4
+
+
+async def show(visit: Visit) -> Response:
+    """Show the thresholds in force."""
+    done = _DONE.get(visit.request.query_params.get("done", ""), "")
+    return await _page(visit, done=done)
+
+
+async def measure(visit: Visit) -> Response:
+    """Show the shares of questions that each threshold keeps, by the tenant's own questions."""
+    try:
+        measured = partial(_measured, visit)
+        curve = await visit.backend.run(visit.tenant_id, visit.session.name, measured)
+    except ConfigurationError as error:
+        return await _page(visit, problem=error.advice)
+    return await _page(visit, curve=curve)
+
+
+async def change(visit: Visit) -> Response:
+    """Set the threshold, or have the next questions measure it."""
+    calibrates = visit.field("action") == "calibrate"
+    reason = visit.backend.retriever.masker.text(visit.field("reason"))
+
+    def work() -> None:
+        ctx = visit.backend.reader_context(visit.tenant_id)
+        value = None if calibrates else _cosine(visit.field("value"))
+        set_threshold(ctx, visit.field("use"), value, reason=reason, by=visit.session.name)
+
+    try:
+        await visit.backend.write(visit.tenant_id, work)
+    except ConfigurationError as error:
+        return await _page(visit, problem=error.advice)
+    return visit.redirect(f"/threshold?done={'calibrating' if calibrates else 'set'}")
+
+
+THRESHOLD_PAGES = (
+    PanelPage("/threshold", show),
+    PanelPage("/threshold", change, "POST", texts=("reason",)),
+    PanelPage("/threshold/measure", measure, "POST"),
+)
+"""Pages of each system whose tenants may measure their threshold."""
+
+
+async def _page(
+    visit: Visit, *, done: str = "", problem: str = "", curve: dict[str, Any] | None = None
+) -> Response:
+    status = _UNPROCESSABLE if problem else 200
+    state = partial(_state, visit)
+    values = await visit.backend.run(visit.tenant_id, visit.session.name, state)
+    page = visit.renderer.page(
+        "threshold.html",
+        visit=visit,
+        done=done,
+        problem=problem,
+        curve=curve,
+        given={name: visit.field(name) for name in ("use", "value", "reason")},
+        most_characters=MAX_REASON_CHARACTERS,
+        questions=QUESTIONS,
+        **values,
+    )
+    return HTMLResponse(page, status)
+
+
+def _state(visit: Visit) -> dict[str, Any]:
+    ctx = visit.backend.reader_context(visit.tenant_id)
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    return {
+        "embedder": None if serving is None else serving.embedder_id,
+        "thresholds": [] if serving is None else list_thresholds(ctx.tenant, serving),
+        "is_configured": is_configured(ctx.tenant),
+    }
+
+
+def _measured(visit: Visit) -> dict[str, Any]:
+    """Return the curve of the tenant's questions, with its picture.
+
+    Raises:
+        ConfigurationError: there is no build or no question, or none of them finds a passage.
+    """
+    ctx = visit.backend.reader_context(visit.tenant_id)
+    serving = serving_build(ctx)
+    questions, origin = stored_tasks(ctx)
+    if not questions:
+        raise ConfigurationError(
+            "there are no judged questions and no past tasks to measure with",
+            hint="try some tasks first; each of them counts",
+        )
+    asked = questions[:MAX_TASKS]
+    points = measure_curve(ctx, serving, asked)
+    if not points:
+        raise ConfigurationError(
+            "no question finds a passage", hint="wait until documents are indexed"
+        )
+    in_force = {row.threshold for row in list_thresholds(ctx.tenant, serving)} - {None}
+    return {
+        "points": points,
+        "is_judged": any(point.answered is not None for point in points),
+        "is_rejecting": any(point.rejected is not None for point in points),
+        "questions": len(asked),
+        "all": len(questions),
+        "origin": origin,
+        "suggested": suggested(points),
+        "picture": _picture(points, [value for value in in_force if value is not None]),
+    }
+
+
+def _picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[str, Any]:
+    """Return the coordinates of lines and labels of the curve."""
+    low, high = points[0].threshold, points[-1].threshold
+    width = (high - low) or 1.0
+
+    def x(threshold: float) -> float:
+        return round(_LEFT + (threshold - low) / width * (_RIGHT - _LEFT), 1)
+
+    def y(share: float) -> float:
+        return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
+
+    def line(shares: Sequence[float | None]) -> str:
+        pairs = zip(points, shares, strict=True)
+        return " ".join(
+            f"{x(one.threshold)},{y(share)}" for one, share in pairs if share is not None
+        )
+
+    ticks = [low + width * number / _TICKS for number in range(_TICKS + 1)]
+    return {
+        "passages": line([point.with_passages for point in points]),
+        "answered": line([point.answered for point in points]),
+        "shares": [(y(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)],
+        "cosines": [(x(tick), f"{tick:.2f}") for tick in ticks],
+        "in_force": [(x(value), value) for value in in_force if low <= value <= high],
+    }
+
+
+def _cosine(text: str) -> float:
+    try:
+        return float(text.strip().replace(",", "."))
+    except ValueError:
+        raise ConfigurationError(
+            "the threshold is not a number", hint="a cosine lies between -1 and 1, as in 0.34"
+        ) from None
