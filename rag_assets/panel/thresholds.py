@@ -29,9 +29,9 @@ _DONE = {
     "calibrating": f"The value is forgotten. The next {QUESTIONS} questions measure the threshold.",
 }
 _UNPROCESSABLE = 422
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 330, 12, 172
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 322, 12, 172
 """Edges of the curve's plot, in units of the picture, which is 340 by 206."""
-_TICKS = 4
+_MAX_LABELS = 5
 
 
 async def show(visit: Visit) -> Response:
@@ -155,12 +155,12 @@ def _picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[st
             f"{x(one.threshold)},{y(share)}" for one, share in pairs if share is not None
         )
 
-    ticks = [low + width * number / _TICKS for number in range(_TICKS + 1)]
+    labelled = [point.threshold for point in points[:: -(-len(points) // _MAX_LABELS)]]
     return {
         "passages": line([point.with_passages for point in points]),
         "answered": line([point.answered for point in points]),
         "shares": [(y(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)],
-        "cosines": [(x(tick), f"{tick:.2f}") for tick in ticks],
+        "cosines": [(x(threshold), f"{threshold:.2f}") for threshold in labelled],
         "in_force": [(x(value), value) for value in in_force if low <= value <= high],
     }
 

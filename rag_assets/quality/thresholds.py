@@ -11,7 +11,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Asker, Manner
 from rag_assets.quality.judgements import JudgedQuestion
-from rag_assets.quality.store import stored_questions
+from rag_assets.quality.store import documents_of, limited, stored_questions
 from rag_assets.retrieval.calibration import QUESTIONS
 from rag_assets.retrieval.model import Hit
 from rag_assets.storage.catalog.generations import Generation
@@ -75,8 +75,14 @@ def past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
 
 def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the tenant's judged questions, without those that were made from headings."""
-    stored = stored_questions(ctx.catalog, ctx.ref.id)
-    return [question for question in stored if not question.synthetic]
+    stored = [one for one in stored_questions(ctx.catalog, ctx.ref.id) if not one.synthetic]
+    present = limited(stored, documents_of(ctx.catalog, ctx.ref.id, stored))
+    # A question whose documents are all gone was answerable: that nothing is found is not right.
+    return [
+        now
+        for before, now in zip(stored, present, strict=True)
+        if now.answerable == before.answerable
+    ]
 
 
 def stored_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:

@@ -12,6 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from rag_assets.privacy.masker import masker_of
+from rag_assets.quality.judgements import UNANSWERED, JudgedQuestion, Judgement
+from rag_assets.quality.store import store_questions
 from rag_assets.systems.experience.model import CheckpointDraft, EntryDraft, ProjectDraft
 from rag_assets.systems.experience.service import Experience
 from tests.browser import chromium
@@ -228,7 +230,7 @@ def test_a_trial_shows_the_block_and_the_scores(origin: str, browser: Browser) -
         assert watched.errors == []
 
 
-def test_an_admin_measures_and_sets_the_threshold(
+def test_an_admin_measures_and_sets_the_threshold(  # noqa: PLR0915 - one visit, step by step
     origin: str, browser: Browser, shared_installation: Installation
 ) -> None:
     with browser.new_context(viewport={"width": 390, "height": 844}) as context:
@@ -259,16 +261,12 @@ def test_an_admin_measures_and_sets_the_threshold(
         assert shares == sorted(shares, reverse=True)
         assert (shares[0], shares[-1]) == (100, 0)
         assert page.get_by_role("img", name="Threshold against the share").is_visible()
-        require_readable(page, 390, "curve")
-        watched.shot("curve-390")
 
-        value, reason = page.get_by_label("Threshold"), page.get_by_label("Reason")
+        value, reason = (page.get_by_role("textbox", name=name) for name in ("Threshold", "Reason"))
         page.get_by_label("use").select_option("task")
         for number, why, message in (
-            ("2", "a reason", "out of range"),
-            ("nan", "a reason", "out of range"),
-            ("high", "a reason", "not a number"),
-            ("0.34", "  ", "for a reason"),
+            *(("2", "a reason", "out of range"), ("nan", "a reason", "out of range")),
+            *(("high", "a reason", "not a number"), ("0.34", "  ", "for a reason")),
         ):
             value.fill(number)
             reason.fill(why)
@@ -285,6 +283,14 @@ def test_an_admin_measures_and_sets_the_threshold(
         in_force = {row["use"]: (row["threshold"], row["from"]) for row in shown["thresholds"]}
         assert in_force == {"task": (0.34, "jwt:dana"), "failure": (None, "description")}
 
+        judge_questions(shared_installation)
+        follow(measure)
+        page.get_by_text("is the highest threshold").wait_for()
+        assert rows.first.inner_text().split()[-4:] == ["100", "%", "0", "%"]
+        assert rows.last.inner_text().split()[-4:] == ["0", "%", "100", "%"]
+        require_readable(page, 390, "curve")
+        watched.shot("curve-390")
+
         page.get_by_label("use").select_option("task")
         follow(page.get_by_role("button", name="Return to calibration"))
         assert "none" in task.inner_text()
@@ -296,6 +302,20 @@ def test_an_admin_measures_and_sets_the_threshold(
         ]
         # Refused forms are answered with 422, which the browser's console reports.
         assert all("422" in error for error in watched.errors)
+
+
+def judge_questions(installation: Installation) -> None:
+    """Store a question that every entry answers, one that none does, one whose entry is gone."""
+    session = Driver(installation).session
+    entries = session.catalog.documents.all(TENANT)
+    right = tuple(Judgement(entry.document_id) for entry in entries)
+    questions = [
+        JudgedQuestion("build", "", "The build fails on every agent", right),
+        JudgedQuestion("cake", UNANSWERED, "A cake for the summer party"),
+        JudgedQuestion("gone", "", "The build is slow", (Judgement("an entry of the past"),)),
+    ]
+    ref = session.catalog.tenants.get(TENANT).ref
+    store_questions(session.catalog, ref, questions)
 
 
 def require_readable(page: Page, width: int, name: str) -> None:
