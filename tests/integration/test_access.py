@@ -145,7 +145,8 @@ def test_filters_narrow_inside_the_search(shared: Installation) -> None:
     assert found(filters={"paths": ["pub*", "public/?"]}) == []
     assert found(filters={"tags": ["none"]}) == []
     assert found(filters={"metadata": {"owner": "ada", "a.b*": "x"}}) == []
-    assert found(source_types=["mail"]) == []
+    with pytest.raises(InvalidRequest, match="no source of this tenant"):
+        found(source_types=["mail"])
     [first] = found(filters={"paths": ["public/0.md"]})
     documents = [hit.document_id for hit in shared.search("harbour", "tide", top_k=50)]
     assert first == "public/0.md"
