@@ -213,7 +213,6 @@ def _remove_again(operated: Operated, tenant_id: str) -> None:
     tenant = operated.tenants[tenant_id]
     operated.unlist(tenant_id)
     operated.erase("tenants", "remove", tenant_id, "--yes")
-    note_erased(operated, tenant_id, [])
     operated.list_again(tenant_id, tenant)
 
 

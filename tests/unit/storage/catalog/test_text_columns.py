@@ -85,6 +85,7 @@ OTHERS: Mapping[str, str] = {
     "embedding_batches.embedder": "configuration, in which credentials are refused",
     "generations.embedder": "likewise",
     "generations.recipe": "likewise",
+    "generations.thresholds": "figures, a name, and a reason that is masked when it is set",
     "pages.uuid": "an id, in which credentials are refused",
     "pages.parent": "likewise",
     "pages.readers": "likewise",
