@@ -53,12 +53,12 @@ async def measure(visit: Visit) -> Response:
 async def change(visit: Visit) -> Response:
     """Set the threshold, or have the next questions measure it."""
     calibrates = visit.field("action") == "calibrate"
-    reason = visit.backend.retriever.masker.text(visit.field("reason"))
 
     def work() -> None:
         ctx = visit.backend.reader_context(visit.tenant_id)
         value = None if calibrates else _cosine(visit.field("value"))
-        set_threshold(ctx, visit.field("use"), value, reason=reason, by=visit.session.name)
+        use, reason = visit.field("use"), visit.field("reason")
+        set_threshold(ctx, use, value, reason=reason, by=visit.session.name)
 
     try:
         await visit.backend.write(visit.tenant_id, work)

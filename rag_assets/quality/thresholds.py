@@ -9,6 +9,7 @@ from math import floor
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.privacy.masker import masker_of
 from rag_assets.quality.asking import Asker, Manner
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import documents_of, limited, stored_questions
@@ -162,7 +163,7 @@ def set_threshold(
 
     Args:
         value: the cosine; None: the next questions measure it.
-        reason: why; needed with a value.
+        reason: why; needed with a value. Credentials in it are masked.
         by: name of whoever sets it.
 
     Raises:
@@ -183,8 +184,9 @@ def set_threshold(
             f"tenant {ctx.ref.id!r} has a threshold by its configuration",
             hint="take out retrieval.min_score and retrieval.threshold_from first",
         )
+    masked = masker_of(ctx.settings.local).text(reason.strip())
     ctx.catalog.thresholds.set_value(
-        ctx.ref, serving.embedder_id, use, value, reason=reason.strip(), by=by, questions=0
+        ctx.ref, serving.embedder_id, use, value, reason=masked, by=by, questions=0
     )
     return _threshold_of_use(ctx.tenant, serving_build(ctx), use)
 

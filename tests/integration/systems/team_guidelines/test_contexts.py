@@ -305,8 +305,13 @@ def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> 
     assert shares == sorted(shares, reverse=True)
     assert (shares[0], shares[-1]) == (1.0, 0.0)
     assert "for a reason" in guidelines.installation.command(*command, "--set", "0.5").err
-    done = guidelines.installation.command(*command, "--set", "0.5", "--reason", "tried")
+    credential = "AKIA" + "Q7X2MZP4LT9WKR3B"
+    reason = f"tried with {credential}"
+    done = guidelines.installation.command(*command, "--set", "0.5", "--reason", reason)
     assert done.code == 0, done.err
+    kept = guidelines.catalog.generations.serving(record.id).thresholds[""]["reason"]
+    assert kept.startswith("tried with ")
+    assert credential not in kept
     assert guidelines.context(record, "once more").reason == "nothing-above-threshold"
     done = guidelines.installation.command(*command, "--calibrate")
     assert guidelines.context(record, "and again").threshold == pytest.approx(value, abs=0.1)
