@@ -72,7 +72,7 @@ def _narrowed(rng: random.Random) -> dict[str, Any]:
             {"filters": {"tags": ["*", "board"]}},
             {"must_include_paths": paths},
             {"min_score": -1.0},
-            {"source_types": ["file", "*"]},
+            {"source_types": ["file"]},
             {"boosts": {"*": 10}},
         ]
     )
