@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -99,6 +99,18 @@ def test_problems_are_ordered_by_relevance_however_often_others_were_solved() ->
     assert rank(found, [one, two, two, three]) == [lessons[1], lessons[0], other, gate]
     # The very error of the question goes before what is nearer.
     assert rank(found, [one, two, two, three], exact={gate.id})[0] == gate
+
+
+def test_the_age_of_entries_changes_no_order() -> None:
+    problems = [UUID(int=number // 2) for number in range(6)]
+    patterns = [pattern(number + 1, success_count=number) for number in range(6)]
+    order = [one.id for one in rank(patterns, problems)]
+    for days in itertools.permutations(range(6)):
+        aged = [
+            replace(one, first_embedded_at=DAY, last_embedded_at=DAY + timedelta(days=60 * age))
+            for one, age in zip(patterns, days, strict=True)
+        ]
+        assert [one.id for one in rank(aged, problems)] == order
 
 
 def test_at_most_three_alternatives_stay_and_name_each_other() -> None:
