@@ -130,6 +130,10 @@ def purge_of(
         for name in sorted(tenant.files)
         if name not in tenant.kept_out
     ]
+    if not choices:
+        operated.upload(tenant_id, walk.world.new_word())
+        operated.settle(tenant_id)
+        return purge_of(walk, operated, tenant_id)
     document_id, erase = walk.random.choice(choices)
     return ["purge", tenant_id, "--document", document_id, "--yes"], lambda: [erase()]
 
