@@ -75,7 +75,7 @@ async def put_content(
     """Put the content of a file that was pushed. For admins and writers.
 
     It is PDF, Markdown, plain text, Word, HTML, CSV or TSV; where OCR is on, also a PNG, JPEG, TIFF
-    or WebP picture. Its bytes decide; its name tells formats that are text apart. At most 50 MiB.
+    or WebP picture. Its bytes decide which; among text formats its name does. At most 50 MiB.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     backend.written.take(identity.name)

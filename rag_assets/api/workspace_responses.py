@@ -123,7 +123,7 @@ class TreePages:
 
 @dataclass(frozen=True, slots=True)
 class TreeLine:
-    """What became of a line about a page.
+    """The outcome of one line about a page.
 
     Attributes:
         line: its number in the body, from 1.

@@ -69,7 +69,7 @@ def add(
     if refused:
         raise ConfigurationError(
             f"{len(refused)} of {len(files)} files were refused",
-            hint="upload them again when what is said of each is mended",
+            hint="correct each as its line says, and upload it again",
         )
 
 
