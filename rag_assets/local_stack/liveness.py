@@ -21,7 +21,7 @@ from pathlib import Path
 
 _POLL_SECONDS = 0.05
 _KEPT_SECONDS = 7 * 86_400
-"""How long the mark of a process that was killed is kept for those that look for it."""
+"""How long the mark of a process that ended is kept for those that look for it."""
 
 # This process's children, kept until they end: a dropped Popen would warn and leave a zombie.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -88,7 +88,11 @@ _marks: list[int] = []
 
 
 def mark_process(marks: Path) -> None:
-    """Hold a lock on a file as long as this process lives, if the folder can be written."""
+    """Hold a lock on a file as long as this process lives, if the folder can be written.
+
+    The file stays when the process ends in good order, too: it may not have reached the database to
+    report the end of its run.
+    """
     path = ProcessIdentity.of(os.getpid()).mark_in(marks)
     with suppress(OSError):
         marks.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -101,15 +105,23 @@ def mark_process(marks: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         draft.rename(path)
         _marks.append(descriptor)
-        atexit.register(path.unlink, missing_ok=True)
 
 
 def _sweep(marks: Path) -> None:
-    """Delete the marks of processes that ended long ago."""
+    """Delete the marks of processes that ended long ago.
+
+    A mark is as old as the start of its process, which may have lasted for weeks: the first sweep
+    that finds it free dates it, and a later one deletes it.
+    """
     for mark in marks.iterdir():
-        with suppress(FileNotFoundError):  # its process ends now, or another one sweeps
-            if time.time() - mark.stat().st_mtime > _KEPT_SECONDS and _is_free(mark):
+        with suppress(FileNotFoundError):  # another process sweeps
+            status = mark.stat()
+            if time.time() - status.st_mtime < _KEPT_SECONDS or not _is_free(mark):
+                continue
+            if status.st_size:
                 mark.unlink()
+            else:
+                mark.write_text("ended")
 
 
 def _is_free(mark: Path) -> bool:

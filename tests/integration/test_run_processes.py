@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
@@ -56,7 +57,7 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
         assert launcher.terminate(run_id) is False, "its pid is another process's here"
     finally:
         container.kill()
-        container.communicate()
+        container.communicate()  # it may end in good order before the signal arrives
 
     def has_failed() -> bool:
         return launcher.check_run_worker_health(run).status is WorkerStatus.FAILED
@@ -89,11 +90,16 @@ def test_a_tag_of_an_earlier_version_counts_on_its_host(tmp_path: Path) -> None:
     assert ProcessIdentity.parse(f"{own.host} {own.pid} boot/0").has_ended(tmp_path)
 
 
-def test_a_mark_is_locked_while_its_process_lives_and_old_ones_are_swept(tmp_path: Path) -> None:
-    old, recent = tmp_path / "old", tmp_path / "recent"
-    for path in (old, recent):
+@pytest.mark.parametrize("end", [subprocess.Popen.kill, subprocess.Popen.communicate])
+def test_a_mark_is_locked_while_its_process_lives_and_old_ones_are_swept(
+    tmp_path: Path, end: Callable[[subprocess.Popen[bytes]], object]
+) -> None:
+    recent, old, dated = (tmp_path / name for name in ("recent", "old", "dated"))
+    for path in (recent, old):
         path.touch()
-    os.utime(old, (0, 0))
+    dated.write_text("ended")
+    for path in (old, dated):
+        os.utime(path, (0, 0))
     program = (
         "import sys\nfrom pathlib import Path\n"
         "from rag_assets.local_stack.liveness import mark_process\n"
@@ -104,11 +110,12 @@ def test_a_mark_is_locked_while_its_process_lives_and_old_ones_are_swept(tmp_pat
     )
     assert marked.stdout is not None
     assert marked.stdout.readline() == b"marked\n"
-    assert (old.exists(), recent.exists()) == (False, True)
+    assert [path.exists() for path in (recent, old, dated)] == [True, True, False]
+    assert old.stat().st_mtime > 0, "it is kept as long as any from the day that it is seen free"
     mark = ProcessIdentity.of(marked.pid).mark_in(tmp_path)
     elsewhere = ProcessIdentity.parse(str(ProcessIdentity.of(marked.pid)).replace(":[", ":[9"))
     mark.rename(elsewhere.mark_in(tmp_path))
     assert not elsewhere.has_ended(tmp_path)
-    marked.kill()
+    end(marked)
     marked.communicate()
     assert wait_for(lambda: elsewhere.has_ended(tmp_path), 5)
