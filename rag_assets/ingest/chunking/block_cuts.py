@@ -1,0 +1,171 @@
+"""Where tables, lists and code are cut: between rows, between items, between statements.
+
+The ranks order the places of one block. A place between two rows or two items ranks so high that
+none of them is cut that fits a passage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from typing import Final, NamedTuple
+
+from rag_assets.ingest.chunking.boundaries import Rank
+
+_LINE: Final = re.compile(r"[^\n]*\n?")
+_CELLS: Final = re.compile(r"[|\t][ ]?|(?<=[^\d\s])[;,](?=\S)")
+_STROKES: Final = "-=─━"
+"""Characters of a line below the names of columns, or between rows that are drawn as boxes."""
+_ITEM: Final = re.compile(
+    r"""[ \t]*(?: [-*+•‣◦·–—▪] | \(?(?:\d{1,4}(?:\.\d{1,4})*|[^\W\d_]|[ivxIVX]{1,6})[.)] | \#\. )
+    (?=[ \t\u3000]|$) | [ \t]*[①-⑳]""",
+    re.VERBOSE,
+)
+_FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_CLOSING: Final = re.compile(
+    r"[ \t]*(?:[)\]}>]|</|(?:end|else|elif|elsif|elseif|except|finally|catch|rescue|ensure|fi|done"
+    r"|esac|then|do|begin|where|and|or)\b|[.?:|&+](?![\w#]))",
+    re.IGNORECASE,
+)
+"""The beginning of a line that continues or closes what stands above it."""
+_OPEN_ENDS: Final = ("\\", "=", "|", "&", "+")
+_BELONGS_BELOW: Final = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|@|\[\w|;;|\"\"\")")
+"""The beginning of a comment or an annotation, which belongs to the line below it."""
+_TAB: Final = 4
+_HEADER_LINES: Final = 6
+"""Lines of a table among which the rule below its header is looked for."""
+
+
+class Row(NamedTuple):
+    """A line of a block: its offsets in the text, and its indent in columns; -1 if it is blank."""
+
+    start: int
+    end: int
+    indent: int
+
+
+def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
+    """Yield the lines of text[start:end]."""
+    for match in _LINE.finditer(text, start, end):
+        if match.start() == match.end():
+            return
+        line = match[0].expandtabs(_TAB)
+        content = line.lstrip()
+        yield Row(*match.span(), len(line) - len(content) if content else -1)
+
+
+def header_end(text: str, start: int, end: int) -> int:
+    """Return where the first row below the header of a table begins; its end if there is none.
+
+    The header is what stands above a rule of dashes near the top, else the first row.
+    """
+    lines = [*islice(rows_of(text, start, end), _HEADER_LINES)]
+    rules = [at for at, row in enumerate(lines) if is_rule(text[row.start : row.end])]
+    below = [at for at in rules if at > 0]
+    last = below[0] if below else 0
+    return lines[last].end if lines else end
+
+
+def is_rule(line: str) -> bool:
+    """Return whether a line of a table only draws."""
+    return not line.strip(f"{_STROKES}|:+ \t\r\n") and any(map(line.__contains__, _STROKES))
+
+
+def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between rows; the header stays with the first row below it.
+
+    A line that is indented further than the rows continues the row above it. Where rules of dashes
+    are drawn between the rows, a row ends at each.
+    """
+    rows = [*rows_of(text, start, end)]
+    first_row = header_end(text, start, end)
+    least = min((row.indent for row in rows[1:] if row.indent >= 0), default=0)
+    body = [text[row.start : row.end] for row in rows if row.start >= first_row]
+    is_drawn = sum(map(is_rule, body)) > 1
+    for above, row in pairwise(rows):
+        if row.start <= first_row:
+            rank = Rank.WORD
+        elif is_drawn:
+            rank = Rank.ITEM if is_rule(text[above.start : above.end]) else Rank.SENTENCE
+        else:
+            rank = Rank.ITEM if row.indent == least else Rank.SENTENCE
+        yield row.start, rank
+
+
+def cell_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between the cells of a row."""
+    for match in _CELLS.finditer(text, start + 1, end):
+        if match.end() < end:
+            yield match.end(), Rank.LINE
+
+
+def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between items, then between those below them, paragraphs, and lines.
+
+    Lines of code within an item are the last choice.
+    """
+    rows = [*rows_of(text, start, end)]
+    marked = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
+    least = min((row.indent for row, item in zip(rows, marked, strict=True) if item), default=-1)
+    fence = ""
+    for at, row in enumerate(rows):
+        opening = _FENCE.match(text, row.start, row.end)
+        rank = Rank.SENTENCE
+        if fence:
+            rank = Rank.WORD
+        elif marked[at]:
+            rank = Rank.ITEM if row.indent <= least else Rank.PARAGRAPH
+        elif at and rows[at - 1].indent < 0:
+            rank = Rank.PARAGRAPH
+        elif opening:
+            rank = Rank.LINE
+        if opening:
+            fence = "" if fence and opening[1].startswith(fence) else fence or opening[1]
+        if at and row.indent >= 0:
+            yield row.start, rank
+
+
+def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    """Places between statements, by blank lines and indents, which nearly all languages share.
+
+    The less a line is indented, the better a place is before it. A comment or an annotation stays
+    with the line below it; brackets that close, and lines that continue one, with what is above.
+    """
+    rows = [*rows_of(text, start, end)]
+    depths = _depths(text, rows)
+    for at, (above, row) in enumerate(pairwise(rows), 1):
+        if row.indent < 0:
+            continue
+        yield row.start, _statement_rank(text, above, row, depths, is_last=at == len(rows) - 1)
+
+
+def _depths(text: str, rows: Sequence[Row]) -> dict[int, int]:
+    """Indents of lines that begin a statement → how deep they are, from 0."""
+    begins = {
+        row.indent
+        for row in rows[1:]
+        if row.indent >= 0
+        and not _CLOSING.match(text, row.start, row.end)
+        and not _FENCE.match(text, row.start, row.end)
+    }
+    return {indent: depth for depth, indent in enumerate(sorted(begins))}
+
+
+def _statement_rank(
+    text: str, above: Row, row: Row, depths: dict[int, int], *, is_last: bool
+) -> Rank:
+    fence = _FENCE.match(text, above.start, above.end) or (
+        is_last and _FENCE.match(text, row.start, row.end)
+    )
+    if fence or _CLOSING.match(text, row.start, row.end):
+        return Rank.GRAPHEME
+    if above.indent >= 0 and _continues(text[above.start : above.end]):
+        return Rank.GRAPHEME
+    best = Rank.PARAGRAPH if above.indent < 0 else Rank.LINE
+    return Rank(max(Rank.WORD, best - depths.get(row.indent, len(depths))))
+
+
+def _continues(above: str) -> bool:
+    line = above.rstrip()
+    return line.endswith(_OPEN_ENDS) or _BELONGS_BELOW.match(line) is not None
