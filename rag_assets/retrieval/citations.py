@@ -212,7 +212,8 @@ class _Evidence:
 
     @classmethod
     def by(cls, hit: Cited) -> _Evidence:
-        text = "\n".join([hit.title or "", *hit.heading_path, hit.text])
+        context: str = getattr(hit, "context", "")
+        text = "\n".join([hit.title or "", *hit.heading_path, context, hit.text])
         named = NamedWords(text, context=getattr(hit, "uri", ""))
         addresses = Addresses.of(text).known
         return cls(content_words(text), addresses, Digits.of(text), Figures.of(text), named)

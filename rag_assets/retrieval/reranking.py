@@ -131,4 +131,9 @@ class RerankerPool:
 def _text(passage: Passage) -> str:
     """The text of a passage as it was embedded, with its title and headings."""
     fields = passage.fields
-    return embedding_text(fields.get("title"), tuple(fields["heading_path"]), fields["text"])
+    return embedding_text(
+        fields.get("title"),
+        tuple(fields["heading_path"]),
+        fields["text"],
+        context=fields.get("context") or "",
+    )

@@ -58,13 +58,19 @@ def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
 def header_end(text: str, start: int, end: int) -> int:
     """Return where the first row below the header of a table begins; its end if there is none.
 
-    The header is what stands above a rule of dashes near the top, else the first row.
+    The header is what stands above a rule of dashes near the top, or the first item where a table
+    is written as a list, else the first row.
     """
     lines = [*islice(rows_of(text, start, end), _HEADER_LINES)]
-    rules = [at for at, row in enumerate(lines) if is_rule(text[row.start : row.end])]
-    below = [at for at in rules if at > 0]
-    last = below[0] if below else 0
-    return lines[last].end if lines else end
+    rules = [row for row in lines[1:] if is_rule(text[row.start : row.end])]
+    if text.startswith("..", start):
+        items = (
+            row
+            for row in rows_of(text, start, end)
+            if text[row.start : row.end].lstrip()[:1] == "*"
+        )
+        return next((row.start for row in islice(items, 1, None)), end)
+    return (rules[0] if rules else lines[0]).end if lines else end
 
 
 def is_rule(line: str) -> bool:
@@ -126,7 +132,7 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
             yield row.start, rank
 
 
-def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
     """Places between statements, by blank lines and indents, which nearly all languages share.
 
     The less a line is indented, the better a place is before it. A comment or an annotation stays
@@ -154,7 +160,7 @@ def _depths(text: str, rows: Sequence[Row]) -> dict[int, int]:
 
 def _statement_rank(
     text: str, above: Row, row: Row, depths: dict[int, int], *, is_last: bool
-) -> Rank:
+) -> float:
     fence = _FENCE.match(text, above.start, above.end) or (
         is_last and _FENCE.match(text, row.start, row.end)
     )
@@ -162,8 +168,8 @@ def _statement_rank(
         return Rank.GRAPHEME
     if above.indent >= 0 and _continues(text[above.start : above.end]):
         return Rank.GRAPHEME
-    best = Rank.PARAGRAPH if above.indent < 0 else Rank.LINE
-    return Rank(max(Rank.WORD, best - depths.get(row.indent, len(depths))))
+    depth = depths.get(row.indent, len(depths))
+    return Rank.WORD + 2 / (1 + depth) + (above.indent < 0)
 
 
 def _continues(above: str) -> bool:

@@ -23,8 +23,9 @@ class Rank(IntEnum):
     BLOCK = 6
 
 
-# (text, start, end) → where to cut strictly between, in order, and how good each place is.
-Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, Rank]]]
+# (text, start, end) → where to cut strictly between, in order, and how good each place is: a rank,
+# or a number between two.
+Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, float]]]
 
 # Repetitions are bounded: a run of a million dots or spaces must not be scanned from each of them.
 # Begins with a set of characters, by which the search skips the others quickly.

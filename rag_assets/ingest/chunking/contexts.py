@@ -104,6 +104,9 @@ class Contexts:
             for row in rows_of(self._text, region.start, end)
             if not is_rule(self._text[row.start : row.end])
         ]
+        if self._text.startswith("..", region.start):
+            cells = (self._shown(*line) for line in lines)
+            return " | ".join(cell[2:] for cell in cells if cell.startswith(("* ", "- ")))
         if len(lines) == 1 and end == first.end and not self._names_columns(*lines[0]):
             return ""
         return "\n".join(filter(None, (self._shown(*line) for line in lines)))

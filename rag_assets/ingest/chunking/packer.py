@@ -73,7 +73,7 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
     return [
         passage
         for low, high in grouping(regions, units)
-        for run_low, run_high in _runs(units.masked, low, high)
+        for run_low, run_high in _runs(units, low, high, limits.size)
         for passage in packer.pack(run_low, run_high)
     ]
 
@@ -83,11 +83,12 @@ def one_group(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
     yield 0, len(units.starts)
 
 
-def _runs(masked: Sequence[bool], low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Cut a range of units wherever masked ones begin or end."""
+def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple[int, int]]:
+    """Cut a range of units wherever masked ones begin or end, and where much text is left out."""
     start = low
     for index in range(low + 1, high):
-        if masked[index] != masked[index - 1]:
+        gap = units.starts[index] - units.ends[index - 1]
+        if units.masked[index] != units.masked[index - 1] or gap > longest_gap:
             yield start, index
             start = index
     if start < high:
@@ -230,7 +231,8 @@ class _Packer:
     def _row_start(self, start: int, end: int, new_start: int) -> int:
         """Where the first row, or line of code, begins from start on; end where none does.
 
-        Elsewhere than in tables and code, and where a row or line is cut, that is start itself.
+        Elsewhere than in tables and code, and where a row or line is cut, that is start itself. No
+        row is repeated before what is not of its table.
         """
         units = self._units
         unit = max(0, bisect_right(units.starts, start) - 1)
@@ -238,6 +240,8 @@ class _Packer:
         kind = self._regions[region].kind
         if kind not in {"table", "code"} or self._is_within_line(new_start):
             return start
+        if kind == "table" and end <= self._regions[region].end <= new_start:
+            return end
         while unit < len(units.starts) and units.starts[unit] < end:
             is_row = units.ranks[unit] >= Rank.ITEM or units.region[unit] != region
             if is_row or (kind == "code" and self._text[units.starts[unit] - 1] == "\n"):

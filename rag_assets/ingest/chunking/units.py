@@ -54,7 +54,7 @@ _WITH_CELLS: Final = frozenset({"table", "row"})
 class _Piece(NamedTuple):
     start: int
     end: int
-    rank: Rank
+    rank: float
     region: int
 
 
@@ -73,7 +73,7 @@ class Units:
 
     starts: list[int]
     ends: list[int]
-    ranks: list[Rank]
+    ranks: list[float]
     region: list[int]
     totals: list[int]
     first: list[int]

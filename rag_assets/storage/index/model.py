@@ -14,7 +14,7 @@ from rag_assets.common.hashing import canonical, key_of, sha256_hex, short_diges
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"
 """Keys in the metadata of entries of source code."""
 _LONGEST_NAME = 1_000

@@ -29,7 +29,7 @@ from rag_assets.storage.index.query_words import HALVING_TOKENS, TITLE_WEIGHT, r
 
 _WORD = re.compile(r"\w+")
 _TITLES = ("title", "heading_path")
-_WRITTEN = ("text", *_TITLES)
+_WRITTEN = ("text", "context", *_TITLES)
 
 
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
