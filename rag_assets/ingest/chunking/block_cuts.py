@@ -7,13 +7,12 @@ none of them is cut that fits a passage.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 from rag_assets.ingest.chunking.boundaries import Rank
 
-_LINE: Final = re.compile(r"[^\n]*\n?")
 _CELLS: Final = re.compile(r"[|\t][ ]?|(?<=[^\d\s])[;,](?=\S)")
 _STROKES: Final = "-=─━"
 """Characters of a line below the names of columns, or between rows that are drawn as boxes."""
@@ -47,12 +46,15 @@ class Row(NamedTuple):
 
 def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
     """Yield the lines of text[start:end]."""
-    for match in _LINE.finditer(text, start, end):
-        if match.start() == match.end():
-            return
-        line = match[0].expandtabs(_TAB)
+    at = start
+    while at < end:
+        after = text.find("\n", at, end) + 1 or end
+        line = text[at:after]
+        if "\t" in line:
+            line = line.expandtabs(_TAB)
         content = line.lstrip()
-        yield Row(*match.span(), len(line) - len(content) if content else -1)
+        yield Row(at, after, len(line) - len(content) if content else -1)
+        at = after
 
 
 def header_end(text: str, start: int, end: int) -> int:
@@ -114,9 +116,9 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     rows = [*rows_of(text, start, end)]
     marked = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
     least = min((row.indent for row, item in zip(rows, marked, strict=True) if item), default=-1)
-    fence = ""
+    fence, has_fences = "", _FENCE.search(text, start, end) is not None
     for at, row in enumerate(rows):
-        opening = _FENCE.match(text, row.start, row.end)
+        opening = _FENCE.match(text, row.start, row.end) if has_fences else None
         rank = Rank.SENTENCE
         if fence:
             rank = Rank.WORD
@@ -139,37 +141,20 @@ def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
     with the line below it; brackets that close, and lines that continue one, with what is above.
     """
     rows = [*rows_of(text, start, end)]
-    depths = _depths(text, rows)
+    fenced = bool(rows) and _FENCE.match(text, rows[0].start, rows[0].end) is not None
+    closes = [_CLOSING.match(text, row.start, row.end) is not None for row in rows]
+    inner = slice(1, -1 if fenced else None)
+    begins = zip(rows[inner], closes[inner], strict=True)
+    indents = {row.indent for row, is_closing in begins if row.indent >= 0 and not is_closing}
+    depths = {indent: depth for depth, indent in enumerate(sorted(indents))}
     for at, (above, row) in enumerate(pairwise(rows), 1):
         if row.indent < 0:
             continue
-        yield row.start, _statement_rank(text, above, row, depths, is_last=at == len(rows) - 1)
-
-
-def _depths(text: str, rows: Sequence[Row]) -> dict[int, int]:
-    """Indents of lines that begin a statement → how deep they are, from 0."""
-    begins = {
-        row.indent
-        for row in rows[1:]
-        if row.indent >= 0
-        and not _CLOSING.match(text, row.start, row.end)
-        and not _FENCE.match(text, row.start, row.end)
-    }
-    return {indent: depth for depth, indent in enumerate(sorted(begins))}
-
-
-def _statement_rank(
-    text: str, above: Row, row: Row, depths: dict[int, int], *, is_last: bool
-) -> float:
-    fence = _FENCE.match(text, above.start, above.end) or (
-        is_last and _FENCE.match(text, row.start, row.end)
-    )
-    if fence or _CLOSING.match(text, row.start, row.end):
-        return Rank.GRAPHEME
-    if above.indent >= 0 and _continues(text[above.start : above.end]):
-        return Rank.GRAPHEME
-    depth = depths.get(row.indent, len(depths))
-    return Rank.WORD + 2 / (1 + depth) + (above.indent < 0)
+        rank = Rank.WORD + 2 / (1 + depths.get(row.indent, len(depths))) + (above.indent < 0)
+        is_fence = fenced and (at == 1 or at == len(rows) - 1)
+        if is_fence or closes[at] or (above.indent >= 0 and _continues(text[slice(*above[:2])])):
+            rank = Rank.GRAPHEME
+        yield row.start, rank
 
 
 def _continues(above: str) -> bool:

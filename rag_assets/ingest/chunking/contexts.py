@@ -179,6 +179,9 @@ class _Nesting:
 
     def above(self, block: Region, at: int) -> list[Row]:
         """Return the lines above a place of a block that enclose it, the outermost first."""
+        line = max(block.start, self._text.rfind("\n", block.start, at) + 1)
+        if line == block.start or not self._text[line : line + 1].isspace():
+            return []
         if block is not self._block:
             self._block, self._next, self._stack = block, 0, []
             self._rows = [*rows_of(self._text, block.start, block.end)]

@@ -109,15 +109,26 @@ def find_units(
         for piece in _cut_region(text, regions, index, grammar)
     ]
     sizes = grammar.measure.count([text[piece.start : piece.end] for piece in pieces])
+    characters = grapheme_cuts(max(1, grammar.longest // 4))
     finer: list[Callable[[BlockKind], Cuts]] = [
         lambda kind: cell_cuts if kind in _WITH_CELLS else grammar.prose,
         lambda _: grammar.prose,
         lambda _: words_cuts,
-        lambda _: grapheme_cuts(max(1, grammar.longest // 4)),
+        lambda _: characters,
     ]
     for cuts_of in finer:
-        cuts = [cuts_of(region.kind) for region in regions]
-        pieces, sizes = _refine(text, pieces, sizes, cuts, grammar)
+        long = [
+            size > grammar.after_heading and size > _room(piece, grammar)
+            for piece, size in zip(pieces, sizes, strict=True)
+        ]
+        if not any(long):
+            break
+        parts = [
+            [*_cut(text, piece, cuts_of(regions[piece.region].kind))] if cut else [piece]
+            for piece, cut in zip(pieces, long, strict=True)
+        ]
+        sizes = _sizes(text, parts, sizes, long, grammar.measure)
+        pieces = [part for each in parts for part in each]
     return _assemble(pieces, sizes, len(regions), masked)
 
 
@@ -147,29 +158,20 @@ def _room(piece: _Piece, grammar: Grammar) -> int:
     return grammar.after_heading if piece.rank is Rank.HEADING else grammar.longest
 
 
-def _refine(
-    text: str, pieces: list[_Piece], sizes: list[int], cuts: Sequence[Cuts], grammar: Grammar
-) -> tuple[list[_Piece], list[int]]:
-    """Cut the pieces that are too long, by the rules of their regions, and measure their parts."""
-    long = [size > _room(piece, grammar) for piece, size in zip(pieces, sizes, strict=True)]
-    if not any(long):
-        return pieces, sizes
-    parts = [
-        list(_cut(text, piece, cuts[piece.region]))
-        for piece, cut in zip(pieces, long, strict=True)
-        if cut
-    ]
-    counts = iter(
-        grammar.measure.count([text[part.start : part.end] for each in parts for part in each])
-    )
-    refined: list[_Piece] = []
-    refined_sizes: list[int] = []
-    cut_pieces = iter(parts)
-    for piece, size, cut in zip(pieces, sizes, long, strict=True):
-        these = next(cut_pieces) if cut else [piece]
-        refined += these
-        refined_sizes += [next(counts) for _ in these] if cut else [size]
-    return refined, refined_sizes
+def _sizes(
+    text: str,
+    parts: Sequence[Sequence[_Piece]],
+    sizes: Sequence[int],
+    is_cut: Sequence[bool],
+    measure: Measure,
+) -> list[int]:
+    """Return the sizes of all parts, of which those of cut pieces are measured."""
+    cut = [each for each, anew in zip(parts, is_cut, strict=True) if anew]
+    counts = iter(measure.count([text[part.start : part.end] for each in cut for part in each]))
+    found: list[int] = []
+    for each, size, anew in zip(parts, sizes, is_cut, strict=True):
+        found += [next(counts) for _ in each] if anew else [size]
+    return found
 
 
 def _assemble(
