@@ -18,8 +18,7 @@ from rag_assets.retrieval.patience import limited
 from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
-from rag_assets.storage.index.common_words import sentence_language
-from rag_assets.storage.index.identifiers import is_analyzed
+from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
 from rag_assets.storage.index.query_words import words_of
 
@@ -158,13 +157,8 @@ async def with_scopes(progress: SearchProgress, services: SearchServices) -> Sea
 
 
 def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
-    """Return how many words a request searches for, if it is by words; else 0.
-
-    It is 0 as well where the share of the words that a passage has says little: of key words, and
-    in languages whose common words or whose forms of a word are not known.
-    """
-    language = sentence_language(progress.search.request.query)
-    if not isinstance(request.by, str) or language is None or not is_analyzed(language):
+    """Return how many words a request searches for, if it is by words, in English; else 0."""
+    if not isinstance(request.by, str) or not is_english(progress.search.request.query):
         return 0
     return len(words_of(request.by).terms)
 

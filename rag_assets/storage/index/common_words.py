@@ -278,6 +278,11 @@ def sentence_language(query: str) -> str | None:
     return language if common >= _SHARE * len(words) else None
 
 
+def is_english(query: str) -> bool:
+    """Return whether a query is a sentence in English."""
+    return sentence_language(query) == "en"
+
+
 def prose_language(text: str) -> str | None:
     """Return the language of the common words in a text; None if it has less than two of any."""
     return _most_common_words([*islice(_words(text), _SAMPLE)], least=2)

@@ -32,8 +32,8 @@ Elasticsearch rejects a query with more clauses than its memory allows, which ma
 """
 MOST_TITLE_WORDS: Final = 140
 """Limit of a query's words that are searched in titles and headings, with two clauses each."""
-WRITTEN_FIELDS: Final = 3
-"""Fields in which a word is searched as it is written: title, headings and text."""
+MOST_WRITTEN_FIELDS: Final = 4
+"""Limit of the fields in which a word is searched as it is written."""
 TITLE_WEIGHT: Final = 0.3
 """Weight of a word in title or headings, beside its weight as a term.
 
@@ -124,7 +124,7 @@ def weighed_words(
             if forms.get(form) and not analyses.isdisjoint(of_form)
         )
         is_written = is_phrase(word) and (FORMER in analyses or not forms_of(word))
-        clauses += len(searched) + WRITTEN_FIELDS * is_written
+        clauses += len(searched) + MOST_WRITTEN_FIELDS * is_written
         if clauses > MOST_CLAUSES:
             break
         holders = sum(forms[form] for form in searched)
