@@ -245,7 +245,7 @@ COMMON_WORDS: Final = STOP_WORDS["en"]
 
 _SHARE: Final = 0.25
 """Least share of common words in a sentence."""
-_SAMPLE: Final = 300
+_SAMPLE: Final = 100
 """Words of a long text that are looked at."""
 _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
 _INDIC_WORD: Final = re.compile(r"[\u0900-\u0963\u0966-\u0dff\u200c\u200d]+|" + _WORD.pattern)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from rag_assets.storage.index.common_words import significant_words
 from rag_assets.storage.index.identifiers import (
+    ANALYSES,
     FORMER,
     forms_of,
     is_phrase,
@@ -60,6 +61,22 @@ class QueryWords:
     def forms(self) -> frozenset[str]:
         """The terms that the words have in texts, in any language."""
         return frozenset(form for word in self.terms for form in forms_of(word))
+
+    @property
+    def analyses(self) -> Mapping[str, tuple[str, ...]]:
+        """The analyses in groups, by their first one, that give every word the same form.
+
+        Which of a group entries have makes no difference to this query.
+        """
+        groups: dict[tuple[str, ...], list[str]] = {}
+        forms = [
+            {analysis: form for form, those in forms_of(word).items() for analysis in those}
+            for word in self.terms
+        ]
+        for analysis in ANALYSES:
+            key = tuple(of_word.get(analysis, "") for of_word in forms)
+            groups.setdefault(key, []).append(analysis)
+        return {group[0]: tuple(group) for group in groups.values()}
 
     @property
     def phrases(self) -> tuple[str, ...]:
@@ -110,7 +127,7 @@ def weighed_words(
         entries: number of entries that pass the filter.
         forms: number of these that have a form among their terms.
         phrases: number of these that hold a word as it is written.
-        marks: number of these that have an analysis.
+        marks: number of these that have an analysis of a group, by its first one.
     """
     analyses = {analysis for analysis, count in marks.items() if count}
     if sum(marks.values()) < entries:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rag_assets.common.times import stamp
 from rag_assets.storage.index.elasticsearch import mapping
-from rag_assets.storage.index.identifiers import ANALYSES, MARK
+from rag_assets.storage.index.identifiers import MARK
 from rag_assets.storage.index.model import (
     SYMBOL,
     EntryFilter,
@@ -273,9 +273,8 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
     counts = {
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
         _MARKS: {
-            analysis: {"term": {"terms": f"{MARK}{analysis}"}}
-            for analysis in ANALYSES
-            if words.terms
+            first: {"terms": {"terms": [f"{MARK}{analysis}" for analysis in group]}}
+            for first, group in words.analyses.items()
         },
         _PHRASES: {
             phrase: _any_of([{"match_phrase": {field: phrase}} for field in _WRITTEN])

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.times import stamp
-from rag_assets.storage.index.identifiers import ANALYSES, MARK
+from rag_assets.storage.index.identifiers import MARK
 from rag_assets.storage.index.memory.state import Row
 from rag_assets.storage.index.model import (
     SYMBOL,
@@ -149,8 +149,11 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
             for phrase in words.phrases
         },
         marks={
-            analysis: sum(f"{MARK}{analysis}" in counts for counts in terms.values())
-            for analysis in ANALYSES
+            first: sum(
+                any(f"{MARK}{analysis}" in counts for analysis in group)
+                for counts in terms.values()
+            )
+            for first, group in words.analyses.items()
         },
     )
 

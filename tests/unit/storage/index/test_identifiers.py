@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.index.identifiers import (
     ANALYSES,
     FORMER,
+    TERMS_VERSION,
     analysis_of,
     forms_of,
     lexical_terms,
@@ -137,3 +139,15 @@ def test_a_text_is_analyzed_in_its_language(text: str, language: str | None, ana
 def test_words_in_latin_letters_are_english_in_other_scripts() -> None:
     assert lexical_terms("настройки backups", "ru") == "настройк backup"
     assert lexical_terms("備份 backups", "en").endswith("backup")
+
+
+SAMPLE = (
+    "Häuser running handleHTTPError_v2 l'équipement canciones città lições straßen flickornas"
+    " drenges talojen házakban cărților żółtymi městech kitapları отчёты књиге εγγυήσεις"
+    " الكِتابُ کتاب‌ها किताबें գրքերը புத்தகங்கள் ספרים 학점인정은 パスワードの設定 阀门 ฝ่ายขาย ٢٠٢٤"
+)
+
+
+def test_terms_that_entries_have_do_not_change_without_another_version() -> None:
+    terms = "\n".join(lexical_terms(SAMPLE, analysis) for analysis in ANALYSES)
+    assert (TERMS_VERSION, sha256_hex(terms.encode())[:16]) == (2, "aacf39b97238b166")

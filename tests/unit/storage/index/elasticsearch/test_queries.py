@@ -169,7 +169,7 @@ def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
                 }
             },
             "phrases": {"buckets": {"阀门": {"doc_count": 9}}},
-            "marks": {"buckets": {"en": {"doc_count": 9}, "de": {"doc_count": 0}}},
+            "marks": {"buckets": {"en": {"doc_count": 9}, "fr": {"doc_count": 0}}},
         },
     }
     # A word that nothing readable holds is not searched, and no form of a language that is not
