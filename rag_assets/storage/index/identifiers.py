@@ -46,13 +46,13 @@ _STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
 # In languages with a script of their own and no stemmer, words in Latin letters are English.
 _OWN_SCRIPTS: Final = "am bn gu he ja ka km kn ko lo ml my pa si te th zh"
 _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
-    {"nb": "no", "nn": "no", "ms": "id", "bs": "sr"} | dict.fromkeys(_OWN_SCRIPTS.split(), "en")
+    {"nb": "no", "nn": "no", "ms": "id", "hr": "sr", "bs": "sr"} | dict.fromkeys(_OWN_SCRIPTS.split(), "en")
 )
 ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)
 """All analyses of entries of this version."""
 _SCRIPTS: Final = (
     # The first letter of a word, the languages written so, and the usual one of them.
-    (re.compile(r"[a-z\u00aa-\u024f\u1e00-\u1eff]"), frozenset({*_LATIN, _VIETNAMESE}), "en"),
+    (re.compile(r"[a-z\u00aa-\u024f\u1e00-\u1eff]"), frozenset({*_LATIN, _VIETNAMESE, "sr"}), "en"),
     (re.compile(r"[\u0400-\u052f]"), frozenset(_CYRILLIC), "ru"),
     (re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"), frozenset({"el"}), "el"),
     (re.compile(r"[\u0600-\u06ff\u0750-\u077f]"), frozenset(_ARABIC), "ar"),
