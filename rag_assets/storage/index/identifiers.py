@@ -46,7 +46,8 @@ _STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
 # In languages with a script of their own and no stemmer, words in Latin letters are English.
 _OWN_SCRIPTS: Final = "am bn gu he ja ka km kn ko lo ml my pa si te th zh"
 _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
-    {"nb": "no", "nn": "no", "ms": "id", "hr": "sr", "bs": "sr"} | dict.fromkeys(_OWN_SCRIPTS.split(), "en")
+    {"nb": "no", "nn": "no", "ms": "id", "hr": "sr", "bs": "sr"}
+    | dict.fromkeys(_OWN_SCRIPTS.split(), "en")
 )
 ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)
 """All analyses of entries of this version."""
@@ -91,7 +92,7 @@ _DIGITS: Final = re.compile(
     "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0b66-\u0b6f"
     "\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0e50-\u0e59]"
 )
-_BEFORE_STEMS: Final[Mapping[str, Mapping[int, str]]] = MappingProxyType(
+_BEFORE_STEMS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
     {
         "ar": str.maketrans("یک", "يك"),
         "fa": str.maketrans("يكى", "یکی"),

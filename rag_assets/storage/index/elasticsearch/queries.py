@@ -321,19 +321,19 @@ def words_ranking(
         words: of the request's query.
         weights: by word, see `word_weights`; words without a weight are not searched.
     """
-    found_words = [
+    clauses = [
         # Named, so that each hit shows which words it has.
         _word_clause(word, weights[word], count)
         for word, count in words.terms.items()
         if word in weights
     ]
-    titles = [
-        _best_of(_interval(field, word, TITLE_WEIGHT * max(found)) for field in _TITLES)
-        for word, parts in words.title_words.items()
-        if (found := [weights[part].weight for part in parts if part in weights])
-    ]
+    for word, parts in words.title_words.items():
+        held = [weights[part].weight for part in parts if part in weights]
+        if held:
+            weight = TITLE_WEIGHT * max(held)
+            clauses.append(_best_of(_interval(field, word, weight) for field in _TITLES))
     found = entries(owner, filter_clauses(request.entry_filter))
-    found["bool"] |= {"should": [*found_words, *titles], "minimum_should_match": 1}
+    found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     decay = {"token_count": {"origin": 0, "scale": HALVING_TOKENS, "decay": 0.5}}
     return {
         "query": {"function_score": {"query": found, "functions": [{"exp": decay}]}},
