@@ -46,7 +46,8 @@ _STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
 # In languages with a script of their own and no stemmer, words in Latin letters are English.
 _OWN_SCRIPTS: Final = "am bn gu he ja ka km kn ko lo ml my pa si te th zh"
 _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
-    {"nb": "no", "nn": "no", "ms": "id", "hr": "sr", "bs": "sr"}
+    # `go` is a programming language.
+    {"nb": "no", "nn": "no", "ms": "id", "hr": "sr", "bs": "sr", "go": "en"}
     | dict.fromkeys(_OWN_SCRIPTS.split(), "en")
 )
 ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.storage.index.identifiers import (
     ANALYSES,
     FORMER,
@@ -135,6 +136,11 @@ def test_a_query_has_the_terms_of_entries_of_the_former_version() -> None:
 )
 def test_a_text_is_analyzed_in_its_language(text: str, language: str | None, analysis: str) -> None:
     assert analysis_of(text, language) == analysis
+
+
+def test_source_code_is_analyzed_in_english() -> None:
+    names = {media_type.removeprefix("text/x-") for media_type in SOURCE_CODE}
+    assert {analysis_of("", name) for name in names} == {"en"}
 
 
 def test_words_in_latin_letters_are_english_in_other_scripts() -> None:
