@@ -7,6 +7,7 @@ one of the passage is found. Scripts without capitals have no names that this mo
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,8 @@ _LEAST_STEM: Final = 3
 _LEAST_JOINED: Final = 4
 _LEAST_WORDS: Final = 3
 _BESIDE: Final = 2
+_SPELT_ALIKE: Final = 0.55
+"""Likeness of names in two languages, as Nueva York and New York."""
 _Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 _NOWHERE: Final[_Neighbours] = ((), ())
 
@@ -144,6 +147,10 @@ class NamedWords:
         """Return whether a word stands there without a capital."""
         return folded in self._lower_case
 
+    def resembles(self, folded: str) -> bool:
+        """Return whether a name is there in a spelling that may be another language's."""
+        return bool(difflib.get_close_matches(folded, self._names, n=1, cutoff=_SPELT_ALIKE))
+
     def has(self, word: _Word) -> bool:
         """Return whether a word is there, inflected or as a part of another one."""
         folded = word.folded
@@ -185,6 +192,26 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
         is_name = word.is_acronym or (marks_names and not word.is_first)
         if is_name or _replaces_name(words, at, cited, everything):
             yield word.written
+
+
+def missing_full_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
+    """Yield the names of two words or more of which passages in another language have nothing.
+
+    Single names are often translated, as those of places and the initials of organizations are.
+    """
+    words = tuple(_words(claim))
+    missing = {*missing_names(claim, cited, everything)}
+    at = 0
+    while at < len(words):
+        end = at + 1
+        if words[at].is_capitalized:
+            _, end = _run_around(words, at)
+            name = [word for word in words[at:end] if not _is_no_name(word.folded)]
+            if len(name) > 1 and all(
+                word.written in missing and not cited.resembles(word.folded) for word in name
+            ):
+                yield " ".join(word.written for word in name)
+        at = end
 
 
 def _replaces_name(

@@ -1,0 +1,390 @@
+"""Contradictions of a claim to the sentence of its passage that it repeats nearly.
+
+Only claims are judged that have most words of a sentence or clause of the passage: what is said in
+other words is not comparable without a model. A claim contradicts its passage where it denies what
+that sentence states or the reverse, has the opposite of one of its words, bounds a number on the
+other side, exchanges two of its words, or has a word of another sentence in the place of its own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import groupby
+from typing import Final
+
+from rag_assets.retrieval.addresses import blank_addresses
+from rag_assets.retrieval.citation_markers import blank_markers
+from rag_assets.retrieval.figure_words import word_values
+from rag_assets.retrieval.numbers import plain_text
+from rag_assets.retrieval.opposite_words import (
+    CLAUSES,
+    HIGH,
+    HIGH_AFTER,
+    LOW,
+    LOW_AFTER,
+    UNSPACED,
+    opposites_of,
+    stemmer_of,
+    words_of,
+)
+from rag_assets.retrieval.sentences import pieces_of
+from rag_assets.storage.index.common_words import COMMON_WORDS
+
+_TOKEN: Final = re.compile(r"[^\W_]+(?:[_.\-/][^\W_]+)*(?:['’](?:t|s)(?!\w))?|[,;:()–—、，；。]")
+_UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]")
+_CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
+_LEAST_LETTERS: Final = 4
+"""Of a word that has a meaning of its own, in languages without a list of common words."""
+_COMPARABLE: Final = 0.5
+"""Share of a claim's words that a sentence must have to be compared."""
+_NEAR: Final = 0.15
+"""Sentences with a share so much below the best may be the one that is meant as well."""
+_WHOLE: Final = 0.75
+"""Share from which on a clause is compared alone, without the rest of its sentence."""
+_DENIED: Final = 0.6
+"""Share of the common words whose clauses are denied in one text alone."""
+_ALIKE: Final = 0.6
+"""Likeness of the order of words from which on a replaced word is compared."""
+_BESIDE: Final = 2
+_MOST_WORDS: Final = 80
+_MOST_REPLACED: Final = 3
+_LEAST_PREFIXED: Final = 4
+_PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
+_EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
+"""Languages whose order of words says who does what."""
+_JOINS: Final = frozenset("and or with between et ou avec entre y e o con tra fra ou com".split())
+_POINTS_BACK: Final = (
+    "the this that these those it its they their he she his her such both der die das dieser diese"
+    " dieses es sie er le la les l ce cette ces il elle ils elles el los las este esta esto ello il"
+    " lo i gli questo questa o a os as este esta de het deze dit он она оно они это этот эта эти"
+)
+_DETERMINERS: Final = frozenset(_POINTS_BACK.split())
+_BEFORE_ANAPHOR: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a clause.
+
+    Attributes:
+        clause: number of its clause within the sentence.
+        has_meaning: whether it is none of the words that any text has.
+    """
+
+    written: str
+    stem: str
+    clause: int
+    has_meaning: bool
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A sentence or a clause."""
+
+    words: tuple[_Word, ...]
+    language: str
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of its words with a meaning, and of all others that have opposites."""
+        return frozenset(word.stem for word in self.words)
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The stems of its words with a meaning."""
+        return frozenset(word.stem for word in self.words if word.has_meaning)
+
+    @cached_property
+    def denied(self) -> frozenset[int]:
+        """The clauses that are denied."""
+        negators = words_of("negators", self.language)
+        counts = Counter(word.clause for word in self.words if word.written in negators)
+        if self.language == "fr":
+            # ne ... pas is one denial.
+            return frozenset(counts)
+        return frozenset(clause for clause, count in counts.items() if count % 2)
+
+    @cached_property
+    def restrictors(self) -> frozenset[str]:
+        """Its words beside which a denial may say the same as its contrary."""
+        return words_of("restrictors", self.language) & {word.written for word in self.words}
+
+    @cached_property
+    def clauses(self) -> tuple[_Statement, ...]:
+        """Its clauses; the sentence alone where it is one."""
+        parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.clause)]
+        return tuple(_Statement(part, self.language) for part in parts)
+
+    def polarity(self, stem: str) -> frozenset[bool]:
+        """Return whether the clauses with a word are denied."""
+        return frozenset(word.clause in self.denied for word in self.words if word.stem == stem)
+
+
+def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
+    """Yield words of a claim that its passage has otherwise.
+
+    Args:
+        claim: a sentence without markers of citations.
+        passage: the passages that it cites, in its language.
+        language: ISO 639-1; for one without lists of words nothing is compared.
+    """
+    if language not in CLAUSES and language not in UNSPACED:
+        return
+    yield from _contrary_bounds(claim, passage)
+    said = _Statement(_words(claim, language), language)
+    if not said.content or len(said.words) > _MOST_WORDS:
+        return
+    sentences = _statements(passage, language)
+    rules: tuple[Callable[[_Statement, _Statement], str | None], ...]
+    rules = (_denial, _opposite, _exchange)
+    meant = _comparable(said, sentences)
+    for rule in rules:
+        contrary = [rule(said, sentence) for sentence in meant]
+        if contrary and all(contrary):
+            yield contrary[0] or ""
+            return
+    replaced = [_replaced(said, sentence, sentences) for sentence in meant]
+    if replaced and all(replaced):
+        yield replaced[0] or ""
+
+
+def _comparable(said: _Statement, sentences: Sequence[_Statement]) -> list[_Statement]:
+    """Return the clauses or sentences of a passage that a claim may repeat."""
+    clauses = [clause for sentence in sentences for clause in sentence.clauses]
+    for least, statements in ((_WHOLE, clauses), (_COMPARABLE, sentences)):
+        shares = [_share(said, statement) for statement in statements]
+        best = max(shares, default=0.0)
+        if best >= least:
+            pairs = zip(statements, shares, strict=True)
+            return [one for one, share in pairs if share >= max(least, best - _NEAR)]
+    return []
+
+
+def _share(said: _Statement, statement: _Statement) -> float:
+    """Return the share of a claim's words that a statement has or has the opposite of."""
+    shared = said.content & statement.stems
+    contrary = {first for first, _ in _pairs_of_opposites(said, statement)}
+    claimed = said.content - (contrary - shared)
+    return len(shared) / max(1, len(claimed))
+
+
+def _denial(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word that one of two statements denies and the other one states."""
+    if said.restrictors ^ statement.restrictors or not (said.denied or statement.denied):
+        return None
+    if next(_pairs_of_opposites(said, statement), None) or _has_prefixed(said, statement):
+        return None
+    common = said.content & statement.content
+    polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
+    contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
+    agreed = {stem for stem, both in polarities.items() if both == ({True}, {True})}
+    if len(contrary) <= len(agreed) or len(contrary) < _DENIED * len(common):
+        return None
+    negators = words_of("negators", said.language)
+    denying = said if said.denied else statement
+    return next((word.written for word in denying.words if word.written in negators), None)
+
+
+def _opposite(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word of a claim whose opposite the passage has in its place."""
+    for first, second in _pairs_of_opposites(said, statement):
+        if said.polarity(first) & statement.polarity(second):
+            return next(word.written for word in said.words if word.stem == first)
+    if (prefixed := _has_prefixed(said, statement)) is not None:
+        return prefixed if said.denied == statement.denied else None
+    return None
+
+
+def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:
+    """Yield the stems of a claim and a passage that exclude each other."""
+    for are_converses, sides in opposites_of(said.language):
+        for side in sides:
+            mine = said.stems & side
+            others = frozenset[str]().union(*(other for other in sides if other is not side))
+            theirs = statement.stems & (others - side)
+            if not mine or not theirs or said.stems & others - side or statement.stems & side:
+                continue
+            pair = min(mine), min(theirs)
+            if not are_converses or _have_common_neighbour(said, statement, pair):
+                yield pair
+
+
+def _have_common_neighbour(said: _Statement, other: _Statement, pair: tuple[str, str]) -> bool:
+    """Return whether one of the next words behind both words is the same, or before the last."""
+    (before, after), (their_before, their_after) = (
+        _neighbours(said, pair[0]),
+        _neighbours(other, pair[1]),
+    )
+    if after and their_after:
+        return bool(after & their_after)
+    return bool(before & their_before) and not (after or their_after)
+
+
+def _neighbours(statement: _Statement, stem: str) -> tuple[frozenset[str], frozenset[str]]:
+    at = next(number for number, word in enumerate(statement.words) if word.stem == stem)
+    before = [word.stem for word in statement.words[:at] if word.has_meaning]
+    after = [word.stem for word in statement.words[at + 1 :] if word.has_meaning]
+    return frozenset(before[-_BESIDE:]), frozenset(after[:_BESIDE])
+
+
+def _has_prefixed(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word that one of two texts has with a prefix that denies, and the other without."""
+    for first, second in ((said, statement), (statement, said)):
+        for word in first.words:
+            for prefix in _PREFIXES.get(said.language, ()):
+                rest = word.stem.removeprefix(prefix)
+                is_prefixed = rest != word.stem and len(rest) >= _LEAST_PREFIXED
+                if is_prefixed and rest in second.stems - first.stems:
+                    return word.written
+    return None
+
+
+def _exchange(said: _Statement, statement: _Statement) -> str | None:
+    """Return the first of two words of a sentence that a claim has in each other's place."""
+    if said.language not in _EXCHANGED:
+        return None
+    mine = [word.written for word in said.words]
+    theirs = [word.written for word in statement.words]
+    size = len(mine)
+    for start in range(len(theirs) - size + 1):
+        window = theirs[start : start + size]
+        if window != mine and Counter(window) == Counter(mine):
+            return _exchanged(mine, window)
+    return None
+
+
+def _exchanged(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
+    begin, end = 0, len(mine)
+    while mine[begin] == theirs[begin]:
+        begin += 1
+    while mine[end - 1] == theirs[end - 1]:
+        end -= 1
+    mine, theirs = mine[begin:end], theirs[begin:end]
+    size = len(mine)
+    for first in range(1, size):
+        if mine[:first] != theirs[size - first :]:
+            continue
+        for last in range(1, size - first):
+            between = mine[first : size - last]
+            is_exchanged = mine[size - last :] == theirs[:last] and between == theirs[last:-first]
+            if is_exchanged and not _JOINS.issuperset(between):
+                return mine[0]
+    return None
+
+
+def _replaced(
+    said: _Statement, statement: _Statement, sentences: Sequence[_Statement]
+) -> str | None:
+    """Return a word that a claim has from elsewhere in the passage, in the place of another one."""
+    mine = [word.stem for word in said.words]
+    theirs = [word.stem for word in statement.words]
+    matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+    common = sum(block.size for block in matcher.get_matching_blocks())
+    if common < _ALIKE * len(mine):
+        return None
+    elsewhere = frozenset[str]().union(*(sentence.content for sentence in sentences))
+    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+        ours, others = said.words[a1:a2], statement.words[b1:b2]
+        if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
+            continue
+        new = {word.stem for word in ours if word.has_meaning} - statement.content
+        old = {word.stem for word in others if word.has_meaning} - said.content
+        if not new or not old or not new <= elsewhere:
+            continue
+        before = statement.words[b1 - 1].written if b1 else ""
+        if before in _DETERMINERS and new & _named_before(statement, sentences):
+            continue
+        return ours[0].written
+    return None
+
+
+def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> frozenset[str]:
+    """Return the words that a definite article or a pronoun in a statement may mean."""
+    at = next((n for n, one in enumerate(sentences) if statement.words[0] in one.words), 0)
+    at = next((n for n, one in enumerate(sentences) if statement in (one, *one.clauses)), at)
+    meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
+    return frozenset[str]().union(*(sentence.content for sentence in meant))
+
+
+@lru_cache(maxsize=64)
+def _statements(passage: str, language: str) -> tuple[_Statement, ...]:
+    """Return the sentences of a passage, in order; cached, since each claim asks for them."""
+    pieces = (passage[piece.start : piece.end] for piece in pieces_of(passage))
+    words = (_words(blank_markers(piece), language) for piece in pieces)
+    return tuple(_Statement(one, language) for one in words if one)
+
+
+def _words(text: str, language: str) -> tuple[_Word, ...]:
+    folded = plain_text(blank_addresses(text))
+    if language in UNSPACED:
+        return tuple(_unspaced_words(folded, language))
+    return tuple(_spaced_words(folded, language))
+
+
+def _spaced_words(text: str, language: str) -> Iterator[_Word]:
+    stemmer, starts = stemmer_of(language), words_of("clauses", language)
+    negators = words_of("negators", language)
+    clause, is_begun = 0, False
+    for token in _TOKEN.findall(text.replace("’", "'")):
+        if not token[0].isalnum() or token in starts:
+            clause, is_begun = clause + is_begun, False
+            if not token[0].isalnum():
+                continue
+        word = _CONTRACTED.sub("", token)
+        if token.endswith("n't") and language == "en":
+            yield _Word("not", "not", clause, has_meaning=False)
+        is_begun = True
+        is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
+        has_meaning = not is_common and word not in negators and word not in starts
+        yield _Word(word, stemmer.stemWord(word), clause, has_meaning=has_meaning)
+
+
+def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
+    """Yield the listed words of a text, and its other signs one by one."""
+    negators = words_of("negators", language)
+    listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
+    listed |= negators | words_of("restrictors", language)
+    longest = sorted(listed, key=len, reverse=True)
+    pattern = re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
+    clause = 0
+    for token in pattern.findall(text):
+        if not token[0].isalnum():
+            clause += 1
+            continue
+        yield _Word(token, token, clause, has_meaning=token not in negators)
+
+
+_VALUE: Final = r"(?P<value>\d+(?:[.,]\d+)*|[^\W\d_]+)"
+_SIDES: Final = {
+    **{words: "high" for words in (*HIGH.split("|"), *HIGH_AFTER.split("|"))},
+    **{words: "low" for words in (*LOW.split("|"), *LOW_AFTER.split("|"))},
+}
+_BOUNDED: Final = (
+    re.compile(rf"(?<!\w)(?P<bound>{LOW}|{HIGH})\s?(?:[€$£]\s?)?{_VALUE}"),
+    re.compile(rf"{_VALUE}\s?(?:[^\W\d_]+\s?)?(?P<bound>{LOW_AFTER}|{HIGH_AFTER})(?!\w)"),
+)
+
+
+def _contrary_bounds(claim: str, passage: str) -> Iterator[str]:
+    """Yield the numbers that a claim bounds on the other side than its passage."""
+    claimed, stated = _bounds(claim), _bounds(passage)
+    for value, sides in claimed.items():
+        if value in stated and not sides & stated[value]:
+            yield value
+
+
+def _bounds(text: str) -> dict[str, set[str]]:
+    """Return the sides on which a text bounds each of its numbers."""
+    folded, found = plain_text(text), dict[str, set[str]]()
+    for pattern in _BOUNDED:
+        for bound in pattern.finditer(folded):
+            values = word_values(bound["value"])
+            written = f"{min(values):g}" if values else bound["value"]
+            if written[0].isdigit():
+                found.setdefault(written, set()).add(_SIDES[bound["bound"]])
+    return found
