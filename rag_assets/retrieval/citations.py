@@ -299,19 +299,24 @@ def _judged(
     else:
         verdict = "unsupported"
         language = _language(claim) or language
-        is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and language not in (
-            None,
-            found.language or language,
-        )
+        is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
         if found.knows(named) and (is_foreign or shared >= _LEAST_SHARED):
             rule = _missing_across_languages if is_foreign else _missing
             missing = tuple(rule(claim, piece, found, everything))
             if not missing and not is_foreign and piece.role != "fence":
-                spoken = language or found.language or ""
+                spoken = found.language or language or ""
                 missing = tuple(contradictions(claim, found.named.text, spoken))
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
     return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)
+
+
+def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
+    """Return whether a claim is in another language than the passages that it cites."""
+    scripts = NamedWords(claim).scripts
+    if scripts and found.named.scripts and not scripts & found.named.scripts:
+        return True
+    return language not in (None, found.language or language)
 
 
 def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) -> Iterator[str]:

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import groupby
 from typing import Final
 
@@ -35,7 +35,9 @@ from rag_assets.retrieval.opposite_words import (
 from rag_assets.retrieval.sentences import pieces_of
 from rag_assets.storage.index.common_words import COMMON_WORDS
 
-_TOKEN: Final = re.compile(r"[^\W_]+(?:[_.\-/][^\W_]+)*(?:['’](?:t|s)(?!\w))?|[,;:()–—、，；。]")
+_TOKEN: Final = re.compile(
+    r"\d+(?:[:.,]\d+)+|[^\W_]+(?:[_.\-/][^\W_]+)*(?:['’](?:t|s)(?!\w))?|[,;:()–—、，；。]"
+)
 _UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]")
 _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
 _LEAST_LETTERS: Final = 4
@@ -47,7 +49,9 @@ _NEAR: Final = 0.15
 _WHOLE: Final = 0.75
 """Share from which on a clause is compared alone, without the rest of its sentence."""
 _DENIED: Final = 0.6
-"""Share of the common words whose clauses are denied in one text alone."""
+"""Share of the common words in denied clauses that one text alone denies."""
+_OF_CLAUSE: Final = 0.4
+"""Share of all words in denied clauses that one text alone denies."""
 _ALIKE: Final = 0.6
 """Likeness of the order of words from which on a replaced word is compared."""
 _BESIDE: Final = 2
@@ -65,6 +69,20 @@ _POINTS_BACK: Final = (
 )
 _DETERMINERS: Final = frozenset(_POINTS_BACK.split())
 _BEFORE_ANAPHOR: Final = 2
+_QUANTIFIERS: Final = frozenset(
+    "all every each always some few several many much most alle alles jeder jede jedes einige immer"
+    " tous toutes chaque toujours quelques todos todas siempre algunos algunas все всегда".split()
+)
+_RELATIVES: Final = frozenset(
+    "who which that whose der die das qui que che quien die dat который которая которые".split()
+)
+"""Words that begin a clause within another one, whose end cannot be seen."""
+_CONTRASTS: Final = frozenset(
+    "but whereas while aber sondern während mais pero mientras ma mas maar terwijl но а".split()
+)
+_ARTICLES: Final = frozenset(
+    "the a an le la les l un une des el los las unos unas una il lo gli i uno o os as um uma".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +91,14 @@ class _Word:
 
     Attributes:
         clause: number of its clause within the sentence.
+        part: number of what stands between commas and contrasts.
         has_meaning: whether it is none of the words that any text has.
     """
 
     written: str
     stem: str
     clause: int
+    part: int
     has_meaning: bool
 
 
@@ -104,20 +124,31 @@ class _Statement:
         """The clauses that are denied."""
         negators = words_of("negators", self.language)
         counts = Counter(word.clause for word in self.words if word.written in negators)
-        if self.language == "fr":
-            # ne ... pas is one denial.
-            return frozenset(counts)
-        return frozenset(clause for clause, count in counts.items() if count % 2)
+        begins = {word.clause: word.written for word in reversed(self.words)}
+        return frozenset(
+            clause
+            for clause, count in counts.items()
+            # In French, ne ... pas is one denial.
+            if (count % 2 or self.language == "fr")
+            and not (clause and begins[clause] in _RELATIVES)
+        )
 
     @cached_property
-    def restrictors(self) -> frozenset[str]:
-        """Its words beside which a denial may say the same as its contrary."""
-        return words_of("restrictors", self.language) & {word.written for word in self.words}
+    def denied_content(self) -> frozenset[str]:
+        """The stems of words with a meaning in denied clauses."""
+        words = (word for word in self.words if word.clause in self.denied)
+        return frozenset(word.stem for word in words if word.has_meaning)
+
+    def restrictors_beside(self, stems: frozenset[str]) -> frozenset[str]:
+        """Return the words in clauses with some of the stems that may turn a denial around."""
+        clauses = {word.clause for word in self.words if word.stem in stems}
+        words = {word.written for word in self.words if word.clause in clauses}
+        return words_of("restrictors", self.language) & words
 
     @cached_property
-    def clauses(self) -> tuple[_Statement, ...]:
-        """Its clauses; the sentence alone where it is one."""
-        parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.clause)]
+    def parts(self) -> tuple[_Statement, ...]:
+        """What stands between its commas and contrasts; itself alone where it has none."""
+        parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.part)]
         return tuple(_Statement(part, self.language) for part in parts)
 
     def polarity(self, stem: str) -> frozenset[bool]:
@@ -155,8 +186,8 @@ def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
 
 def _comparable(said: _Statement, sentences: Sequence[_Statement]) -> list[_Statement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
-    clauses = [clause for sentence in sentences for clause in sentence.clauses]
-    for least, statements in ((_WHOLE, clauses), (_COMPARABLE, sentences)):
+    parts = [part for sentence in sentences for part in sentence.parts]
+    for least, statements in ((_WHOLE, parts), (_COMPARABLE, sentences)):
         shares = [_share(said, statement) for statement in statements]
         best = max(shares, default=0.0)
         if best >= least:
@@ -175,15 +206,19 @@ def _share(said: _Statement, statement: _Statement) -> float:
 
 def _denial(said: _Statement, statement: _Statement) -> str | None:
     """Return a word that one of two statements denies and the other one states."""
-    if said.restrictors ^ statement.restrictors or not (said.denied or statement.denied):
+    if not (said.denied or statement.denied):
         return None
     if next(_pairs_of_opposites(said, statement), None) or _has_prefixed(said, statement):
         return None
     common = said.content & statement.content
+    if said.restrictors_beside(common) ^ statement.restrictors_beside(common):
+        return None
     polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
-    agreed = {stem for stem, both in polarities.items() if both == ({True}, {True})}
-    if len(contrary) <= len(agreed) or len(contrary) < _DENIED * len(common):
+    agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
+    denied = said.denied_content | statement.denied_content
+    is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
+    if len(contrary) <= len(agreed) or not (is_most or denied <= common):
         return None
     negators = words_of("negators", said.language)
     denying = said if said.denied else statement
@@ -248,8 +283,10 @@ def _exchange(said: _Statement, statement: _Statement) -> str | None:
     """Return the first of two words of a sentence that a claim has in each other's place."""
     if said.language not in _EXCHANGED:
         return None
-    mine = [word.written for word in said.words]
-    theirs = [word.written for word in statement.words]
+    mine, theirs = (
+        [word.written for word in one.words if word.written not in _ARTICLES]
+        for one in (said, statement)
+    )
     size = len(mine)
     for start in range(len(theirs) - size + 1):
         window = theirs[start : start + size]
@@ -281,20 +318,23 @@ def _replaced(
     said: _Statement, statement: _Statement, sentences: Sequence[_Statement]
 ) -> str | None:
     """Return a word that a claim has from elsewhere in the passage, in the place of another one."""
+    if said.language in UNSPACED:
+        return None
     mine = [word.stem for word in said.words]
     theirs = [word.stem for word in statement.words]
     matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
     common = sum(block.size for block in matcher.get_matching_blocks())
     if common < _ALIKE * len(mine):
         return None
+    excluding = _excluding(said.language)
     elsewhere = frozenset[str]().union(*(sentence.content for sentence in sentences))
     for tag, a1, a2, b1, b2 in matcher.get_opcodes():
         ours, others = said.words[a1:a2], statement.words[b1:b2]
         if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
             continue
-        new = {word.stem for word in ours if word.has_meaning} - statement.content
+        new = {word.stem for word in ours if word.has_meaning} - statement.content - excluding
         old = {word.stem for word in others if word.has_meaning} - said.content
-        if not new or not old or not new <= elsewhere:
+        if not new or not old or not new <= elsewhere or _is_listed(new, statement, sentences):
             continue
         before = statement.words[b1 - 1].written if b1 else ""
         if before in _DETERMINERS and new & _named_before(statement, sentences):
@@ -303,10 +343,26 @@ def _replaced(
     return None
 
 
+def _is_listed(
+    new: frozenset[str] | set[str], statement: _Statement, sentences: Sequence[_Statement]
+) -> bool:
+    """Return whether words are further items of a list that a part of a sentence begins."""
+    for sentence in sentences:
+        if statement in sentence.parts:
+            beside = [part for part in sentence.parts if part.content & new]
+            return any(not part.content & statement.content for part in beside)
+    return False
+
+
+@cache
+def _excluding(language: str) -> frozenset[str]:
+    """Return the stems of all words that have listed opposites."""
+    return frozenset().union(*(side for _, sides in opposites_of(language) for side in sides))
+
+
 def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> frozenset[str]:
     """Return the words that a definite article or a pronoun in a statement may mean."""
-    at = next((n for n, one in enumerate(sentences) if statement.words[0] in one.words), 0)
-    at = next((n for n, one in enumerate(sentences) if statement in (one, *one.clauses)), at)
+    at = next((n for n, one in enumerate(sentences) if statement in (one, *one.parts)), 0)
     meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
     return frozenset[str]().union(*(sentence.content for sentence in meant))
 
@@ -328,20 +384,21 @@ def _words(text: str, language: str) -> tuple[_Word, ...]:
 
 def _spaced_words(text: str, language: str) -> Iterator[_Word]:
     stemmer, starts = stemmer_of(language), words_of("clauses", language)
-    negators = words_of("negators", language)
-    clause, is_begun = 0, False
+    unmeant = words_of("negators", language) | starts | _QUANTIFIERS
+    clause, part, is_begun = 0, 0, False
     for token in _TOKEN.findall(text.replace("’", "'")):
         if not token[0].isalnum() or token in starts:
+            part += is_begun and (not token[0].isalnum() or token in _CONTRASTS)
             clause, is_begun = clause + is_begun, False
             if not token[0].isalnum():
                 continue
         word = _CONTRACTED.sub("", token)
         if token.endswith("n't") and language == "en":
-            yield _Word("not", "not", clause, has_meaning=False)
+            yield _Word("not", "not", clause, part, has_meaning=False)
         is_begun = True
         is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
-        has_meaning = not is_common and word not in negators and word not in starts
-        yield _Word(word, stemmer.stemWord(word), clause, has_meaning=has_meaning)
+        has_meaning = not is_common and word not in unmeant
+        yield _Word(word, stemmer.stemWord(word), clause, part, has_meaning=has_meaning)
 
 
 def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
@@ -356,9 +413,10 @@ def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
         if not token[0].isalnum():
             clause += 1
             continue
-        yield _Word(token, token, clause, has_meaning=token not in negators)
+        yield _Word(token, token, clause, clause, has_meaning=token not in negators)
 
 
+_DENIES: Final = frozenset({True})
 _VALUE: Final = r"(?P<value>\d+(?:[.,]\d+)*|[^\W\d_]+)"
 _SIDES: Final = {
     **{words: "high" for words in (*HIGH.split("|"), *HIGH_AFTER.split("|"))},

@@ -24,6 +24,7 @@ _MARKUP: Final = re.compile(r"[*`_~\"“”„«»‘\u00ad\u200b-\u200f\u2060-\
 _BEGINS: Final = re.compile(r"(?:[.!?|•·…]|\n\s*[-+>#]*(?:\d{1,3}[.)])?)\s*\Z")
 _AFTER_SIGN: Final = re.compile(r"[:;(\[{–—/>#+=]\s*\Z")
 _FIRST: Final = re.compile(r"[\s>#+-]*(?:\d{1,3}[.)])?\s*\Z")
+_CAPITAL_WITHIN: Final = re.compile(r"[a-z][A-Z]")
 _LOOK_BACK: Final = 8
 _GERMAN_WORDS: Final = (
     "der die das und ist sind nicht ein eine einen einem einer den dem des mit für auf werden wird"
@@ -73,6 +74,11 @@ class _Word:
     def is_acronym(self) -> bool:
         """Whether it has a capital behind its beginning, as SLA and PostgreSQL have."""
         return any(map(str.isupper, self.written[1:]))
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it has a capital behind a small letter, as KeyError has."""
+        return _CAPITAL_WITHIN.search(self.written) is not None
 
 
 @dataclass(frozen=True)
@@ -195,9 +201,10 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
 
 
 def missing_full_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
-    """Yield the names of two words or more of which passages in another language have nothing.
+    """Yield the names of which passages in another language have nothing, and no translation.
 
-    Single names are often translated, as those of places and the initials of organizations are.
+    These are names of two words or more, and such as KeyError. Other single names are often
+    translated, as those of places and the initials of organizations are.
     """
     words = tuple(_words(claim))
     missing = {*missing_names(claim, cited, everything)}
@@ -207,6 +214,7 @@ def missing_full_names(claim: str, cited: NamedWords, everything: NamedWords) ->
         if words[at].is_capitalized:
             _, end = _run_around(words, at)
             name = [word for word in words[at:end] if not _is_no_name(word.folded)]
+            yield from (word.written for word in name if word.is_code and word.written in missing)
             if len(name) > 1 and all(
                 word.written in missing and not cited.resembles(word.folded) for word in name
             ):

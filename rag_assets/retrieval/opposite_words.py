@@ -36,8 +36,8 @@ NEGATORS: Final[Mapping[str, str]] = MappingProxyType(
         "sv": "inte ej aldrig ingen inget inga",
         "da": "ikke aldrig ingen intet",
         "no": "ikke aldri ingen intet",
-        "zh": "不 没 没有 未 无 無 無法 无法 非 禁止 无需 不必 不得 不能 勿",
-        "ja": "ない ません なく ず ぬ 無 不 禁止 なかった なければ",
+        "zh": "不 没 没有 未 无 無 無法 无法 非 无需 不必 不得 不能 勿",
+        "ja": "ない ません なく ず ぬ 無 不 なかった なければ",
     }
 )
 """Words that deny the clause that they stand in."""
@@ -46,12 +46,13 @@ RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "en": "only without unless except until till before hardly barely rarely seldom instead rather than"
         " free lack lacks miss missing unable fail fails failed away otherwise prohibited forbidden"
-        " banned avoid prevent prevents stop refuse longer yet least most more less both too",
+        " banned avoid prevent prevents stop refuse longer yet least most more less both too"
+        " off disabled inactive excluded denied closed locked empty else other",
         "de": "nur ohne außer bis bevor ehe kaum selten statt sondern frei fehlt fehlen verboten untersagt"
-        " verhindert mehr sonst noch weniger mindestens höchstens ausschließlich",
-        "fr": "que qu sans sauf seulement uniquement jusqu avant presque guère interdit plus sinon encore"
+        " geschlossen aus ausgeschaltet deaktiviert leer andere anderen verhindert mehr sonst noch weniger mindestens höchstens ausschließlich",
+        "fr": "fermé désactivé que qu sans sauf seulement uniquement jusqu avant presque guère interdit plus sinon encore"
         " moins mais manque",
-        "es": "sin sólo solo solamente salvo excepto hasta antes apenas prohibido sino más menos todavía"
+        "es": "cerrado desactivado sin sólo solo solamente salvo excepto hasta antes apenas prohibido sino más menos todavía"
         " gratis falta",
         "it": "senza solo soltanto tranne eccetto fino prima vietato più meno ancora bensì",
         "pt": "sem só somente apenas exceto até antes proibido mais menos ainda senão",
@@ -61,8 +62,8 @@ RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
         "sv": "utan bara endast utom tills innan förbjudet mer mindre",
         "da": "uden kun undtagen indtil før forbudt mere mindre",
         "no": "uten bare unntatt inntil før forbudt mer mindre",
-        "zh": "只 仅 除非 除了 之前 免费 另外",
-        "ja": "だけ のみ しか まで 以外",
+        "zh": "禁止 只 仅 除非 除了 之前 免费 另外",
+        "ja": "禁止 だけ のみ しか まで 以外",
     }
 )
 """Words beside which a denial may say the same as its contrary: not before, no more than."""
@@ -165,6 +166,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             spring : summer : autumn fall : winter
             red : green : blue : yellow : orange : black : white : grey gray : brown : purple""",
         "de": """
+            ~bis : nach
             ~vor bevor : nach nachdem
             ~mehr höher größer länger schneller schwerer älter früher : weniger niedriger kleiner
               kürzer langsamer leichter jünger später
