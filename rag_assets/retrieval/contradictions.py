@@ -11,11 +11,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 from rag_assets.retrieval.addresses import blank_addresses
 from rag_assets.retrieval.citation_markers import blank_markers
@@ -237,14 +237,13 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
 
 def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:
     """Yield the stems of a claim and a passage that exclude each other."""
-    for are_converses, sides in opposites_of(said.language):
-        for side in sides:
-            mine = said.stems & side
-            others = frozenset[str]().union(*(other for other in sides if other is not side))
-            theirs = statement.stems & (others - side)
-            if not mine or not theirs or said.stems & others - side or statement.stems & side:
+    listed = _sides_by_stem(said.language)
+    for stem in sorted(said.stems & listed.keys()):
+        for are_converses, side, others in listed[stem]:
+            theirs = statement.stems & others
+            if not theirs or said.stems & others or statement.stems & side:
                 continue
-            pair = min(mine), min(theirs)
+            pair = stem, min(theirs)
             if not are_converses or _have_common_neighbour(said, statement, pair):
                 yield pair
 
@@ -326,13 +325,13 @@ def _replaced(
     common = sum(block.size for block in matcher.get_matching_blocks())
     if common < _ALIKE * len(mine):
         return None
-    excluding = _excluding(said.language)
+    listed = _sides_by_stem(said.language).keys()
     elsewhere = frozenset[str]().union(*(sentence.content for sentence in sentences))
     for tag, a1, a2, b1, b2 in matcher.get_opcodes():
         ours, others = said.words[a1:a2], statement.words[b1:b2]
         if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
             continue
-        new = {word.stem for word in ours if word.has_meaning} - statement.content - excluding
+        new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
         old = {word.stem for word in others if word.has_meaning} - said.content
         if not new or not old or not new <= elsewhere or _is_listed(new, statement, sentences):
             continue
@@ -354,10 +353,19 @@ def _is_listed(
     return False
 
 
+_Side: TypeAlias = tuple[bool, frozenset[str], frozenset[str]]
+
+
 @cache
-def _excluding(language: str) -> frozenset[str]:
-    """Return the stems of all words that have listed opposites."""
-    return frozenset().union(*(side for _, sides in opposites_of(language) for side in sides))
+def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
+    """Return, for each word with opposites, its synonyms and what these exclude."""
+    found: dict[str, list[_Side]] = {}
+    for are_converses, sides in opposites_of(language):
+        for side in sides:
+            others = frozenset[str]().union(*(other for other in sides if other is not side)) - side
+            for stem in side:
+                found.setdefault(stem, []).append((are_converses, side, others))
+    return found
 
 
 def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> frozenset[str]:

@@ -74,7 +74,8 @@ def language_of_text(text: str) -> str | None:
 
     A sentence is enough; of a few words the language is seldom certain.
     """
-    words = _words(text[:_SAMPLE])
+    # Lone surrogates have no UTF-8.
+    words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
     code, probability = _guess(words) if words else ("", 0.0)
     is_certain = probability >= _SURE and len(words.encode()) >= _LEAST_OF_SENTENCE
     return code if is_certain and len(code) == _CODE_LENGTH else None
