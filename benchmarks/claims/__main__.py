@@ -69,7 +69,7 @@ class Claim:
 
 def read_claims(half: str) -> Iterator[Claim]:
     """Yield the sentences about every second passage."""
-    passages = YAML(typ="safe").load(CLAIMS)[HALVES.index(half) :: 2]
+    passages = [*_passages(half)]
     for passage in passages:
         text, language = passage["passage"], passage["language"]
         for key, sentences in passage["claims"].items():
@@ -79,10 +79,20 @@ def read_claims(half: str) -> Iterator[Claim]:
     yield from _random(passages)
 
 
+def _passages(half: str) -> Iterator[Mapping[str, Any]]:
+    for at, passage in enumerate(YAML(typ="safe").load(CLAIMS)):
+        if passage.get("half", HALVES[at % 2]) == half:
+            yield passage
+
+
 def _random(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
     """Yield true sentences about another passage of the same language."""
     for language in dict.fromkeys(passage["language"] for passage in passages):
-        same = [passage for passage in passages if passage["language"] == language]
+        same = [
+            passage
+            for passage in passages
+            if passage["language"] == language and "supported" in passage["claims"]
+        ]
         for at, passage in enumerate(same if len(same) > 1 else ()):
             other = same[(at + _STEP) % len(same)]
             if other is not passage:

@@ -55,6 +55,7 @@ _OF_CLAUSE: Final = 0.4
 _ALIKE: Final = 0.6
 """Likeness of the order of words from which on a replaced word is compared."""
 _BESIDE: Final = 2
+_PAIR: Final = 2
 _MOST_WORDS: Final = 80
 _MOST_REPLACED: Final = 3
 _LEAST_PREFIXED: Final = 4
@@ -69,6 +70,14 @@ _POINTS_BACK: Final = (
 )
 _DETERMINERS: Final = frozenset(_POINTS_BACK.split())
 _BEFORE_ANAPHOR: Final = 2
+_EXCEPTIVES: Final = frozenset(
+    "except excepting unless but besides außer ausser sauf excepté excepto salvo menos tranne eccetto"
+    " exceto behalve кроме".split()
+)
+_DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
+"""Languages whose denial may follow the word that it denies."""
+_SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
+"""Converse verbs, by one of each group: they differ by their subject, not by their object."""
 _QUANTIFIERS: Final = frozenset(
     "all every each always some few several many much most alle alles jeder jede jedes einige immer"
     " tous toutes chaque toujours quelques todos todas siempre algunos algunas все всегда".split()
@@ -139,17 +148,35 @@ class _Statement:
         words = (word for word in self.words if word.clause in self.denied)
         return frozenset(word.stem for word in words if word.has_meaning)
 
-    def restrictors_beside(self, stems: frozenset[str]) -> frozenset[str]:
+    def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
         """Return the words in clauses with some of the stems that may turn a denial around."""
         clauses = {word.clause for word in self.words if word.stem in stems}
-        words = {word.written for word in self.words if word.clause in clauses}
-        return words_of("restrictors", self.language) & words
+        words = [word for word in self.words if word.clause in clauses]
+        restrictors = words_of("restrictors", self.language) & {word.written for word in words}
+        return restrictors | (_negative(self.language) & {word.stem for word in words})
 
     @cached_property
     def parts(self) -> tuple[_Statement, ...]:
         """What stands between its commas and contrasts; itself alone where it has none."""
         parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.part)]
         return tuple(_Statement(part, self.language) for part in parts)
+
+    @cached_property
+    def excepts(self) -> bool:
+        """Whether it makes an exception, of which the contrary is true."""
+        return any(word.written in _EXCEPTIVES for word in self.words)
+
+    @cached_property
+    def focus(self) -> frozenset[str]:
+        """The stems of what its denials are about: the next words, in some languages the last."""
+        negators = words_of("negators", self.language)
+        found: list[str] = []
+        for at, word in enumerate(self.words):
+            if word.written in negators:
+                found += [after.stem for after in self.words[at:] if after.has_meaning][:1]
+                if self.language in _DENY_BEHIND:
+                    found += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
+        return frozenset(found)
 
     def polarity(self, stem: str) -> frozenset[bool]:
         """Return whether the clauses with a word are denied."""
@@ -166,7 +193,7 @@ def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
     """
     if language not in CLAUSES and language not in UNSPACED:
         return
-    yield from _contrary_bounds(claim, passage)
+    yield from _contrary_bounds(claim, passage, language)
     said = _Statement(_words(claim, language), language)
     if not said.content or len(said.words) > _MOST_WORDS:
         return
@@ -211,7 +238,10 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
     if next(_pairs_of_opposites(said, statement), None) or _has_prefixed(said, statement):
         return None
     common = said.content & statement.content
-    if said.restrictors_beside(common) ^ statement.restrictors_beside(common):
+    if said.turning_beside(common) ^ statement.turning_beside(common):
+        return None
+    is_about_common = said.focus & statement.content or statement.focus & said.content
+    if said.language not in UNSPACED and not is_about_common:
         return None
     polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
@@ -227,12 +257,11 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
 
 def _opposite(said: _Statement, statement: _Statement) -> str | None:
     """Return a word of a claim whose opposite the passage has in its place."""
-    for first, second in _pairs_of_opposites(said, statement):
-        if said.polarity(first) & statement.polarity(second):
-            return next(word.written for word in said.words if word.stem == first)
-    if (prefixed := _has_prefixed(said, statement)) is not None:
-        return prefixed if said.denied == statement.denied else None
-    return None
+    if bool(said.denied) != bool(statement.denied) or said.excepts != statement.excepts:
+        return None
+    if (pair := next(_pairs_of_opposites(said, statement), None)) is not None:
+        return next(word.written for word in said.words if word.stem == pair[0])
+    return _has_prefixed(said, statement)
 
 
 def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:
@@ -244,18 +273,25 @@ def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tup
             if not theirs or said.stems & others or statement.stems & side:
                 continue
             pair = stem, min(theirs)
-            if not are_converses or _have_common_neighbour(said, statement, pair):
+            are_verbs = bool(_SUBJECTS & (side | others))
+            if not are_converses or _have_common_neighbour(
+                said, statement, pair, are_verbs=are_verbs
+            ):
                 yield pair
 
 
-def _have_common_neighbour(said: _Statement, other: _Statement, pair: tuple[str, str]) -> bool:
-    """Return whether one of the next words behind both words is the same, or before the last."""
+def _have_common_neighbour(
+    said: _Statement, other: _Statement, pair: tuple[str, str], *, are_verbs: bool
+) -> bool:
+    """Return whether two words stand before the same words, and two verbs behind the same ones."""
     (before, after), (their_before, their_after) = (
         _neighbours(said, pair[0]),
         _neighbours(other, pair[1]),
     )
+    if before & their_before and after & their_after:
+        return True
     if after and their_after:
-        return bool(after & their_after)
+        return bool(after & their_after) and not are_verbs
     return bool(before & their_before) and not (after or their_after)
 
 
@@ -335,8 +371,8 @@ def _replaced(
         old = {word.stem for word in others if word.has_meaning} - said.content
         if not new or not old or not new <= elsewhere or _is_listed(new, statement, sentences):
             continue
-        before = statement.words[b1 - 1].written if b1 else ""
-        if before in _DETERMINERS and new & _named_before(statement, sentences):
+        before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
+        if before & _DETERMINERS and new & _named_before(statement, sentences):
             continue
         return ours[0].written
     return None
@@ -368,6 +404,13 @@ def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
     return found
 
 
+@cache
+def _negative(language: str) -> frozenset[str]:
+    """Return the stems of the later sides of opposites, as of reject, which deny in themselves."""
+    groups = (sides for are_converses, sides in opposites_of(language) if not are_converses)
+    return frozenset().union(*(sides[1] for sides in groups if len(sides) == _PAIR))
+
+
 def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> frozenset[str]:
     """Return the words that a definite article or a pronoun in a statement may mean."""
     at = next((n for n, one in enumerate(sentences) if statement in (one, *one.parts)), 0)
@@ -377,9 +420,8 @@ def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> fro
 
 @lru_cache(maxsize=64)
 def _statements(passage: str, language: str) -> tuple[_Statement, ...]:
-    """Return the sentences of a passage, in order; cached, since each claim asks for them."""
-    pieces = (passage[piece.start : piece.end] for piece in pieces_of(passage))
-    words = (_words(blank_markers(piece), language) for piece in pieces)
+    """Return the sentences of a passage, in order; cached as well."""
+    words = (_words(sentence, language) for sentence in _sentences(passage))
     return tuple(_Statement(one, language) for one in words if one)
 
 
@@ -436,21 +478,38 @@ _BOUNDED: Final = (
 )
 
 
-def _contrary_bounds(claim: str, passage: str) -> Iterator[str]:
+def _contrary_bounds(claim: str, passage: str, language: str) -> Iterator[str]:
     """Yield the numbers that a claim bounds on the other side than its passage."""
-    claimed, stated = _bounds(claim), _bounds(passage)
+    claimed = _bounds(claim, language)
+    if not claimed:
+        return
+    stated: dict[str, set[str]] = {}
+    for sentence in _sentences(passage):
+        for value, sides in _bounds(sentence, language).items():
+            stated.setdefault(value, set()).update(sides)
     for value, sides in claimed.items():
         if value in stated and not sides & stated[value]:
             yield value
 
 
-def _bounds(text: str) -> dict[str, set[str]]:
-    """Return the sides on which a text bounds each of its numbers."""
+def _bounds(text: str, language: str) -> dict[str, set[str]]:
+    """Return the sides on which a sentence bounds each of its numbers; a denial changes them."""
     folded, found = plain_text(text), dict[str, set[str]]()
+    rest = folded
     for pattern in _BOUNDED:
         for bound in pattern.finditer(folded):
             values = word_values(bound["value"])
             written = f"{min(values):g}" if values else bound["value"]
             if written[0].isdigit():
                 found.setdefault(written, set()).add(_SIDES[bound["bound"]])
+        rest = pattern.sub(" ", rest)
+    if found and _Statement(_words(rest, language), language).denied:
+        turned = {"low": "high", "high": "low"}
+        return {value: {turned[side] for side in sides} for value, sides in found.items()}
     return found
+
+
+@lru_cache(maxsize=64)
+def _sentences(passage: str) -> tuple[str, ...]:
+    """Return the sentences of a passage without markers; cached, since each claim asks for them."""
+    return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))

@@ -47,9 +47,9 @@ RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
         "en": "only without unless except until till before hardly barely rarely seldom instead rather than"
         " free lack lacks miss missing unable fail fails failed away otherwise prohibited forbidden"
         " banned avoid prevent prevents stop refuse longer yet least most more less both too"
-        " off disabled inactive excluded denied closed locked empty else other",
+        " off optional voluntary disabled inactive excluded denied closed locked empty else other",
         "de": "nur ohne außer bis bevor ehe kaum selten statt sondern frei fehlt fehlen verboten untersagt"
-        " geschlossen aus ausgeschaltet deaktiviert leer andere anderen verhindert mehr sonst noch weniger mindestens höchstens ausschließlich",
+        " geschlossen aus ausgeschaltet deaktiviert leer freiwillig andere anderen verhindert mehr sonst noch weniger mindestens höchstens ausschließlich",
         "fr": "fermé désactivé que qu sans sauf seulement uniquement jusqu avant presque guère interdit plus sinon encore"
         " moins mais manque",
         "es": "cerrado desactivado sin sólo solo solamente salvo excepto hasta antes apenas prohibido sino más menos todavía"
@@ -70,7 +70,7 @@ RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
 
 CLAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "en": "and but or which who that because since so while whereas when if unless until"
+        "en": "and but or nor which who that because since so while whereas when if unless until"
         " although though before after as",
         "de": "und aber oder sondern weil da denn dass wenn falls obwohl während bevor nachdem damit",
         "fr": "et mais ou qui que parce car si quand lorsque puisque alors donc",
