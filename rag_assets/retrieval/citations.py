@@ -33,6 +33,8 @@ _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
 """Share of a sentence's words that must stand in what it cites."""
+_LEAST_OF_ONE = 0.5
+"""The same where a single word is shared."""
 _SHARED_IN_ONE_LANGUAGE = 0.5
 """Share of words from which on a sentence and its passage are in one language, whatever it seems."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
@@ -300,7 +302,7 @@ def _judged(
         verdict = "unsupported"
         language = _language(claim) or language
         is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
-        if found.knows(named) and (is_foreign or shared >= _LEAST_SHARED):
+        if found.knows(named) and (is_foreign or _is_alike(claimed, found)):
             rule = _missing_across_languages if is_foreign else _missing
             missing = tuple(rule(claim, piece, found, everything))
             if not missing and not is_foreign and piece.role != "fence":
@@ -309,6 +311,14 @@ def _judged(
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
     return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)
+
+
+def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
+    """Return whether a claim has enough words of the passages that it cites."""
+    shared = len(claimed & found.words)
+    # A single word may be shared by chance; common words are known of English alone.
+    is_chance = shared == 1 and found.language == "en"
+    return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
 
 
 def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:

@@ -27,9 +27,12 @@ from rag_assets.retrieval.opposite_words import (
     HIGH_AFTER,
     LOW,
     LOW_AFTER,
+    NECESSITY,
     UNSPACED,
+    necessity_of,
     opposites_of,
     stemmer_of,
+    stems_that_deny,
     words_of,
 )
 from rag_assets.retrieval.sentences import pieces_of
@@ -40,6 +43,7 @@ _TOKEN: Final = re.compile(
 )
 _UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]")
 _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
+_HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
 _LEAST_LETTERS: Final = 4
 """Of a word that has a meaning of its own, in languages without a list of common words."""
 _COMPARABLE: Final = 0.5
@@ -55,7 +59,6 @@ _OF_CLAUSE: Final = 0.4
 _ALIKE: Final = 0.6
 """Likeness of the order of words from which on a replaced word is compared."""
 _BESIDE: Final = 2
-_PAIR: Final = 2
 _MOST_WORDS: Final = 80
 _MOST_REPLACED: Final = 3
 _LEAST_PREFIXED: Final = 4
@@ -153,7 +156,7 @@ class _Statement:
         clauses = {word.clause for word in self.words if word.stem in stems}
         words = [word for word in self.words if word.clause in clauses]
         restrictors = words_of("restrictors", self.language) & {word.written for word in words}
-        return restrictors | (_negative(self.language) & {word.stem for word in words})
+        return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
 
     @cached_property
     def parts(self) -> tuple[_Statement, ...]:
@@ -202,7 +205,8 @@ def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
     rules = (_denial, _opposite, _exchange)
     meant = _comparable(said, sentences)
     for rule in rules:
-        contrary = [rule(said, sentence) for sentence in meant]
+        denied = [one for one in meant if said.focus & one.content] if rule is _denial else []
+        contrary = [rule(said, sentence) for sentence in denied or meant]
         if contrary and all(contrary):
             yield contrary[0] or ""
             return
@@ -257,9 +261,12 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
 
 def _opposite(said: _Statement, statement: _Statement) -> str | None:
     """Return a word of a claim whose opposite the passage has in its place."""
-    if bool(said.denied) != bool(statement.denied) or said.excepts != statement.excepts:
+    if bool(said.denied) != bool(statement.denied):
         return None
-    if (pair := next(_pairs_of_opposites(said, statement), None)) is not None:
+    pair = next(_pairs_of_opposites(said, statement), None)
+    if said.excepts != statement.excepts and not _EXCEPTIVES.intersection(pair or ()):
+        return None
+    if pair is not None:
         return next(word.written for word in said.words if word.stem == pair[0])
     return _has_prefixed(said, statement)
 
@@ -404,13 +411,6 @@ def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
     return found
 
 
-@cache
-def _negative(language: str) -> frozenset[str]:
-    """Return the stems of the later sides of opposites, as of reject, which deny in themselves."""
-    groups = (sides for are_converses, sides in opposites_of(language) if not are_converses)
-    return frozenset().union(*(sides[1] for sides in groups if len(sides) == _PAIR))
-
-
 def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> frozenset[str]:
     """Return the words that a definite article or a pronoun in a statement may mean."""
     at = next((n for n, one in enumerate(sentences) if statement in (one, *one.parts)), 0)
@@ -435,8 +435,10 @@ def _words(text: str, language: str) -> tuple[_Word, ...]:
 def _spaced_words(text: str, language: str) -> Iterator[_Word]:
     stemmer, starts = stemmer_of(language), words_of("clauses", language)
     unmeant = words_of("negators", language) | starts | _QUANTIFIERS
+    necessary = necessity_of(language)
     clause, part, is_begun = 0, 0, False
-    for token in _TOKEN.findall(text.replace("’", "'")):
+    text = _HAVE_TO.sub("must", text.replace("’", "'")) if language == "en" else text
+    for token in _TOKEN.findall(text):
         if not token[0].isalnum() or token in starts:
             part += is_begun and (not token[0].isalnum() or token in _CONTRASTS)
             clause, is_begun = clause + is_begun, False
@@ -446,6 +448,9 @@ def _spaced_words(text: str, language: str) -> Iterator[_Word]:
         if token.endswith("n't") and language == "en":
             yield _Word("not", "not", clause, part, has_meaning=False)
         is_begun = True
+        if word in necessary:
+            yield _Word(word, NECESSITY, clause, part, has_meaning=True)
+            continue
         is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
         has_meaning = not is_common and word not in unmeant
         yield _Word(word, stemmer.stemWord(word), clause, part, has_meaning=has_meaning)

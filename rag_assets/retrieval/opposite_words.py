@@ -125,7 +125,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             public : private
             internal : external
             indoor indoors : outdoor outdoors
-            optional voluntary : mandatory obligatory compulsory required
+            optional voluntary : mandatory obligatory compulsory must
             ~may : must
             automatic automatically : manual manually
             synchronous synchronously : asynchronous asynchronously
@@ -177,7 +177,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             erlaubt gestattet zulässig : verboten untersagt unzulässig
             beginnt beginnen begann begonnen beginn : endet enden endete ende
             aktiviert eingeschaltet : deaktiviert ausgeschaltet abgeschaltet
-            ~darf dürfen kann können : muss müssen
+            ~darf dürfen kann können : must
             freiwillig optional : verpflichtend obligatorisch zwingend
             automatisch : manuell
             öffentlich : privat
@@ -200,7 +200,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             commence commencer début : finit finir termine terminer fin
             autorisé autorisée permis permise : interdit interdite défendu
             activé activée : désactivé désactivée
-            ~peut peuvent : doit doivent
+            ~peut peuvent : must
             facultatif facultative : obligatoire
             automatique automatiquement : manuel manuelle manuellement
             public publique : privé privée
@@ -216,7 +216,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             abierto abierta abre abrir : cerrado cerrada cierra cerrar
             empieza empezar comienza comenzar inicio : termina terminar acaba acabar fin
             permitido permitida : prohibido prohibida
-            ~puede pueden : debe deben
+            ~puede pueden : must
             opcional voluntario : obligatorio obligatoria
             automático automáticamente : manual manualmente
             público pública : privado privada
@@ -288,6 +288,35 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
 """Groups of words by line, their sides parted by a colon. A side excludes the others, where both
 texts speak of the same. With ~, the sides are converses: A before B is B after A."""
 
+_DENYING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "en": "reject rejection refuse refusal deny denial disable deactivate stop cease fail failure"
+        " forbid forbidden prohibit ban exclude close lock revoke remove delete lose omit ignore skip"
+        " expire",
+        "de": "abgelehnt ablehnen verweigert verweigern gestoppt scheitert fehlgeschlagen gesperrt"
+        " entfernt gelöscht verfällt",
+        "fr": "refusé refuse rejeté rejette échoue échec supprimé arrêté expire",
+        "es": "rechazado rechaza denegado falla fallo eliminado detenido caduca",
+        "it": "rifiutato negato fallisce eliminato scade",
+        "pt": "recusado negado falha eliminado expira",
+        "nl": "geweigerd afgewezen mislukt verwijderd verloopt",
+        "ru": "отклонён отклонить отказано отказать удалён заблокирован истекает",
+    }
+)
+"""Words that deny in themselves, so that the denial of something else may say the same."""
+
+NECESSITY: Final = "must"
+_NECESSARY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "en": "must need needs needed required requires require necessary",
+        "de": "muss müssen brauchen braucht nötig notwendig erforderlich",
+        "fr": "doit doivent nécessaire requis requise",
+        "es": "debe deben necesario necesaria requiere",
+        "ru": "должен должна должны нужно надо необходимо",
+    }
+)
+"""Words for a necessity, which are compared as one."""
+
 LOW: Final = (
     "at least|no less than|not less than|no fewer than|more than|over|above|exceeding|minimum of"
     "|a minimum of|mindestens|wenigstens|mehr als|über|nicht weniger als|au moins|plus de"
@@ -312,6 +341,19 @@ def stemmer_of(language: str) -> Any:
     import Stemmer
 
     return Stemmer.Stemmer(STEMMERS[language]) if language in STEMMERS else None
+
+
+@cache
+def stems_that_deny(language: str) -> frozenset[str]:
+    """Return the stems of a language's words that deny in themselves."""
+    stemmer, words = stemmer_of(language), _DENYING.get(language, "").split()
+    return frozenset(stemmer.stemWords(words) if stemmer else words)
+
+
+@cache
+def necessity_of(language: str) -> frozenset[str]:
+    """Return the words of a language for a necessity; they are compared as NECESSITY."""
+    return frozenset(_NECESSARY.get(language, "").split())
 
 
 @cache
