@@ -25,6 +25,7 @@ from rag_assets.retrieval.opposite_words import (
     CLAUSES,
     HIGH,
     HIGH_AFTER,
+    IRREGULAR,
     LOW,
     LOW_AFTER,
     NECESSITY,
@@ -48,6 +49,8 @@ _LEAST_LETTERS: Final = 4
 """Of a word that has a meaning of its own, in languages without a list of common words."""
 _COMPARABLE: Final = 0.5
 """Share of a claim's words that a sentence must have to be compared."""
+_DENIED_APART: Final = 0.4
+"""The same for a claim that denies something which the sentence states."""
 _NEAR: Final = 0.15
 """Sentences with a share so much below the best may be the one that is meant as well."""
 _WHOLE: Final = 0.75
@@ -65,7 +68,7 @@ _LEAST_PREFIXED: Final = 4
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
 _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
 """Languages whose order of words says who does what."""
-_JOINS: Final = frozenset("and or with between et ou avec entre y e o con tra fra ou com".split())
+_JOINS: Final = frozenset(["and", "or", "with", "between", "et", "ou", "avec", "entre", "y", "e", "o", "con", "tra", "fra", "ou", "com"])
 _POINTS_BACK: Final = (
     "the this that these those it its they their he she his her such both der die das dieser diese"
     " dieses es sie er le la les l ce cette ces il elle ils elles el los las este esta esto ello il"
@@ -74,26 +77,25 @@ _POINTS_BACK: Final = (
 _DETERMINERS: Final = frozenset(_POINTS_BACK.split())
 _BEFORE_ANAPHOR: Final = 2
 _EXCEPTIVES: Final = frozenset(
-    "except excepting unless but besides außer ausser sauf excepté excepto salvo menos tranne eccetto"
-    " exceto behalve кроме".split()
+    ["except", "excepting", "unless", "but", "besides", "außer", "ausser", "sauf", "excepté", "excepto", "salvo", "menos", "tranne", "eccetto", "exceto", "behalve", "кроме"]
 )
+_LACKING: Final = frozenset(["without", "ohne", "sans", "sin", "senza", "sem", "zonder", "без", "utan", "uden", "uten"])
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages whose denial may follow the word that it denies."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, by one of each group: they differ by their subject, not by their object."""
 _QUANTIFIERS: Final = frozenset(
-    "all every each always some few several many much most alle alles jeder jede jedes einige immer"
-    " tous toutes chaque toujours quelques todos todas siempre algunos algunas все всегда".split()
+    ["all", "every", "each", "always", "some", "few", "several", "many", "much", "most", "alle", "alles", "jeder", "jede", "jedes", "einige", "immer", "tous", "toutes", "chaque", "toujours", "quelques", "todos", "todas", "siempre", "algunos", "algunas", "все", "всегда"]
 )
 _RELATIVES: Final = frozenset(
-    "who which that whose der die das qui que che quien die dat который которая которые".split()
+    ["who", "which", "that", "whose", "der", "die", "das", "qui", "que", "che", "quien", "die", "dat", "который", "которая", "которые"]
 )
 """Words that begin a clause within another one, whose end cannot be seen."""
 _CONTRASTS: Final = frozenset(
-    "but whereas while aber sondern während mais pero mientras ma mas maar terwijl но а".split()
+    ["but", "whereas", "while", "aber", "sondern", "während", "mais", "pero", "mientras", "ma", "mas", "maar", "terwijl", "но", "а"]
 )
 _ARTICLES: Final = frozenset(
-    "the a an le la les l un une des el los las unos unas una il lo gli i uno o os as um uma".split()
+    ["the", "a", "an", "le", "la", "les", "l", "un", "une", "des", "el", "los", "las", "unos", "unas", "una", "il", "lo", "gli", "i", "uno", "o", "os", "as", "um", "uma"]
 )
 
 
@@ -151,12 +153,25 @@ class _Statement:
         words = (word for word in self.words if word.clause in self.denied)
         return frozenset(word.stem for word in words if word.has_meaning)
 
-    def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
-        """Return the words in clauses with some of the stems that may turn a denial around."""
-        clauses = {word.clause for word in self.words if word.stem in stems}
-        words = [word for word in self.words if word.clause in clauses]
+    @cached_property
+    def restrictors(self) -> frozenset[str]:
+        """Its words beside which a denial may say the same as its contrary."""
+        return words_of("restrictors", self.language) & {word.written for word in self.words}
+
+    def turning(self, common: frozenset[str], focus: frozenset[str]) -> frozenset[str]:
+        """Return the words that may turn a denial around.
+
+        Args:
+            common: stems whose clauses must not be restricted.
+            focus: stems whose clauses must not have a word that denies in itself.
+        """
+        words, stems = self._clauses_with(common), self._clauses_with(focus)
         restrictors = words_of("restrictors", self.language) & {word.written for word in words}
-        return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
+        return restrictors | (stems_that_deny(self.language) & {word.stem for word in stems})
+
+    def _clauses_with(self, stems: frozenset[str]) -> list[_Word]:
+        clauses = {word.clause for word in self.words if word.stem in stems}
+        return [word for word in self.words if word.clause in clauses]
 
     @cached_property
     def parts(self) -> tuple[_Statement, ...]:
@@ -202,10 +217,10 @@ def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
         return
     sentences = _statements(passage, language)
     rules: tuple[Callable[[_Statement, _Statement], str | None], ...]
-    rules = (_denial, _opposite, _exchange)
+    rules = (_denial, _lack, _opposite, _exchange)
     meant = _comparable(said, sentences)
     for rule in rules:
-        denied = [one for one in meant if said.focus & one.content] if rule is _denial else []
+        denied = _with_focus(said, meant, sentences) if rule is _denial else []
         contrary = [rule(said, sentence) for sentence in denied or meant]
         if contrary and all(contrary):
             yield contrary[0] or ""
@@ -227,6 +242,15 @@ def _comparable(said: _Statement, sentences: Sequence[_Statement]) -> list[_Stat
     return []
 
 
+def _with_focus(
+    said: _Statement, meant: Sequence[_Statement], sentences: Sequence[_Statement]
+) -> list[_Statement]:
+    """Return the statements that have what a claim denies."""
+    near = [one for one in meant if said.focus & one.content]
+    far = (one for one in sentences if said.focus & one.content)
+    return near or [one for one in far if _share(said, one) >= _DENIED_APART]
+
+
 def _share(said: _Statement, statement: _Statement) -> float:
     """Return the share of a claim's words that a statement has or has the opposite of."""
     shared = said.content & statement.stems
@@ -242,10 +266,8 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
     if next(_pairs_of_opposites(said, statement), None) or _has_prefixed(said, statement):
         return None
     common = said.content & statement.content
-    if said.turning_beside(common) ^ statement.turning_beside(common):
-        return None
-    is_about_common = said.focus & statement.content or statement.focus & said.content
-    if said.language not in UNSPACED and not is_about_common:
+    about = common if said.language in UNSPACED else (said.focus | statement.focus) & common
+    if not about or said.turning(common, about) ^ statement.turning(common, about):
         return None
     polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
@@ -257,6 +279,17 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
     negators = words_of("negators", said.language)
     denying = said if said.denied else statement
     return next((word.written for word in denying.words if word.written in negators), None)
+
+
+def _lack(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word that a claim has and that its passage is without."""
+    lacking = [at for at, word in enumerate(statement.words) if word.written in _LACKING]
+    denies = said.denied or statement.denied or said.restrictors
+    if not lacking or denies or stems_that_deny(said.language) & statement.stems:
+        return None
+    behind = [word for at in lacking for word in statement.words[at + 1 :][:_BESIDE]]
+    lacked = {word.stem for word in behind if word.has_meaning}
+    return next((word.written for word in said.words if word.stem in lacked), None)
 
 
 def _opposite(said: _Statement, statement: _Statement) -> str | None:
@@ -453,7 +486,9 @@ def _spaced_words(text: str, language: str) -> Iterator[_Word]:
             continue
         is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
         has_meaning = not is_common and word not in unmeant
-        yield _Word(word, stemmer.stemWord(word), clause, part, has_meaning=has_meaning)
+        yield _Word(
+            word, stemmer.stemWord(IRREGULAR.get(word, word)), clause, part, has_meaning=has_meaning
+        )
 
 
 def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
@@ -474,8 +509,8 @@ def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
 _DENIES: Final = frozenset({True})
 _VALUE: Final = r"(?P<value>\d+(?:[.,]\d+)*|[^\W\d_]+)"
 _SIDES: Final = {
-    **{words: "high" for words in (*HIGH.split("|"), *HIGH_AFTER.split("|"))},
-    **{words: "low" for words in (*LOW.split("|"), *LOW_AFTER.split("|"))},
+    **dict.fromkeys((*HIGH.split("|"), *HIGH_AFTER.split("|")), "high"),
+    **dict.fromkeys((*LOW.split("|"), *LOW_AFTER.split("|")), "low"),
 }
 _BOUNDED: Final = (
     re.compile(rf"(?<!\w)(?P<bound>{LOW}|{HIGH})\s?(?:[€$£]\s?)?{_VALUE}"),

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **{"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian"},
-        **{"pt": "portuguese", "nl": "dutch", "ru": "russian", "ar": "arabic", "sv": "swedish"},
-        **{"da": "danish", "no": "norwegian"},
+        "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
+        "pt": "portuguese", "nl": "dutch", "ru": "russian", "ar": "arabic", "sv": "swedish",
+        "da": "danish", "no": "norwegian",
     }
 )
 """Names of stemmers by the code of a language."""
@@ -47,12 +47,12 @@ RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
         "en": "only without unless except until till before hardly barely rarely seldom instead rather than"
         " free lack lacks miss missing unable fail fails failed away otherwise prohibited forbidden"
         " banned avoid prevent prevents stop refuse longer yet least most more less both too"
-        " off optional voluntary disabled inactive excluded denied closed locked empty else other",
+        " else other",
         "de": "nur ohne außer bis bevor ehe kaum selten statt sondern frei fehlt fehlen verboten untersagt"
-        " geschlossen aus ausgeschaltet deaktiviert leer freiwillig andere anderen verhindert mehr sonst noch weniger mindestens höchstens ausschließlich",
-        "fr": "fermé désactivé que qu sans sauf seulement uniquement jusqu avant presque guère interdit plus sinon encore"
+        " andere anderen verhindert mehr sonst noch weniger mindestens höchstens ausschließlich",
+        "fr": "que qu sans sauf seulement uniquement jusqu avant presque guère interdit plus sinon encore"
         " moins mais manque",
-        "es": "cerrado desactivado sin sólo solo solamente salvo excepto hasta antes apenas prohibido sino más menos todavía"
+        "es": "sin sólo solo solamente salvo excepto hasta antes apenas prohibido sino más menos todavía"
         " gratis falta",
         "it": "senza solo soltanto tranne eccetto fino prima vietato più meno ancora bensì",
         "pt": "sem só somente apenas exceto até antes proibido mais menos ainda senão",
@@ -292,11 +292,12 @@ _DENYING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "en": "reject rejection refuse refusal deny denial disable deactivate stop cease fail failure"
         " forbid forbidden prohibit ban exclude close lock revoke remove delete lose omit ignore skip"
-        " expire",
+        " expire off optional voluntary inactive empty",
         "de": "abgelehnt ablehnen verweigert verweigern gestoppt scheitert fehlgeschlagen gesperrt"
-        " entfernt gelöscht verfällt",
-        "fr": "refusé refuse rejeté rejette échoue échec supprimé arrêté expire",
-        "es": "rechazado rechaza denegado falla fallo eliminado detenido caduca",
+        " entfernt gelöscht verfällt geschlossen aus ausgeschaltet deaktiviert leer freiwillig",
+        "fr": "refusé refuse rejeté rejette échoue échec supprimé arrêté expire fermé désactivé",
+        "es": "rechazado rechaza denegado falla fallo eliminado detenido caduca"
+        " cerrado desactivado",
         "it": "rifiutato negato fallisce eliminato scade",
         "pt": "recusado negado falha eliminado expira",
         "nl": "geweigerd afgewezen mislukt verwijderd verloopt",
@@ -304,6 +305,55 @@ _DENYING: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Words that deny in themselves, so that the denial of something else may say the same."""
+
+_IRREGULAR: Final = """
+write wrote written
+keep kept
+send sent
+pay paid
+hold held
+make made
+take took taken
+give gave given
+sell sold
+buy bought
+build built rebuilt
+find found
+lose lost
+begin began begun
+show shown
+know knew known
+choose chose chosen
+break broke broken
+draw drew drawn
+drive drove driven
+eat ate eaten
+fall fell fallen
+grow grew grown
+rise rose risen
+speak spoke spoken
+bring brought
+teach taught
+catch caught
+meet met
+lead led
+feel felt
+mean meant
+spend spent
+lend lent
+say said
+stand stood
+win won
+see saw seen
+wear wore worn
+shrink shrank shrunk
+forbid forbade forbidden
+withdraw withdrew withdrawn
+"""
+IRREGULAR: Final[Mapping[str, str]] = MappingProxyType(
+    {word: base for base, *words in map(str.split, _IRREGULAR.split("\n")[1:-1]) for word in words}
+)
+"""English verbs by their irregular forms, which a stemmer leaves apart."""
 
 NECESSITY: Final = "must"
 _NECESSARY: Final[Mapping[str, str]] = MappingProxyType(
@@ -375,13 +425,15 @@ def opposites_of(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]]
         else:
             groups.append(text)
     stemmer = stemmer_of(language)
+
+    def stems(side: str) -> frozenset[str]:
+        words = [IRREGULAR.get(word, word) for word in side.split()]
+        return frozenset(stemmer.stemWords(words) if stemmer else words)
+
     return tuple(
         (
             group.strip().startswith("~"),
-            tuple(
-                frozenset(stemmer.stemWords(side.split()) if stemmer else side.split())
-                for side in group.strip().lstrip("~").split(":")
-            ),
+            tuple(map(stems, group.strip().lstrip("~").split(":"))),
         )
         for group in groups
     )
