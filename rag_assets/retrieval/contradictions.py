@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import groupby
@@ -57,6 +57,8 @@ _WHOLE: Final = 0.75
 """Share from which on a clause is compared alone, without the rest of its sentence."""
 _DENIED: Final = 0.6
 """Share of the common words in denied clauses that one text alone denies."""
+_SAME_PREDICATE: Final = 0.7
+"""Share of the words in a claim's clauses that the sentence has, however these are denied."""
 _OF_CLAUSE: Final = 0.4
 """Share of all words in denied clauses that one text alone denies."""
 _ALIKE: Final = 0.6
@@ -65,10 +67,30 @@ _BESIDE: Final = 2
 _MOST_WORDS: Final = 80
 _MOST_REPLACED: Final = 3
 _LEAST_PREFIXED: Final = 4
+_SURE_PREFIXES: Final = ("un", "dis")
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
 _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
 """Languages whose order of words says who does what."""
-_JOINS: Final = frozenset(["and", "or", "with", "between", "et", "ou", "avec", "entre", "y", "e", "o", "con", "tra", "fra", "ou", "com"])
+_JOINS: Final = frozenset(
+    [
+        "and",
+        "or",
+        "with",
+        "between",
+        "et",
+        "ou",
+        "avec",
+        "entre",
+        "y",
+        "e",
+        "o",
+        "con",
+        "tra",
+        "fra",
+        "ou",
+        "com",
+    ]
+)
 _POINTS_BACK: Final = (
     "the this that these those it its they their he she his her such both der die das dieser diese"
     " dieses es sie er le la les l ce cette ces il elle ils elles el los las este esta esto ello il"
@@ -77,25 +99,137 @@ _POINTS_BACK: Final = (
 _DETERMINERS: Final = frozenset(_POINTS_BACK.split())
 _BEFORE_ANAPHOR: Final = 2
 _EXCEPTIVES: Final = frozenset(
-    ["except", "excepting", "unless", "but", "besides", "außer", "ausser", "sauf", "excepté", "excepto", "salvo", "menos", "tranne", "eccetto", "exceto", "behalve", "кроме"]
+    [
+        "except",
+        "excepting",
+        "unless",
+        "but",
+        "besides",
+        "außer",
+        "ausser",
+        "sauf",
+        "excepté",
+        "excepto",
+        "salvo",
+        "menos",
+        "tranne",
+        "eccetto",
+        "exceto",
+        "behalve",
+        "кроме",
+    ]
 )
-_LACKING: Final = frozenset(["without", "ohne", "sans", "sin", "senza", "sem", "zonder", "без", "utan", "uden", "uten"])
+_LACKING: Final = frozenset(
+    ["without", "ohne", "sans", "sin", "senza", "sem", "zonder", "без", "utan", "uden", "uten"]
+)
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages whose denial may follow the word that it denies."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, by one of each group: they differ by their subject, not by their object."""
 _QUANTIFIERS: Final = frozenset(
-    ["all", "every", "each", "always", "some", "few", "several", "many", "much", "most", "alle", "alles", "jeder", "jede", "jedes", "einige", "immer", "tous", "toutes", "chaque", "toujours", "quelques", "todos", "todas", "siempre", "algunos", "algunas", "все", "всегда"]
+    [
+        "one",
+        "ones",
+        "all",
+        "every",
+        "each",
+        "always",
+        "some",
+        "few",
+        "several",
+        "many",
+        "much",
+        "most",
+        "alle",
+        "alles",
+        "jeder",
+        "jede",
+        "jedes",
+        "einige",
+        "immer",
+        "tous",
+        "toutes",
+        "chaque",
+        "toujours",
+        "quelques",
+        "todos",
+        "todas",
+        "siempre",
+        "algunos",
+        "algunas",
+        "все",
+        "всегда",
+    ]
 )
 _RELATIVES: Final = frozenset(
-    ["who", "which", "that", "whose", "der", "die", "das", "qui", "que", "che", "quien", "die", "dat", "который", "которая", "которые"]
+    [
+        "who",
+        "which",
+        "that",
+        "whose",
+        "der",
+        "die",
+        "das",
+        "qui",
+        "que",
+        "che",
+        "quien",
+        "die",
+        "dat",
+        "который",
+        "которая",
+        "которые",
+    ]
 )
 """Words that begin a clause within another one, whose end cannot be seen."""
 _CONTRASTS: Final = frozenset(
-    ["but", "whereas", "while", "aber", "sondern", "während", "mais", "pero", "mientras", "ma", "mas", "maar", "terwijl", "но", "а"]
+    [
+        "but",
+        "whereas",
+        "while",
+        "aber",
+        "sondern",
+        "während",
+        "mais",
+        "pero",
+        "mientras",
+        "ma",
+        "mas",
+        "maar",
+        "terwijl",
+        "но",
+        "а",
+    ]
 )
 _ARTICLES: Final = frozenset(
-    ["the", "a", "an", "le", "la", "les", "l", "un", "une", "des", "el", "los", "las", "unos", "unas", "una", "il", "lo", "gli", "i", "uno", "o", "os", "as", "um", "uma"]
+    [
+        "the",
+        "a",
+        "an",
+        "le",
+        "la",
+        "les",
+        "l",
+        "un",
+        "une",
+        "des",
+        "el",
+        "los",
+        "las",
+        "unos",
+        "unas",
+        "una",
+        "il",
+        "lo",
+        "gli",
+        "i",
+        "uno",
+        "o",
+        "os",
+        "as",
+        "um",
+        "uma",
+    ]
 )
 
 
@@ -158,20 +292,24 @@ class _Statement:
         """Its words beside which a denial may say the same as its contrary."""
         return words_of("restrictors", self.language) & {word.written for word in self.words}
 
-    def turning(self, common: frozenset[str], focus: frozenset[str]) -> frozenset[str]:
-        """Return the words that may turn a denial around.
+    @cached_property
+    def is_unclear(self) -> bool:
+        """Whether a denial stands in a clause within another one, whose end cannot be seen."""
+        negators = words_of("negators", self.language)
+        begins = {word.clause: word.written for word in reversed(self.words)}
+        within = {clause for clause, word in begins.items() if clause and word in _RELATIVES}
+        return any(word.written in negators and word.clause in within for word in self.words)
 
-        Args:
-            common: stems whose clauses must not be restricted.
-            focus: stems whose clauses must not have a word that denies in itself.
-        """
-        words, stems = self._clauses_with(common), self._clauses_with(focus)
+    def clauses_with(self, stems: Container[str]) -> frozenset[int]:
+        """Return the numbers of the clauses with some of the stems."""
+        return frozenset(word.clause for word in self.words if word.stem in stems)
+
+    def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
+        """Return the words in clauses with some of the stems that may turn a denial around."""
+        clauses = self.clauses_with(stems)
+        words = [word for word in self.words if word.clause in clauses]
         restrictors = words_of("restrictors", self.language) & {word.written for word in words}
-        return restrictors | (stems_that_deny(self.language) & {word.stem for word in stems})
-
-    def _clauses_with(self, stems: frozenset[str]) -> list[_Word]:
-        clauses = {word.clause for word in self.words if word.stem in stems}
-        return [word for word in self.words if word.clause in clauses]
+        return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
 
     @cached_property
     def parts(self) -> tuple[_Statement, ...]:
@@ -246,6 +384,8 @@ def _with_focus(
     said: _Statement, meant: Sequence[_Statement], sentences: Sequence[_Statement]
 ) -> list[_Statement]:
     """Return the statements that have what a claim denies."""
+    if any(next(_pairs_of_opposites(said, one), None) for one in meant):
+        return []
     near = [one for one in meant if said.focus & one.content]
     far = (one for one in sentences if said.focus & one.content)
     return near or [one for one in far if _share(said, one) >= _DENIED_APART]
@@ -261,18 +401,25 @@ def _share(said: _Statement, statement: _Statement) -> float:
 
 def _denial(said: _Statement, statement: _Statement) -> str | None:
     """Return a word that one of two statements denies and the other one states."""
-    if not (said.denied or statement.denied):
+    if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
         return None
     if next(_pairs_of_opposites(said, statement), None) or _has_prefixed(said, statement):
         return None
     common = said.content & statement.content
     about = common if said.language in UNSPACED else (said.focus | statement.focus) & common
-    if not about or said.turning(common, about) ^ statement.turning(common, about):
+    if not about or said.turning_beside(common) ^ statement.turning_beside(common):
         return None
     polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
     agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
     denied = said.denied_content | statement.denied_content
+    stated = {
+        word.stem
+        for word in said.words
+        if word.has_meaning and word.clause in said.clauses_with(contrary)
+    }
+    if len(contrary | (stated & common)) < _SAME_PREDICATE * len(stated):
+        return None
     is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
     if len(contrary) <= len(agreed) or not (is_most or denied <= common):
         return None
@@ -296,12 +443,20 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
     """Return a word of a claim whose opposite the passage has in its place."""
     if bool(said.denied) != bool(statement.denied):
         return None
-    pair = next(_pairs_of_opposites(said, statement), None)
-    if said.excepts != statement.excepts and not _EXCEPTIVES.intersection(pair or ()):
+    pairs = frozenset(_pairs_of_opposites(said, statement))
+    if said.excepts != statement.excepts and not any(map(_EXCEPTIVES.intersection, pairs)):
         return None
-    if pair is not None:
-        return next(word.written for word in said.words if word.stem == pair[0])
-    return _has_prefixed(said, statement)
+    if not pairs:
+        return _has_prefixed(said, statement)
+    # Two opposites say the same: accepted with it, refused without it.
+    first = {stem for stem, _ in pairs}
+    return (
+        next(word.written for word in said.words if word.stem in first) if _is_odd(pairs) else None
+    )
+
+
+def _is_odd(pairs: frozenset[tuple[str, str]]) -> bool:
+    return len(pairs) % 2 == 1
 
 
 def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:
@@ -348,7 +503,8 @@ def _has_prefixed(said: _Statement, statement: _Statement) -> str | None:
         for word in first.words:
             for prefix in _PREFIXES.get(said.language, ()):
                 rest = word.stem.removeprefix(prefix)
-                is_prefixed = rest != word.stem and len(rest) >= _LEAST_PREFIXED
+                least = _LEAST_PREFIXED - (prefix in _SURE_PREFIXES)
+                is_prefixed = rest != word.stem and len(rest) >= least
                 if is_prefixed and rest in second.stems - first.stems:
                     return word.written
     return None
@@ -407,6 +563,8 @@ def _replaced(
         ours, others = said.words[a1:a2], statement.words[b1:b2]
         if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
             continue
+        if (number := _other_number(ours, others)) is not None:
+            return number
         new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
         old = {word.stem for word in others if word.has_meaning} - said.content
         if not new or not old or not new <= elsewhere or _is_listed(new, statement, sentences):
@@ -416,6 +574,14 @@ def _replaced(
             continue
         return ours[0].written
     return None
+
+
+def _other_number(ours: Sequence[_Word], others: Sequence[_Word]) -> str | None:
+    """Return a number in words in the place of another one."""
+    if len(ours) != 1 or len(others) != 1 or ours[0].written in _ARTICLES:
+        return None
+    mine, theirs = (word_values(word.written) for word in (ours[0], others[0]))
+    return ours[0].written if mine and theirs and not mine & theirs else None
 
 
 def _is_listed(
@@ -542,11 +708,18 @@ def _bounds(text: str, language: str) -> dict[str, set[str]]:
             written = f"{min(values):g}" if values else bound["value"]
             if written[0].isdigit():
                 found.setdefault(written, set()).add(_SIDES[bound["bound"]])
-        rest = pattern.sub(" ", rest)
-    if found and _Statement(_words(rest, language), language).denied:
-        turned = {"low": "high", "high": "low"}
-        return {value: {turned[side] for side in sides} for value, sides in found.items()}
+        rest = pattern.sub(r"\g<value>", rest)
+    statement, turned = _Statement(_words(rest, language), language), {"low": "high", "high": "low"}
+    for value, sides in found.items():
+        if any(True in statement.polarity(stem) for stem in _stems_of_value(statement, value)):
+            found[value] = {turned[side] for side in sides}
     return found
+
+
+def _stems_of_value(statement: _Statement, value: str) -> Iterator[str]:
+    for word in statement.words:
+        if word.written == value or value in {f"{one:g}" for one in word_values(word.written)}:
+            yield word.stem
 
 
 @lru_cache(maxsize=64)

@@ -67,6 +67,18 @@ _MONTHS: Final = """
 11 november nov novembre noviembre novembro listopad listopada ноябрь ноября
 12 december dec dezember dez décembre décembre diciembre dicembre dezembro grudzień grudnia
 12 декабрь декабря
+1 يناير
+2 فبراير
+3 مارس
+4 أبريل
+5 مايو
+6 يونيو
+7 يوليو
+8 أغسطس
+9 سبتمبر
+10 أكتوبر
+11 نوفمبر
+12 ديسمبر
 """
 
 _SCALES: Final = """

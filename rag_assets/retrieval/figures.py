@@ -59,7 +59,7 @@ _MONTH_OR_WORD: Final = frozenset({"march", "may", "mars", "august"})
 _WRITTEN_MONTH: Final = re.compile(r"(?<=[a-z,] )(?:March|May|August)(?!\w)")
 _ARABIC_SIGNS: Final = {0x066B: ".", 0x066C: ","}
 _TIME: Final = re.compile(
-    r"(?<![\d.,:])(?P<hour>\d{1,2})(?:(?P<sign>[:h.])(?P<minute>\d{2})(?P<seconds>:\d{2})?)?"
+    r"(?<![\d.,:])(?P<hour>\d{1,2})(?:(?P<sign>[:.]|\s?h\s?)(?P<minute>\d{2})(?P<seconds>:\d{2})?)?"
     r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?P<clock>uhr|o'clock))?(?![\d:]|\.\d)"
 )
 _NUMBER: Final = re.compile(
@@ -390,7 +390,8 @@ def _measured(
             scaled |= last
         end = after.end()
     units = _unit_at(text, end) or UNITS.get(after["unit"] if after else "", frozenset())
-    units = units or _sign_before(text, start)
+    # Both, since the m of €4.2m is none of metres.
+    units |= _sign_before(text, start)
     *plain, measured = (frozenset(map(_key, values)) for values in (*others, scaled))
     return (*map(Quantity, plain), Quantity(measured, units))
 

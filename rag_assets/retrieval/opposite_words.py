@@ -13,9 +13,18 @@ from typing import Any, Final
 
 STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
-        "pt": "portuguese", "nl": "dutch", "ru": "russian", "ar": "arabic", "sv": "swedish",
-        "da": "danish", "no": "norwegian",
+        "en": "english",
+        "de": "german",
+        "fr": "french",
+        "es": "spanish",
+        "it": "italian",
+        "pt": "portuguese",
+        "nl": "dutch",
+        "ru": "russian",
+        "ar": "arabic",
+        "sv": "swedish",
+        "da": "danish",
+        "no": "norwegian",
     }
 )
 """Names of stemmers by the code of a language."""
@@ -163,6 +172,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             monday mondays : tuesday tuesdays : wednesday wednesdays : thursday thursdays
               : friday fridays : saturday saturdays : sunday sundays
             morning mornings : afternoon afternoons : evening evenings : night nights
+            dawn sunrise : dusk sunset
             spring : summer : autumn fall : winter
             red : green : blue : yellow : orange : black : white : grey gray : brown : purple""",
         "de": """
