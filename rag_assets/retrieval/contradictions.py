@@ -349,15 +349,17 @@ def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
     """
     if language not in CLAUSES and language not in UNSPACED:
         return
-    yield from _contrary_bounds(claim, passage, language)
     said = _Statement(_words(claim, language), language)
     if not said.content or len(said.words) > _MOST_WORDS:
         return
     sentences = _statements(passage, language)
+    yield from _contrary_bounds(said, claim, passage)
     rules: tuple[Callable[[_Statement, _Statement], str | None], ...]
     rules = (_denial, _lack, _opposite, _exchange)
     meant = _comparable(said, sentences)
     for rule in rules:
+        if rule is _denial and _is_denied_elsewhere(said, sentences):
+            continue
         denied = _with_focus(said, meant, sentences) if rule is _denial else []
         contrary = [rule(said, sentence) for sentence in denied or meant]
         if contrary and all(contrary):
@@ -378,6 +380,14 @@ def _comparable(said: _Statement, sentences: Sequence[_Statement]) -> list[_Stat
             pairs = zip(statements, shares, strict=True)
             return [one for one, share in pairs if share >= max(least, best - _NEAR)]
     return []
+
+
+def _is_denied_elsewhere(said: _Statement, sentences: Sequence[_Statement]) -> bool:
+    """Return whether a passage denies what a claim denies, if in few of its words."""
+    parts = (part for sentence in sentences for part in sentence.parts)
+    return bool(said.denied) and any(
+        part.denied and _share(said, part) >= _COMPARABLE for part in parts
+    )
 
 
 def _with_focus(
@@ -563,7 +573,9 @@ def _replaced(
         ours, others = said.words[a1:a2], statement.words[b1:b2]
         if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
             continue
-        if (number := _other_number(ours, others)) is not None:
+        if (number := _other_number(ours, others)) is not None and not (
+            {word.stem for word in ours} & statement.stems
+        ):
             return number
         new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
         old = {word.stem for word in others if word.has_meaning} - said.content
@@ -684,15 +696,19 @@ _BOUNDED: Final = (
 )
 
 
-def _contrary_bounds(claim: str, passage: str, language: str) -> Iterator[str]:
-    """Yield the numbers that a claim bounds on the other side than its passage."""
-    claimed = _bounds(claim, language)
+def _contrary_bounds(said: _Statement, claim: str, passage: str) -> Iterator[str]:
+    """Yield the numbers that a claim bounds on the other side than sentences alike it."""
+    claimed = _bounds(claim, said.language)
     if not claimed:
         return
     stated: dict[str, set[str]] = {}
     for sentence in _sentences(passage):
-        for value, sides in _bounds(sentence, language).items():
-            stated.setdefault(value, set()).update(sides)
+        for value, sides in _bounds(sentence, said.language).items():
+            if any(
+                _share(said, part) >= _COMPARABLE
+                for part in _Statement(_words(sentence, said.language), said.language).parts
+            ):
+                stated.setdefault(value, set()).update(sides)
     for value, sides in claimed.items():
         if value in stated and not sides & stated[value]:
             yield value
