@@ -705,7 +705,7 @@ def _contrary_bounds(said: _Statement, claim: str, passage: str) -> Iterator[str
     for sentence in _sentences(passage):
         for value, sides in _bounds(sentence, said.language).items():
             if any(
-                _share(said, part) >= _COMPARABLE
+                _share(said, part) >= _COMPARABLE and any(_stems_of_value(part, value))
                 for part in _Statement(_words(sentence, said.language), said.language).parts
             ):
                 stated.setdefault(value, set()).update(sides)
