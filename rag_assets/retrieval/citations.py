@@ -36,7 +36,7 @@ _LEAST_SHARED = 0.2
 _LEAST_OF_ONE = 0.5
 """The same where a single word is shared."""
 _SHARED_IN_ONE_LANGUAGE = 0.5
-"""Share of words from which on a sentence and its passage are in one language, whatever it seems."""
+"""Share of words from which on a sentence is in the language of its passage, whatever it seems."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
 _MAX_PASSES = 8
 UNSUPPORTED_MARK: Final = "[unsupported]"
@@ -342,7 +342,7 @@ def _missing_across_languages(
     """Yield the figures of a claim that passages in another language do not have, and names."""
     yield from _missing_figures(claim, found)
     if piece.role != "fence":
-        yield from missing_full_names(claim, found.named, everything.named)
+        yield from missing_full_names(claim, found.named)
 
 
 def _missing_figures(claim: str, found: _Evidence) -> Iterator[str]:

@@ -22,13 +22,21 @@ from rag_assets.retrieval.citation_markers import blank_markers
 from rag_assets.retrieval.figure_words import word_values
 from rag_assets.retrieval.numbers import plain_text
 from rag_assets.retrieval.opposite_words import (
+    ARTICLES,
     CLAUSES,
+    CONTRASTS,
+    DETERMINERS,
+    EXCEPTIVES,
     HIGH,
     HIGH_AFTER,
     IRREGULAR,
+    JOINS,
+    LACKING,
     LOW,
     LOW_AFTER,
     NECESSITY,
+    QUANTIFIERS,
+    RELATIVES,
     UNSPACED,
     necessity_of,
     opposites_of,
@@ -71,166 +79,11 @@ _SURE_PREFIXES: Final = ("un", "dis")
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
 _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
 """Languages whose order of words says who does what."""
-_JOINS: Final = frozenset(
-    [
-        "and",
-        "or",
-        "with",
-        "between",
-        "et",
-        "ou",
-        "avec",
-        "entre",
-        "y",
-        "e",
-        "o",
-        "con",
-        "tra",
-        "fra",
-        "ou",
-        "com",
-    ]
-)
-_POINTS_BACK: Final = (
-    "the this that these those it its they their he she his her such both der die das dieser diese"
-    " dieses es sie er le la les l ce cette ces il elle ils elles el los las este esta esto ello il"
-    " lo i gli questo questa o a os as este esta de het deze dit он она оно они это этот эта эти"
-)
-_DETERMINERS: Final = frozenset(_POINTS_BACK.split())
 _BEFORE_ANAPHOR: Final = 2
-_EXCEPTIVES: Final = frozenset(
-    [
-        "except",
-        "excepting",
-        "unless",
-        "but",
-        "besides",
-        "außer",
-        "ausser",
-        "sauf",
-        "excepté",
-        "excepto",
-        "salvo",
-        "menos",
-        "tranne",
-        "eccetto",
-        "exceto",
-        "behalve",
-        "кроме",
-    ]
-)
-_LACKING: Final = frozenset(
-    ["without", "ohne", "sans", "sin", "senza", "sem", "zonder", "без", "utan", "uden", "uten"]
-)
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages whose denial may follow the word that it denies."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, by one of each group: they differ by their subject, not by their object."""
-_QUANTIFIERS: Final = frozenset(
-    [
-        "one",
-        "ones",
-        "all",
-        "every",
-        "each",
-        "always",
-        "some",
-        "few",
-        "several",
-        "many",
-        "much",
-        "most",
-        "alle",
-        "alles",
-        "jeder",
-        "jede",
-        "jedes",
-        "einige",
-        "immer",
-        "tous",
-        "toutes",
-        "chaque",
-        "toujours",
-        "quelques",
-        "todos",
-        "todas",
-        "siempre",
-        "algunos",
-        "algunas",
-        "все",
-        "всегда",
-    ]
-)
-_RELATIVES: Final = frozenset(
-    [
-        "who",
-        "which",
-        "that",
-        "whose",
-        "der",
-        "die",
-        "das",
-        "qui",
-        "que",
-        "che",
-        "quien",
-        "die",
-        "dat",
-        "который",
-        "которая",
-        "которые",
-    ]
-)
-"""Words that begin a clause within another one, whose end cannot be seen."""
-_CONTRASTS: Final = frozenset(
-    [
-        "but",
-        "whereas",
-        "while",
-        "aber",
-        "sondern",
-        "während",
-        "mais",
-        "pero",
-        "mientras",
-        "ma",
-        "mas",
-        "maar",
-        "terwijl",
-        "но",
-        "а",
-    ]
-)
-_ARTICLES: Final = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "le",
-        "la",
-        "les",
-        "l",
-        "un",
-        "une",
-        "des",
-        "el",
-        "los",
-        "las",
-        "unos",
-        "unas",
-        "una",
-        "il",
-        "lo",
-        "gli",
-        "i",
-        "uno",
-        "o",
-        "os",
-        "as",
-        "um",
-        "uma",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +130,7 @@ class _Statement:
             clause
             for clause, count in counts.items()
             # In French, ne ... pas is one denial.
-            if (count % 2 or self.language == "fr")
-            and not (clause and begins[clause] in _RELATIVES)
+            if (count % 2 or self.language == "fr") and not (clause and begins[clause] in RELATIVES)
         )
 
     @cached_property
@@ -297,7 +149,7 @@ class _Statement:
         """Whether a denial stands in a clause within another one, whose end cannot be seen."""
         negators = words_of("negators", self.language)
         begins = {word.clause: word.written for word in reversed(self.words)}
-        within = {clause for clause, word in begins.items() if clause and word in _RELATIVES}
+        within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
         return any(word.written in negators and word.clause in within for word in self.words)
 
     def clauses_with(self, stems: Container[str]) -> frozenset[int]:
@@ -320,7 +172,7 @@ class _Statement:
     @cached_property
     def excepts(self) -> bool:
         """Whether it makes an exception, of which the contrary is true."""
-        return any(word.written in _EXCEPTIVES for word in self.words)
+        return any(word.written in EXCEPTIVES for word in self.words)
 
     @cached_property
     def focus(self) -> frozenset[str]:
@@ -440,7 +292,7 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
 
 def _lack(said: _Statement, statement: _Statement) -> str | None:
     """Return a word that a claim has and that its passage is without."""
-    lacking = [at for at, word in enumerate(statement.words) if word.written in _LACKING]
+    lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
     denies = said.denied or statement.denied or said.restrictors
     if not lacking or denies or stems_that_deny(said.language) & statement.stems:
         return None
@@ -454,7 +306,7 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
     if bool(said.denied) != bool(statement.denied):
         return None
     pairs = frozenset(_pairs_of_opposites(said, statement))
-    if said.excepts != statement.excepts and not any(map(_EXCEPTIVES.intersection, pairs)):
+    if said.excepts != statement.excepts and not any(map(EXCEPTIVES.intersection, pairs)):
         return None
     if not pairs:
         return _has_prefixed(said, statement)
@@ -525,7 +377,7 @@ def _exchange(said: _Statement, statement: _Statement) -> str | None:
     if said.language not in _EXCHANGED:
         return None
     mine, theirs = (
-        [word.written for word in one.words if word.written not in _ARTICLES]
+        [word.written for word in one.words if word.written not in ARTICLES]
         for one in (said, statement)
     )
     size = len(mine)
@@ -550,7 +402,7 @@ def _exchanged(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
         for last in range(1, size - first):
             between = mine[first : size - last]
             is_exchanged = mine[size - last :] == theirs[:last] and between == theirs[last:-first]
-            if is_exchanged and not _JOINS.issuperset(between):
+            if is_exchanged and not JOINS.issuperset(between):
                 return mine[0]
     return None
 
@@ -582,7 +434,7 @@ def _replaced(
         if not new or not old or not new <= elsewhere or _is_listed(new, statement, sentences):
             continue
         before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
-        if before & _DETERMINERS and new & _named_before(statement, sentences):
+        if before & DETERMINERS and new & _named_before(statement, sentences):
             continue
         return ours[0].written
     return None
@@ -590,7 +442,7 @@ def _replaced(
 
 def _other_number(ours: Sequence[_Word], others: Sequence[_Word]) -> str | None:
     """Return a number in words in the place of another one."""
-    if len(ours) != 1 or len(others) != 1 or ours[0].written in _ARTICLES:
+    if len(ours) != 1 or len(others) != 1 or ours[0].written in ARTICLES:
         return None
     mine, theirs = (word_values(word.written) for word in (ours[0], others[0]))
     return ours[0].written if mine and theirs and not mine & theirs else None
@@ -645,13 +497,13 @@ def _words(text: str, language: str) -> tuple[_Word, ...]:
 
 def _spaced_words(text: str, language: str) -> Iterator[_Word]:
     stemmer, starts = stemmer_of(language), words_of("clauses", language)
-    unmeant = words_of("negators", language) | starts | _QUANTIFIERS
+    unmeant = words_of("negators", language) | starts | QUANTIFIERS
     necessary = necessity_of(language)
     clause, part, is_begun = 0, 0, False
     text = _HAVE_TO.sub("must", text.replace("’", "'")) if language == "en" else text
     for token in _TOKEN.findall(text):
         if not token[0].isalnum() or token in starts:
-            part += is_begun and (not token[0].isalnum() or token in _CONTRASTS)
+            part += is_begun and (not token[0].isalnum() or token in CONTRASTS)
             clause, is_begun = clause + is_begun, False
             if not token[0].isalnum():
                 continue

@@ -200,26 +200,37 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
             yield word.written
 
 
-def missing_full_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
+def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
     """Yield the names of which passages in another language have nothing, and no translation.
 
     These are names of two words or more, and such as KeyError. Other single names are often
     translated, as those of places and the initials of organizations are.
+
+    Args:
+        claim: a sentence, without markers of citations.
+        cited: the passages that it cites.
     """
     words = tuple(_words(claim))
-    missing = {*missing_names(claim, cited, everything)}
+    if _share_of_capitals(words) > _TITLE_SHARE:
+        return
     at = 0
     while at < len(words):
         end = at + 1
         if words[at].is_capitalized:
             _, end = _run_around(words, at)
             name = [word for word in words[at:end] if not _is_no_name(word.folded)]
-            yield from (word.written for word in name if word.is_code and word.written in missing)
-            if len(name) > 1 and all(
-                word.written in missing and not cited.resembles(word.folded) for word in name
-            ):
+            missing = [word for word in name if _is_missing(word, cited)]
+            yield from (word.written for word in missing if word.is_code)
+            if len(missing) == len(name) > 1 and not words[at].is_first:
                 yield " ".join(word.written for word in name)
         at = end
+
+
+def _is_missing(word: _Word, cited: NamedWords) -> bool:
+    """Return whether passages have no name like a word, though they are in its script."""
+    is_comparable = _script(word.folded) in cited.scripts
+    is_like = not word.is_code and cited.resembles(word.folded)
+    return is_comparable and not cited.has(word) and not is_like
 
 
 def _replaces_name(

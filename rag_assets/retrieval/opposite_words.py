@@ -53,15 +53,19 @@ NEGATORS: Final[Mapping[str, str]] = MappingProxyType(
 
 RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "en": "only without unless except until till before hardly barely rarely seldom instead rather than"
+        "en": "only without unless except until till before hardly barely rarely seldom instead"
+        " rather than"
         " free lack lacks miss missing unable fail fails failed away otherwise prohibited forbidden"
         " banned avoid prevent prevents stop refuse longer yet least most more less both too"
         " else other",
-        "de": "nur ohne außer bis bevor ehe kaum selten statt sondern frei fehlt fehlen verboten untersagt"
+        "de": "nur ohne außer bis bevor ehe kaum selten statt sondern frei fehlt fehlen verboten"
+        " untersagt"
         " andere anderen verhindert mehr sonst noch weniger mindestens höchstens ausschließlich",
-        "fr": "que qu sans sauf seulement uniquement jusqu avant presque guère interdit plus sinon encore"
+        "fr": "que qu sans sauf seulement uniquement jusqu avant presque guère interdit plus"
+        " sinon encore"
         " moins mais manque",
-        "es": "sin sólo solo solamente salvo excepto hasta antes apenas prohibido sino más menos todavía"
+        "es": "sin sólo solo solamente salvo excepto hasta antes apenas prohibido sino más menos"
+        " todavía"
         " gratis falta",
         "it": "senza solo soltanto tranne eccetto fino prima vietato più meno ancora bensì",
         "pt": "sem só somente apenas exceto até antes proibido mais menos ainda senão",
@@ -81,7 +85,8 @@ CLAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "en": "and but or nor which who that because since so while whereas when if unless until"
         " although though before after as",
-        "de": "und aber oder sondern weil da denn dass wenn falls obwohl während bevor nachdem damit",
+        "de": "und aber oder sondern weil da denn dass wenn falls obwohl während bevor nachdem"
+        " damit",
         "fr": "et mais ou qui que parce car si quand lorsque puisque alors donc",
         "es": "y e pero o que porque si cuando aunque mientras sino",
         "it": "e ma o che perché se quando mentre",
@@ -300,8 +305,10 @@ texts speak of the same. With ~, the sides are converses: A before B is B after 
 
 _DENYING: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "en": "reject rejection refuse refusal deny denial disable deactivate stop cease fail failure"
-        " forbid forbidden prohibit ban exclude close lock revoke remove delete lose omit ignore skip"
+        "en": "reject rejection refuse refusal deny denial disable deactivate stop cease fail"
+        " failure"
+        " forbid forbidden prohibit ban exclude close lock revoke remove delete lose omit ignore"
+        " skip"
         " expire off optional voluntary inactive empty",
         "de": "abgelehnt ablehnen verweigert verweigern gestoppt scheitert fehlgeschlagen gesperrt"
         " entfernt gelöscht verfällt geschlossen aus ausgeschaltet deaktiviert leer freiwillig",
@@ -327,7 +334,7 @@ take took taken
 give gave given
 sell sold
 buy bought
-build built rebuilt
+build built
 find found
 lose lost
 begin began begun
@@ -393,6 +400,49 @@ HIGH: Final = (
 LOW_AFTER: Final = "or more|or above|or longer|oder mehr|ou plus|o más|o più|ou mais|of meer|以上"
 HIGH_AFTER: Final = "or less|or fewer|or below|oder weniger|ou moins|o menos|o meno|of minder|以下"
 """Alternatives that bound the number before them."""
+
+
+_JOINS_WORDS: Final = "and or with between et ou avec entre y e o con tra fra com"
+_EXCEPTIVES_WORDS: Final = (
+    "except excepting unless but besides außer ausser sauf excepté excepto salvo menos tranne"
+    " eccetto exceto behalve кроме"
+)
+_LACKING_WORDS: Final = "without ohne sans sin senza sem zonder без utan uden uten"
+_QUANTIFIERS_WORDS: Final = (
+    "one ones all every each always some few several many much most alle alles jeder jede jedes"
+    " einige immer tous toutes chaque toujours quelques todos todas siempre algunos algunas все"
+    " всегда"
+)
+_RELATIVES_WORDS: Final = (
+    "who which that whose der die das qui que che quien dat который которая которые"
+)
+_CONTRASTS_WORDS: Final = (
+    "but whereas while aber sondern während mais pero mientras ma mas maar terwijl но а"
+)
+_ARTICLES_WORDS: Final = (
+    "the a an le la les l un une des el los las unos unas una il lo gli i uno o os as um uma"
+)
+_DETERMINERS_WORDS: Final = (
+    "the this that these those it its they their he she his her such both der die das dieser"
+    " diese dieses es sie er le la les l ce cette ces il elle ils elles el los las este esta esto"
+    " ello lo i gli questo questa o a os as de het deze dit он она оно они это этот эта эти"
+)
+JOINS: Final = frozenset(_JOINS_WORDS.split())
+"""Words between two that may change places."""
+EXCEPTIVES: Final = frozenset(_EXCEPTIVES_WORDS.split())
+"""Words that make an exception, of which the contrary is true."""
+LACKING: Final = frozenset(_LACKING_WORDS.split())
+"""Words for what is missing."""
+QUANTIFIERS: Final = frozenset(_QUANTIFIERS_WORDS.split())
+"""Words that any text has, and that have opposites."""
+RELATIVES: Final = frozenset(_RELATIVES_WORDS.split())
+"""Words that begin a clause within another one, whose end cannot be seen."""
+CONTRASTS: Final = frozenset(_CONTRASTS_WORDS.split())
+"""Words that begin what is contrasted with the words before."""
+ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
+"""Articles, which may change between two ways of saying the same."""
+DETERMINERS: Final = frozenset(_DETERMINERS_WORDS.split())
+"""Words whose noun may stand for another name of the same."""
 
 
 @cache
