@@ -306,7 +306,7 @@ def _judged(
             rule = _missing_across_languages if is_foreign else _missing
             missing = tuple(rule(claim, piece, found, everything))
             if not missing and not is_foreign and piece.role != "fence":
-                spoken = found.language or language or ""
+                spoken = found.language or language or _guessed_language(found.named.text) or ""
                 missing = tuple(contradictions(claim, found.named.text, spoken))
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
@@ -355,6 +355,11 @@ def _words(text: str) -> frozenset[str]:
     """Return the stems of a text's words; of scripts without blanks pairs of their signs."""
     runs = (run[0] for run in _UNSPACED.finditer(text))
     return content_words(text) | {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+
+
+@lru_cache(maxsize=64)
+def _guessed_language(text: str) -> str | None:
+    return language_of_text(text, is_guess=True)
 
 
 @lru_cache(maxsize=256)

@@ -310,15 +310,11 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
         return None
     if not pairs:
         return _has_prefixed(said, statement)
-    # Two opposites say the same: accepted with it, refused without it.
-    first = {stem for stem, _ in pairs}
-    return (
-        next(word.written for word in said.words if word.stem in first) if _is_odd(pairs) else None
-    )
-
-
-def _is_odd(pairs: frozenset[tuple[str, str]]) -> bool:
-    return len(pairs) % 2 == 1
+    if len(pairs) % 2 == 0:
+        # Two opposites say the same: accepted with it, refused without it.
+        return None
+    mine = {stem for stem, _ in pairs}
+    return next(word.written for word in said.words if word.stem in mine)
 
 
 def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:

@@ -211,7 +211,7 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
         cited: the passages that it cites.
     """
     words = tuple(_words(claim))
-    if _share_of_capitals(words) > _TITLE_SHARE:
+    if _share_of_capitals(words) > _TITLE_SHARE and not _is_german(words):
         return
     at = 0
     while at < len(words):

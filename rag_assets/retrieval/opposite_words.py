@@ -121,7 +121,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             allow allowed permit permitted authorized : forbid forbade forbidden prohibit prohibited
               ban banned
             accept accepted approve approved : reject rejected refuse refused deny denied decline
-            grant granted : revoke revoked withdraw withdrawn
+            grant granted : revoke revoked withdraw withdrawn deny denied refuse refused
             include included including covered : exclude excluded excluding
             encrypt encrypted : decrypt decrypted unencrypted plaintext
             lock locked : unlock unlocked
