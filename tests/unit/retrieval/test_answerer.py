@@ -78,6 +78,7 @@ def test_sentences_in_another_language_than_their_passage_stay_unchecked() -> No
 def test_other_figures_addresses_and_names_go_whatever_their_language() -> None:
     answer = written(
         "Das Ventil öffnet sich bei einem Druck von 5 bar [1]."
-        " Die Pumpe wurde von Greta Lindqvist gebaut [2]. Mehr steht unter https://evil.example [2]."
+        " Die Pumpe wurde von Greta Lindqvist gebaut [2]."
+        " Mehr steht unter https://evil.example [2]."
     )
     assert (answer.answer, answer.unchecked, answer.removed) == ("", (), 3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from benchmarks.claims.__main__ import read_claims
+from benchmarks.claims.__main__ import Claim, read_claims
 from rag_assets.retrieval.citations import Verdict, enforce_citations, verify_citations
 
 
@@ -71,13 +71,13 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("Lisa bought the car from Tom.", "Tom sold the car to Lisa."),
         ("The tests have to pass before the release.", "The release comes after the tests pass."),
         ("The lamp is not off.", "The lamp is on."),
-        ("Notifications are enabled by default.", "Admins can disable notifications; they are enabled by default."),
+        ("Notifications are enabled by default.", "Admins can disable them; notifications are enabled by default."),
         ("Customers can cancel by phone.", "Customers can cancel online, by phone or by letter."),
         ("Dagster schedules jobs.", "Dagster is an orchestrator. The tool schedules jobs."),
-        ("Each thread builds its own cache.", "The cache is not shared between threads, so each thread builds its own."),
+        ("Each job has its own log.", "The log is not shared by jobs, so each job has its own."),
         ("Keep it below 25 degrees.", "Do not keep it above 25 degrees."),
         ("Whoever needs more than 40 cores asks.", "Use at most 40 cores; for more, ask."),
-        ("Die Gebühr wird nicht erstattet.", "Die Gebühr beträgt 80 Euro und wird nicht erstattet."),
+        ("Die Gebühr wird nicht erstattet.", "Die Gebühr ist fällig und wird nicht erstattet."),
         ("Den Mitarbeiter lobt der Chef.", "Der Chef lobt den Mitarbeiter."),
     ],
 )  # fmt: skip
@@ -96,11 +96,10 @@ def test_contrary_claim_is_marked_where_the_tenant_asks_for_it() -> None:
 
 @pytest.mark.parametrize("language", ["en", "across languages"])
 def test_judged_claims_are_mostly_judged_rightly(language: str) -> None:
-    claims = [
-        claim
-        for claim in read_claims("developed")
-        if (claim.languages == "en") == (language == "en") and (language == "en" or "-" in claim.languages)
-    ]  # fmt: skip
+    def is_of(claim: Claim) -> bool:
+        return "-" in claim.languages if language != "en" else claim.languages == "en"
+
+    claims = [claim for claim in read_claims("developed") if is_of(claim)]
     true = [claim.verdict() != "unsupported" for claim in claims if claim.is_true]
     wrong = [claim.verdict() == "unsupported" for claim in claims if not claim.is_true]
     assert sum(true) >= 0.98 * len(true)
