@@ -71,7 +71,7 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("Lisa bought the car from Tom.", "Tom sold the car to Lisa."),
         ("The tests have to pass before the release.", "The release comes after the tests pass."),
         ("The lamp is not off.", "The lamp is on."),
-        ("Notifications are enabled by default.", "Admins can disable them; notifications are enabled by default."),
+        ("Mails are enabled by default.", "Admins can disable them; mails are enabled by default."),
         ("Customers can cancel by phone.", "Customers can cancel online, by phone or by letter."),
         ("Dagster schedules jobs.", "Dagster is an orchestrator. The tool schedules jobs."),
         ("Each job has its own log.", "The log is not shared by jobs, so each job has its own."),
