@@ -11,9 +11,9 @@ compared, and the rest is unchecked.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Final, Literal, Protocol
 
 from rag_assets.ingest.parsing.languages import language_of_text
@@ -152,7 +152,7 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
 
 
 def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    everything = _Evidence.together(evidence.values())
+    everything = _together(tuple(evidence.values()))
     report = _report(answer, evidence)
     kept = ("supported", "unchecked")
     if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
@@ -227,25 +227,15 @@ class _Evidence:
         """The language of the passages, if it is certain."""
         return _language(self.named.text)
 
-    @classmethod
-    def by(cls, hit: Cited) -> _Evidence:
-        text = "\n".join([hit.title or "", *hit.heading_path, hit.text])
-        named = NamedWords(text, context=getattr(hit, "uri", ""))
-        addresses = Addresses.of(text).known
-        return cls(_words(text), addresses, Digits.of(text), Figures.of(text), named)
-
-    @classmethod
-    def together(cls, passages: Iterable[_Evidence]) -> _Evidence:
-        together = cls()
-        for evidence in passages:
-            together = cls(
-                together.words | evidence.words,
-                together.addresses | evidence.addresses,
-                together.digits.plus(evidence.digits),
-                together.figures.plus(evidence.figures),
-                together.named.plus(evidence.named),
-            )
-        return together
+    def plus(self, other: _Evidence) -> _Evidence:
+        """Return what both support."""
+        return _Evidence(
+            self.words | other.words,
+            self.addresses | other.addresses,
+            self.digits.plus(other.digits),
+            self.figures.plus(other.figures),
+            self.named.plus(other.named),
+        )
 
     def concerns(self, text: str, piece: Piece) -> bool:
         """Whether a text that claims nothing has some of the words, if any, and no other name.
@@ -265,11 +255,29 @@ class _Evidence:
 
 
 def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
-    return {hit.number: _Evidence.by(hit) for hit in hits}
+    return {
+        hit.number: _evidence(
+            "\n".join([hit.title or "", *hit.heading_path, hit.text]), getattr(hit, "uri", "")
+        )
+        for hit in hits
+    }
+
+
+# An answer is judged several times: as it was written, as it is shown, and for its citations.
+@lru_cache(maxsize=64)
+def _evidence(text: str, context: str) -> _Evidence:
+    addresses = Addresses.of(text).known
+    named = NamedWords(text, context)
+    return _Evidence(_words(text), addresses, Digits.of(text), Figures.of(text), named)
+
+
+@lru_cache(maxsize=32)
+def _together(passages: tuple[_Evidence, ...]) -> _Evidence:
+    return reduce(_Evidence.plus, passages) if passages else _Evidence()
 
 
 def _report(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
-    everything = _Evidence.together(evidence.values())
+    everything = _together(tuple(evidence.values()))
     language = _language(blank_markers(answer))
     sentences = tuple(
         _judged(answer, piece, evidence, everything, language) for piece in pieces_of(answer)
@@ -290,7 +298,7 @@ def _judged(
     named = Addresses.of(text)
     claim = blank_markers(text)
     claimed = _words(claim)
-    found = _Evidence.together(evidence[n] for n in cites if n in evidence)
+    found = _together(tuple(evidence[n] for n in cites if n in evidence))
     shared = len(claimed & found.words) / len(claimed) if claimed else 0.0
     verdict: Verdict
     missing: tuple[str, ...] = ()

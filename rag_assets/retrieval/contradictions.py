@@ -562,7 +562,8 @@ def _contrary_bounds(said: _Statement, claim: str, passage: str) -> Iterator[str
             yield value
 
 
-def _bounds(text: str, language: str) -> dict[str, set[str]]:
+@lru_cache(maxsize=1_024)
+def _bounds(text: str, language: str) -> Mapping[str, set[str]]:
     """Return the sides on which a sentence bounds each of its numbers; a denial changes them."""
     folded, found = plain_text(text), dict[str, set[str]]()
     rest = folded
