@@ -289,8 +289,8 @@ def _pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
     }
     if not modes:
         return "mean"
-    if len(modes) == 1 and (mode := modes.pop()) in _POOLING_MODES:
-        return _POOLING_MODES[mode]
+    if len(modes) == 1 and modes <= _POOLING_MODES.keys():
+        return _POOLING_MODES[min(modes)]
     raise ConfigurationError(
         f"the embedding model's pooling is not supported ({', '.join(sorted(modes))}): {folder}",
         hint="supported are mean_tokens, cls_token and lasttoken, one of them",
