@@ -1,4 +1,4 @@
-"""Tiny sentence encoders of three architectures, with random weights, as published folders have them.
+"""Tiny sentence encoders of three architectures, with random weights.
 
     folder = sentence_encoder(tmp_path / "model", "xlm-roberta", pooling="mean", prompts={...})
     vectors = embed_as_sentence_transformers(folder, texts, prompt="query: ")
@@ -95,7 +95,11 @@ def write_dense(folder: Path, matrix: np.ndarray, bias: np.ndarray, activation: 
     middle, end = len(parts[0]), len(parts[0]) + len(parts[1])
     header = json.dumps(
         {
-            "linear.weight": {"dtype": "F32", "shape": [rows, columns], "data_offsets": [0, middle]},
+            "linear.weight": {
+                "dtype": "F32",
+                "shape": [rows, columns],
+                "data_offsets": [0, middle],
+            },
             "linear.bias": {"dtype": "F32", "shape": [rows], "data_offsets": [middle, end]},
         }
     ).encode()

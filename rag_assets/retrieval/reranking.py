@@ -71,9 +71,7 @@ class Reranking:
         lowest = min(fused.values(), default=0.0)
         by_search = _normalize({id_: fused.get(id_, lowest) for id_ in ids})
         by_model = _normalize({id_: self.scores[id_] for id_ in ids})
-        return {
-            id_: (1 - self.blend) * by_search[id_] + self.blend * by_model[id_] for id_ in ids
-        }
+        return {id_: (1 - self.blend) * by_search[id_] + self.blend * by_model[id_] for id_ in ids}
 
 
 def _normalize(scores: Mapping[str, float]) -> dict[str, float]:

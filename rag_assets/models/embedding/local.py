@@ -101,7 +101,7 @@ class LocalEmbedder(ABC):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens that the model reads for each text; nothing is charged."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - right for every model on this machine
         """There are no connections to close; the loaded model is kept for the next call."""
 
     @abstractmethod

@@ -10,8 +10,8 @@ own folder are hashed once per process and change of the file.
 | config.json: hidden_size | dimensions, unless given | an error, unless given |
 | modules.json | the modules after the network: Pooling, Dense, Normalize | Pooling |
 | 1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does |
-| 2_Dense/config.json, model.safetensors | a projection of the pooled vector, its dimensions | none |
-| config_sentence_transformers.json: prompts | prefixes of texts and questions, unless given | none |
+| 2_Dense/config.json, model.safetensors | a projection of the pooled vector | none |
+| config_sentence_transformers.json: prompts | prefixes, unless given | none |
 | sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no |
 
 These are the files of sentence-transformers, whose rules for them hold here as well. Vectors are

@@ -63,9 +63,9 @@ class Network:
     def _pool(self, tokens: npt.NDArray[Any], prefix_tokens: int) -> npt.NDArray[np.float64]:
         """Make one vector of those of tokens."""
         if self._pooling == "cls":
-            return tokens[0].astype(np.float64)
+            return np.asarray(tokens[0], np.float64)
         if self._pooling == "last":
-            return tokens[-1].astype(np.float64)
+            return np.asarray(tokens[-1], np.float64)
         # One text without padding: the mask is all ones, so its mean is a plain mean.
         return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
-from rag_assets.models.embedding.e5 import E5_MODEL, E5Embedder, e5_id
+from rag_assets.models.embedding.e5 import E5_DIMENSIONS, E5_MODEL, E5Embedder, e5_id
 from rag_assets.models.embedding.model_folder import (
     DEFAULT_MODEL,
     MODELS,
@@ -32,7 +32,9 @@ def _check(options: EmbedderOptions) -> None:
 
 
 def _require_own_settings(options: EmbedderOptions) -> None:
-    names = ("dimensions", "pooling", "document_prefix", "query_prefix")
+    if options.dimensions not in {None, E5_DIMENSIONS}:
+        raise ValueError(f"{E5_MODEL} has {E5_DIMENSIONS} dimensions, not {options.dimensions}")
+    names = ("pooling", "document_prefix", "query_prefix")
     if foreign := [name for name in names if getattr(options, name) is not None]:
         raise ValueError(f"{E5_MODEL} has its own settings and takes no {', '.join(foreign)}")
 

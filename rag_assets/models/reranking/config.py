@@ -26,7 +26,7 @@ MODELS: Final = Path(__file__).parent / "models"
 MS_MARCO: Final = "ms-marco-minilm-l12"
 """The name, and the folder, of the cross-encoder that is shipped."""
 
-_SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.4, "languages": "english"})
+_SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.3, "languages": "english"})
 """Measured on six sets: docs/decisions/0149-a-reranker-is-shipped.md."""
 _OF_URL = ("model", "takes", "api_key")
 _OF_FOLDER = ("threads",)
@@ -59,7 +59,7 @@ class RerankConfig(BaseModel):
             for the provider "rerank". A self-hosted server may need none.
         first: number of candidates that are reranked; the shipped model: 20 by default.
         blend: share of the model's scores in the order; the others are those of the search. The
-            shipped model: 0.4 by default.
+            shipped model: 0.3 by default.
         languages: "english": questions in other languages are not reranked; the shipped model's
             default.
         seconds: time limit; after it a search reranks the first passages that were scored by then,

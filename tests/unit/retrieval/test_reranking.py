@@ -74,7 +74,11 @@ def test_the_shipped_model_reranks_questions_in_english_and_no_code() -> None:
 
     shipped, english = {"model": "ms-marco-minilm-l12"}, "How long is the notice period?"
     assert is_reranked(english, shipped)
-    for other in ("Wie lang ist die Kündigungsfrist?", "ما هي مدة الإشعار؟", "通知期間は何日ですか"):
+    for other in (
+        "Wie lang ist die Kündigungsfrist?",
+        "ما هي مدة الإشعار؟",
+        "通知期間は何日ですか",
+    ):
         assert not is_reranked(other, shipped)
         assert is_reranked(other, {**shipped, "languages": "any"})
         assert is_reranked(other, {"folder": "/models/any"})
