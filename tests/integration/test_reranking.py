@@ -185,9 +185,8 @@ def test_the_shipped_model_reranks_questions_in_english(ask: Callable[..., Ask])
 def test_a_tenant_that_reads_code_cannot_have_the_shipped_model(shared: Installation) -> None:
     shared.configure("reread", retrieval=None)
     retrieval = {"rerank": {"model": "ms-marco-minilm-l12"}}
+    shared.add_tenant("of-code", **{**FAST, "chunker": {"chunker": "code"}, "retrieval": retrieval})
+    session = shared.session()
     with pytest.raises(ConfigurationError, match="'of-code' reads source code"):
-        shared.add_tenant(
-            "of-code", **{**FAST, "chunker": {"chunker": "code"}, "retrieval": retrieval}
-        )
-        shared.session().reconcile()
+        session.reconcile()
     shared.configure("of-code", retrieval=None)

