@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from rag_assets.common.tokens import count_text, count_tokens
@@ -23,7 +23,8 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     for hit, count in zip(hits, count_tokens([hit.text for hit in hits]), strict=True):
         if count > tokens:
             if text := first_sentences(hit.text, _within(tokens)):
-                packed.append(_cut(hit, text, question))
+                cut = beginning_of(hit, text)
+                packed.append(replace(cut, excerpt=excerpt(text, question)))
             break
         packed.append(hit)
         tokens -= count
@@ -55,19 +56,34 @@ def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]
     return [hit for hit in hits if hit in packed]
 
 
-def _cut(hit: Hit, text: str, question: str) -> Hit:
-    """The hit with the beginning of its text alone."""
+def beginning_of(hit: Hit, text: str) -> Hit:
+    """Return a hit with the beginning of its text alone, and the passages that are in that."""
+    end = hit.start + len(text)
+    ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
     last = None
     if hit.line_start is not None and hit.line_end is not None:
         last = min(hit.line_end, hit.line_start + text.count("\n"))
-    return replace(
-        hit,
-        text=text,
-        excerpt=excerpt(text, question),
-        end=hit.start + len(text),
-        line_end=last,
-        trimmed=True,
-    )
+    return replace(hit, text=text, end=end, line_end=last, trimmed=True, ranges=tuple(ranges))
+
+
+def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
+    """Return a hit from the first to the last of its passages that are not among others.
+
+    Args:
+        hit: of one passage or several.
+        ordinals: of passages of its document that are shown elsewhere.
+    """
+    left = [one for one in hit.ranges if one.ordinal not in ordinals]
+    if len(left) == len(hit.ranges):
+        return None if hit.ordinal in ordinals else hit
+    if not left:
+        return None
+    start, end = left[0].start, max(one.end for one in left)
+    ranges = tuple(one for one in hit.ranges if start <= one.start and one.end <= end)
+    text = hit.text[start - hit.start : end - hit.start]
+    first = left[0]
+    own = {"ordinal": first.ordinal, "chunk_id": first.chunk_id, "page": first.page}
+    return replace(hit, text=text, start=start, end=end, ranges=ranges, **own)
 
 
 def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
