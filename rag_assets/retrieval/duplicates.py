@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -133,6 +133,9 @@ class Passage:
 def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     """Keep the first candidate of each text, with the uris of the others.
 
+    Of equally good ones that is kept which follows or precedes one that was kept, so that two
+    copies of a document do not take turns.
+
     Of a passage and the blocks in it, which are entries as well, what ranks first stays: the
     passage without these blocks, or the block without this passage.
 
@@ -142,10 +145,22 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     equal: dict[str, list[Candidate]] = {}
     for candidate in _outermost_first(candidates):
         equal.setdefault(candidate.text_key, []).append(candidate)
-    return [
-        Distinct(same[0], _uris(same[0], same[1:]) if len(same) > 1 else ())
-        for same in equal.values()
-    ]
+    distinct: list[Distinct] = []
+    kept: set[tuple[str, str, int]] = set()
+    for same in equal.values():
+        first = _beside(same, kept) if len(same) > 1 else same[0]
+        kept.add((first.document_id, first.index_key, first.ordinal))
+        distinct.append(Distinct(first, _uris(first, same) if len(same) > 1 else ()))
+    return distinct
+
+
+def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -> Candidate:
+    """Return the first of equally good candidates beside a kept one, or else the first."""
+    for one in same:
+        beside = {(one.document_id, one.index_key, one.ordinal + step) for step in (-1, 1)}
+        if one.score == same[0].score and not beside.isdisjoint(kept):
+            return one
+    return same[0]
 
 
 def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:

@@ -165,7 +165,7 @@ def merge(parts: Sequence[Passage]) -> Passage:
         best,
         fields=fields,
         block_fields=next((part.block_fields for part in parts if part.block_fields), None),
-        also=tuple(dict.fromkeys(uri for part in parts for uri in part.also)),
+        also=tuple(uri for uri in best.also if all(uri in part.also for part in parts)),
         parts=tuple(ordered),
     )
 
