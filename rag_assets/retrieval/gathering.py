@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from typing import Any, Final, TypeVar
 
 from rag_assets.ingest.chunking.location import LOCATION_FIELDS
@@ -26,6 +27,10 @@ _MOST_OF_A_DOCUMENT: Final = 2
 """Of the first places."""
 _MOST_BLANKS: Final = 16
 """Chunks begin and end with words: between two of them there may be so many blanks."""
+_SAMPLED: Final = 16
+"""Words that are compared before all of them are."""
+_LONGEST_WORDS: Final = 14
+"""Characters of a word on average, with the space behind it."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _T = TypeVar("_T")
@@ -123,13 +128,12 @@ def are_neighbours(one: Distinct, other: Distinct) -> bool:
 
 def are_adjoining(one: Passage, other: Passage) -> bool:
     """Return whether nothing but blanks is between two passages of one version of a document."""
-    return _are_of_one_kind(one, other) and _overlap(one, other) is not None
+    return _overlap(one, other) is not None and _are_of_one_kind(one, other)
 
 
 def are_overlapping(one: Passage, other: Passage) -> bool:
     """Return whether two passages of one version of a document have a text in common."""
-    overlap = _overlap(one, other) if _are_of_one_kind(one, other) else None
-    return overlap is not None and overlap > 0
+    return (_overlap(one, other) or 0) > 0 and _are_of_one_kind(one, other)
 
 
 def merge(parts: Sequence[Passage]) -> Passage:
@@ -181,16 +185,17 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, float]) -> li
     """
     if len({document_id(passage) for passage in passages}) < 2:  # noqa: PLR2004 - a pair
         return list(passages)
-    wordings = {passage.id: Wording(passage.fields["text"]) for passage in passages}
     shown: list[Passage] = []
+    samples: list[frozenset[str]] = []
     for passage in passages:
-        wording = wordings[passage.id]
-        for at, other in enumerate(shown):
-            if _may_share(other, passage) and are_alike(wordings[other.id], wording):
-                shown[at] = _sharing(other, passage, scores)
-                break
-        else:
+        sample = _sample(passage.fields["text"])
+        near = (at for at, other in enumerate(samples) if 2 * len(sample & other) >= len(sample))
+        same = next((at for at in near if _may_share(shown[at], passage)), None)
+        if same is None:
             shown.append(passage)
+            samples.append(sample)
+        else:
+            shown[same] = _sharing(shown[same], passage, scores)
     return shown
 
 
@@ -204,16 +209,13 @@ def _place(passage: Passage) -> tuple[int, int]:
 
 def _are_of_one_kind(one: Passage, other: Passage) -> bool:
     """Return whether two passages are of one version, and of one part of it."""
-    kinds = [
-        (
-            _version(passage.candidate),
-            *(passage.fields.get(name) for name in ("source_type", "sheet", "slide")),
-            # A definition in source code stays a hit of its own.
-            passage.id if passage.fields.get("metadata", {}).get(SYMBOL) else None,
-        )
-        for passage in (one, other)
-    ]
-    return kinds[0] == kinds[1]
+    fields, others = one.fields, other.fields
+    return (
+        _version(one.candidate) == _version(other.candidate)
+        and all(fields.get(name) == others.get(name) for name in ("source_type", "sheet", "slide"))
+        # A definition in source code stays a hit of its own.
+        and not any(of.get("metadata", {}).get(SYMBOL) for of in (fields, others))
+    )
 
 
 def _overlap(one: Passage, other: Passage) -> int | None:
@@ -221,13 +223,16 @@ def _overlap(one: Passage, other: Passage) -> int | None:
 
     A passage whose text is not that of its place has no neighbours.
     """
-    first, second = (passage.fields for passage in sorted((one, other), key=_place))
+    first, second = one.fields, other.fields
+    if _place(other) < _place(one):
+        first, second = second, first
+    gap = second["start"] - first["end"]
+    if gap > _MOST_BLANKS or (gap > 0 and second["ordinal"] - first["ordinal"] != 1):
+        return None
     if any(len(of["text"]) != of["end"] - of["start"] for of in (first, second)):
         return None
-    gap = second["start"] - first["end"]
-    if gap > 0:
-        is_next = second["ordinal"] - first["ordinal"] == 1
-        return 0 if is_next and gap <= _MOST_BLANKS else None
+    if gap >= 0:
+        return 0
     common = min(-gap, len(second["text"]))
     at = second["start"] - first["start"]
     is_same = first["text"][at : at + common] == second["text"][:common]
@@ -265,9 +270,20 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
     return list(paths[0][:count])
 
 
+def _sample(text: str) -> frozenset[str]:
+    """Return some of the words of a text, of texts with nearly the same words nearly the same."""
+    words = text.casefold().split()
+    if len(text) > _LONGEST_WORDS * len(words):  # in scripts without spaces pairs of characters
+        signs = "".join(words)
+        words = [signs[at : at + 2] for at in range(len(signs))]
+    return frozenset(nsmallest(_SAMPLED, {*words}, key=hash))
+
+
 def _may_share(one: Passage, other: Passage) -> bool:
-    """Return whether two passages are of different documents, and of no different years."""
-    return document_id(one) != document_id(other) and _years(one) == _years(other)
+    """Return whether passages of two documents say the same, and are of no different years."""
+    if document_id(one) == document_id(other) or _years(one) != _years(other):
+        return False
+    return are_alike(Wording(one.fields["text"]), Wording(other.fields["text"]))
 
 
 def _years(passage: Passage) -> frozenset[str]:

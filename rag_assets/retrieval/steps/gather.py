@@ -47,7 +47,7 @@ class Gather:
             left = [one for one in progress.order if one.id not in tried]
             if not left:
                 break
-            wanted = left[: search.limit - len(found)]
+            wanted = left[: 2 * (search.limit - len(found))]
             tried |= {one.id for one in wanted}
             progress = await self._read.more(progress, wanted)
             found = _gathered(progress)
