@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import ConfigurationError
@@ -63,7 +63,7 @@ class Asked:
     """What was found.
 
     Attributes:
-        hits: by question id, best first.
+        hits: by question id, best first; one for each passage, since passages are judged.
         unranked: questions that the reranker left as they were found, since it failed.
         embedded: questions that were embedded for it, and paid for.
     """
@@ -109,7 +109,7 @@ class Asker:
             embedded = self._vectors.prepare(ctx.ref, ctx.tenant, generation, texts)
         answers = asyncio.run(self._answers(generation.number, questions, manner, top_k, min_score))
         return Asked(
-            {id_: answer.hits for id_, answer in answers.items()},
+            {id_: _passages(answer.hits)[:top_k] for id_, answer in answers.items()},
             sum(bool(answer.degraded) for answer in answers.values()),
             embedded,
         )
@@ -163,3 +163,14 @@ class Asker:
                 hint=f"enable it with `rag-assets tenants enable {ctx.ref.id}`",
             )
         return answers
+
+
+def _passages(hits: Sequence[Hit]) -> list[Hit]:
+    """Return a hit for each passage of hits, of merged ones the best passage first."""
+    found: list[Hit] = []
+    for hit in hits:
+        for part in sorted(hit.ranges, key=lambda one: one.ordinal != hit.ordinal):
+            text = hit.text[part.start - hit.start : part.end - hit.start]
+            place = {"start": part.start, "end": part.end, "chunk_id": part.chunk_id}
+            found.append(replace(hit, text=text, ordinal=part.ordinal, ranges=(part,), **place))
+    return found
