@@ -44,21 +44,14 @@ _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
 def as_results(hits: Sequence[Hit]) -> str:
-    """Return hits as an agent's tool does; a sentence if there are none."""
-    kind = hits[0].score_kind if hits else "cosine"
-    results = ((hit.number, hit.score, hit.url or hit.uri, hit.text) for hit in hits)
-    return results_text(results, "" if kind == "cosine" else f" {kind}")
+    """Hits as an agent's tool returns them; a sentence if there are none."""
+    return results_text((hit.number, hit.score, hit.url or hit.uri, hit.text) for hit in hits)
 
 
-def results_text(results: Iterable[tuple[int, float | None, str, str]], kind: str = "") -> str:
-    """Return number, score, source and text of passages as an agent's tool does.
-
-    Args:
-        results: in order.
-        kind: what follows each score.
-    """
+def results_text(results: Iterable[tuple[int, float | None, str, str]]) -> str:
+    """Number, score, source and text of passages as an agent's tool returns them."""
     shown = (
-        f"--- Result {number} (score: {_score(score)}{kind}, source: {as_source(source)}) ---\n"
+        f"--- Result {number} (score: {_score(score)}, source: {as_source(source)}) ---\n"
         f"{neutralised(text)}"
         for number, score, source, text in results
     )

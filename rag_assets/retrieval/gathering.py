@@ -168,7 +168,6 @@ def merge(parts: Sequence[Passage]) -> Passage:
     return replace(
         best,
         fields=fields,
-        block_fields=next((part.block_fields for part in parts if part.block_fields), None),
         also=tuple(uri for uri in best.also if all(uri in part.also for part in parts)),
         parts=tuple(ordered),
     )
