@@ -157,6 +157,8 @@ def merge(parts: Sequence[Passage]) -> Passage:
             text += part.fields["text"][max(at - start, 0) :]
             at, before = end, part
     fields = {**best.fields, **_places(ordered), "text": text, "start": first["start"], "end": at}
+    if "context" in first:  # of the place where the text begins
+        fields["context"] = first["context"]
     fields["heading_path"] = _common([part.fields["heading_path"] for part in ordered])
     blocks: dict[str, int] = {}
     for part in ordered:
@@ -281,6 +283,8 @@ def _sample(text: str) -> frozenset[str]:
 def _may_share(one: Passage, other: Passage) -> bool:
     """Return whether passages of two documents say the same, and are of no different years."""
     if document_id(one) == document_id(other) or _years(one) != _years(other):
+        return False
+    if one.fields.get("context") != other.fields.get("context"):  # other columns of a table
         return False
     return are_alike(Wording(one.fields["text"]), Wording(other.fields["text"]))
 

@@ -116,14 +116,14 @@ def order_scores(
     kinds = {"preferred" if one.preferred else one.kind for one in rankings}
     reranked = progress.reranking.scores if progress.reranking else {}
     if reranked:
-        return "reranker", _falling([reranked.get(passage.id) for passage in passages])
-    if kinds == {"vector"} and len(known) == len(passages) and _falling(known) == known:
+        return "reranker", falling_scores([reranked.get(passage.id) for passage in passages])
+    if kinds == {"vector"} and len(known) == len(passages) and falling_scores(known) == known:
         return "cosine", known
-    fused = _falling([progress.fused.get(passage.id) for passage in passages])
+    fused = falling_scores([progress.fused.get(passage.id) for passage in passages])
     return ("words" if kinds == {"words"} else "fused"), fused
 
 
-def _falling(scores: Sequence[float | None]) -> list[float]:
+def falling_scores(scores: Sequence[float | None]) -> list[float]:
     """Return scores of which none is higher than the one before; an unknown one is that one."""
     least = next((score for score in scores if score is not None), 0.0)
     return list(accumulate((least if s is None else s for s in (least, *scores)), min))[1:]

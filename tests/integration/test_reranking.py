@@ -92,6 +92,11 @@ def test_a_model_orders_what_was_found_and_changes_no_score(
     assert [hit.cosine for hit in answer.hits] == [cosines[hit.uri] for hit in answer.hits]
     assert answer.debug is not None
     assert [scores.rerank for scores in answer.debug.scores] == numbers(answer)
+    assert [hit.score for hit in answer.hits] == numbers(answer)
+    assert {hit.score_kind for hit in answer.hits} == {"reranker"}
+    every = [hit.score for hit in search(top_k=10).hits if hit.score is not None]
+    assert len(every) > 3, "more than the reranker scored"
+    assert every == sorted(every, reverse=True)
     assert answer.degraded == ()
     assert {"rerank", "verify"} <= set(answer.debug.latency_ms)
     # What a threshold leaves out is not read again, what lies where it should ranks higher, and
