@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import ConfigurationError
@@ -12,6 +12,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import masker_of
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.question_vectors import KeptVectors
+from rag_assets.retrieval.budget import of_passages
 from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search import AsyncRetriever
 from rag_assets.storage.catalog.found_relations import ScopedDocument
@@ -167,10 +168,8 @@ class Asker:
 
 def _passages(hits: Sequence[Hit]) -> list[Hit]:
     """Return a hit for each passage of hits, of merged ones the best passage first."""
-    found: list[Hit] = []
-    for hit in hits:
-        for part in sorted(hit.ranges, key=lambda one: one.ordinal != hit.ordinal):
-            text = hit.text[part.start - hit.start : part.end - hit.start]
-            place = {"start": part.start, "end": part.end, "chunk_id": part.chunk_id}
-            found.append(replace(hit, text=text, ordinal=part.ordinal, ranges=(part,), **place))
-    return found
+    return [
+        of_passages(hit, [part])
+        for hit in hits
+        for part in sorted(hit.ranges, key=lambda one: one.ordinal != hit.ordinal)
+    ]

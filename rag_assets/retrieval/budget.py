@@ -8,7 +8,7 @@ from dataclasses import replace
 from rag_assets.common.tokens import count_text, count_tokens
 from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.retrieval.excerpts import excerpt
-from rag_assets.retrieval.model import Hit
+from rag_assets.retrieval.model import Hit, PassageRange
 
 
 def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
@@ -78,12 +78,29 @@ def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
         return None if hit.ordinal in ordinals else hit
     if not left:
         return None
-    start, end = left[0].start, max(one.end for one in left)
-    ranges = tuple(one for one in hit.ranges if start <= one.start and one.end <= end)
-    text = hit.text[start - hit.start : end - hit.start]
-    first = left[0]
-    own = {"ordinal": first.ordinal, "chunk_id": first.chunk_id, "page": first.page}
-    return replace(hit, text=text, start=start, end=end, ranges=ranges, **own)
+    end = max(one.end for one in left)
+    within = [one for one in hit.ranges if left[0].start <= one.start and one.end <= end]
+    return of_passages(hit, within)
+
+
+def of_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
+    """Return a hit with the text of some of its passages.
+
+    Args:
+        hit: of several.
+        ranges: those of its own that follow each other.
+    """
+    first, end = ranges[0], max(one.end for one in ranges)
+    return replace(
+        hit,
+        text=hit.text[first.start - hit.start : end - hit.start],
+        start=first.start,
+        end=end,
+        ordinal=first.ordinal,
+        chunk_id=first.chunk_id,
+        page=first.page,
+        ranges=tuple(ranges),
+    )
 
 
 def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
