@@ -21,6 +21,8 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_plans import SourcePlan
 
 _BATCH = 200
+_SAMPLED = 8
+"""Texts that a plan embeds to measure their CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class MeasuredWork:
         embeddings, reused: distinct texts without and with a vector.
         tokens: of the texts without one.
         seconds: that parsing and cutting took.
+        sample: a few of the texts without a vector.
     """
 
     parse: int = 0
@@ -45,6 +48,7 @@ class MeasuredWork:
     reused: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class _Texts:
         self._seen: set[str] = set()
         self._under_way = set(texts_in_batches(ctx))
         self.missing = self.tokens = 0
+        self._sample: dict[str, str] = {}
 
     def meet(self, texts: dict[str, str | None]) -> None:
         """Count texts by hash; None where the text need not be read."""
@@ -82,8 +87,16 @@ class _Texts:
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
         without -= self._under_way
         self.missing += len(without)
-        lacking = [text for key, text in new.items() if key in without and text is not None]
-        self.tokens += sum(self._ctx.embedder.count_tokens(lacking)) if lacking else 0
+        lacking = {key: text for key, text in new.items() if key in without and text is not None}
+        if lacking:
+            self.tokens += sum(self._ctx.embedder.count_tokens([*lacking.values()]))
+            # Texts in the order of their hashes are a random sample, the same at every plan.
+            self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED])
+
+    @property
+    def sample(self) -> tuple[str, ...]:
+        """A few of the texts without a vector."""
+        return tuple(self._sample.values())
 
     @property
     def seen(self) -> int:
@@ -164,6 +177,7 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
         reused=texts.seen - texts.missing,
         tokens=texts.tokens,
         seconds=time.monotonic() - started,
+        sample=texts.sample,
     )
 
 

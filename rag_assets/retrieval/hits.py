@@ -114,8 +114,9 @@ def order_scores(
     known = [cosine for cosine in cosines if cosine is not None]
     rankings = [one for one in progress.confirmed.rankings if one.weight]
     kinds = {"preferred" if one.preferred else one.kind for one in rankings}
-    reranked = progress.reranking.scores if progress.reranking else {}
-    if reranked:
+    reranking = progress.reranking
+    if reranking is not None and reranking.scores:
+        reranked = reranking.blended([*reranking.scores], progress.fused)
         return "reranker", falling_scores([reranked.get(passage.id) for passage in passages])
     if kinds == {"vector"} and len(known) == len(passages) and falling_scores(known) == known:
         return "cosine", known
