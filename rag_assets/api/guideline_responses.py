@@ -54,6 +54,7 @@ class GuidelinePlace:
 
     Attributes:
         chunk_index: its place among the passages of its document, from 0.
+        chunk_indexes: the places of all passages in its text, where some that adjoin were found.
         score: cosine of task and passage; null of a rule's, which is not found by its words.
         tokens: of its text.
     """
@@ -67,6 +68,7 @@ class GuidelinePlace:
     page: int | None
     heading_path: tuple[str, ...]
     tokens: int
+    chunk_indexes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

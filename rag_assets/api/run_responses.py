@@ -116,7 +116,9 @@ class CodeChunk:
         line_start, line_end: in the file, counted from 1; None where it has no lines.
         symbol: the qualified name of what it defines.
         source_type: what it is: route, controller_method, table.
-        score: cosine of question and passage; None where the question was not embedded.
+        score: by which chunks are ordered, never higher than that of the chunk before.
+        score_kind: what the score is: cosine, words, fused, reranker.
+        cosine: of question and passage; None where the question was not embedded.
         also: other documents that hold the same text.
         stale: whether the file changed since.
         trimmed: whether the end of its text was left out.
@@ -141,6 +143,8 @@ class CodeChunk:
     stale: bool = False
     trimmed: bool = False
     context: str = ""
+    score_kind: str = "cosine"
+    cosine: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

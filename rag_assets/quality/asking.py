@@ -12,6 +12,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import masker_of
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.question_vectors import KeptVectors
+from rag_assets.retrieval.budget import of_passages
 from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search import AsyncRetriever
 from rag_assets.storage.catalog.found_relations import ScopedDocument
@@ -63,7 +64,7 @@ class Asked:
     """What was found.
 
     Attributes:
-        hits: by question id, best first.
+        hits: by question id, best first; one for each passage, since passages are judged.
         unranked: questions that the reranker left as they were found, since it failed.
         embedded: questions that were embedded for it, and paid for.
     """
@@ -109,7 +110,7 @@ class Asker:
             embedded = self._vectors.prepare(ctx.ref, ctx.tenant, generation, texts)
         answers = asyncio.run(self._answers(generation.number, questions, manner, top_k, min_score))
         return Asked(
-            {id_: answer.hits for id_, answer in answers.items()},
+            {id_: _passages(answer.hits)[:top_k] for id_, answer in answers.items()},
             sum(bool(answer.degraded) for answer in answers.values()),
             embedded,
         )
@@ -163,3 +164,12 @@ class Asker:
                 hint=f"enable it with `rag-assets tenants enable {ctx.ref.id}`",
             )
         return answers
+
+
+def _passages(hits: Sequence[Hit]) -> list[Hit]:
+    """Return a hit for each passage of hits, of merged ones the best passage first."""
+    return [
+        of_passages(hit, [part])
+        for hit in hits
+        for part in sorted(hit.ranges, key=lambda one: one.ordinal != hit.ordinal)
+    ]

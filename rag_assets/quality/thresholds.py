@@ -114,7 +114,7 @@ def measure_curve(
         min_score=_ANY_COSINE,
     )
     hits = [asked.hits.get(question.id, ()) for question in questions]
-    scores = sorted(hit.score for found in hits for hit in found if hit.score is not None)
+    scores = sorted(hit.cosine for found in hits for hit in found if hit.cosine is not None)
     if not scores:
         return []
     is_judged = any(question.relevant for question in questions)
@@ -263,7 +263,7 @@ def _point(
 
 
 def _cosine(hit: Hit) -> float:
-    return _ANY_COSINE if hit.score is None else hit.score
+    return _ANY_COSINE if hit.cosine is None else hit.cosine
 
 
 def _is_relevant(question: JudgedQuestion, hit: Hit) -> bool:

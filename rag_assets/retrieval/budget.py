@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from rag_assets.common.tokens import count_text, count_tokens
 from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.retrieval.excerpts import excerpt
-from rag_assets.retrieval.model import Hit
+from rag_assets.retrieval.model import Hit, PassageRange
 
 
 def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
@@ -24,7 +24,8 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     for hit, count in zip(hits, counts, strict=True):
         if count > tokens:
             if text := first_sentences(hit.text, _within(hit, tokens)):
-                packed.append(_cut(hit, text, question))
+                cut = beginning_of(hit, text)
+                packed.append(replace(cut, excerpt=excerpt(text, question)))
             break
         packed.append(hit)
         tokens -= count
@@ -56,18 +57,52 @@ def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]
     return [hit for hit in hits if hit in packed]
 
 
-def _cut(hit: Hit, text: str, question: str) -> Hit:
-    """The hit with the beginning of its text alone."""
+def beginning_of(hit: Hit, text: str) -> Hit:
+    """Return a hit with the beginning of its text alone, and the passages that are in that."""
+    end = hit.start + len(text)
+    ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
     last = None
     if hit.line_start is not None and hit.line_end is not None:
         last = min(hit.line_end, hit.line_start + text.count("\n"))
+    return replace(hit, text=text, end=end, line_end=last, trimmed=True, ranges=tuple(ranges))
+
+
+def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
+    """Return a hit from the first to the last of its passages that are not among others.
+
+    Args:
+        hit: of one passage or several.
+        ordinals: of passages of its document that are shown elsewhere.
+    """
+    left = [one for one in hit.ranges if one.ordinal not in ordinals]
+    if len(left) == len(hit.ranges):
+        return None if hit.ordinal in ordinals else hit
+    if not left:
+        return None
+    end = max(one.end for one in left)
+    within = [one for one in hit.ranges if left[0].start <= one.start and one.end <= end]
+    return of_passages(hit, within)
+
+
+def of_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
+    """Return a hit with the text of some of its passages.
+
+    Args:
+        hit: of several.
+        ranges: those of its own that follow each other.
+    """
+    first, end = ranges[0], max(one.end for one in ranges)
     return replace(
         hit,
-        text=text,
-        excerpt=excerpt(text, question),
-        end=hit.start + len(text),
-        line_end=last,
-        trimmed=True,
+        text=hit.text[first.start - hit.start : end - hit.start],
+        start=first.start,
+        end=end,
+        ordinal=first.ordinal,
+        chunk_id=first.chunk_id,
+        page=first.page,
+        # It is of the first passage: of a later one it was not read.
+        context=hit.context if first.start == hit.start else "",
+        ranges=tuple(ranges),
     )
 
 

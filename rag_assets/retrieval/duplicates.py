@@ -1,12 +1,83 @@
-"""Duplicates: equal texts become one hit, and so do a passage and a block that it holds."""
+"""Duplicates: equal texts become one hit, and so do a passage and a block that it holds.
+
+Copies and editions of a document hardly differ in most passages, and share a place as well. A
+figure, a negation or a name makes the difference for a reader, so passages that differ in one of
+them stay apart, however alike their words are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import product
+from typing import Any, Final
 
+from rag_assets.retrieval.figure_words import MONTHS, SCALES, UNITS, word_values
 from rag_assets.storage.index.model import Candidate
+
+_SHINGLE: Final = 3
+"""Words of a shingle."""
+_LEAST_SHARED: Final = 0.9
+"""Share of the shingles of a passage that one with the same meaning has as well."""
+_MOST_ADDED: Final = 4
+"""Letters in a word that may turn it into its opposite, as in unsafe, illégal, недопустимо."""
+_SHORT: Final = 2
+"""Letters of what is a unit only behind a number, as in 5 m."""
+
+_POLARITY = """
+not no never none nothing nobody nowhere neither nor cannot without except unless excluding only
+must may might shall should can could will would before after until more less most least over under
+above below always sometimes often rarely all any some every allowed forbidden permitted prohibited
+open closed on off in out up down first last with lower upper higher left right inside outside
+nicht kein keine keinen keinem keiner keines nie niemals nichts niemand weder noch ohne außer nur
+muss müssen darf dürfen soll sollen sollte kann können vor nach bis mehr weniger über unter immer
+selten alle manche einige erlaubt verboten zulässig unzulässig offen geschlossen an aus ein mit
+ne pas non jamais aucun aucune rien personne ni sans sauf seulement doit doivent peut peuvent avant
+après jusque plus moins toujours parfois tous toutes certains autorisé interdit ouvert fermé avec
+no nunca jamás ningún ninguno ninguna nada nadie ni sin salvo excepto solo sólo debe deben puede
+pueden antes después hasta más menos siempre todos todas algunos permitido prohibido abierto cerrado
+non mai nessun nessuno nessuna niente né senza eccetto soltanto deve devono può possono prima dopo
+fino più meno sempre tutti alcuni permesso vietato aperto chiuso con
+não nem nunca nenhum nenhuma ninguém sem exceto apenas deve pode podem depois até mais sempre
+niet geen nooit niets niemand zonder behalve alleen moet moeten mag mogen kan voor na tot meer
+minder altijd soms open gesloten met
+inte ej aldrig ingen inga inget utan bara måste får före efter mer mindre alltid
+ikke aldri ingenting uten uden bare kun må før etter altid
+nie nigdy żaden żadna bez tylko musi może przed po więcej mniej zawsze
+ne není nikdy žádný bez jen musí může před po více méně
+не нет ни никогда ничего никто без кроме только должен должны может могут до после больше меньше
+всегда все запрещено разрешено нельзя можно
+ні не немає ніколи без лише повинен може до після
+नहीं नही मत ना न बिना केवल পূর্বে না নয়
+δεν μην μη όχι ποτέ χωρίς μόνο πρέπει μπορεί πριν μετά
+değil yok hiç asla olmadan sadece önce sonra
+không chẳng chưa đừng tidak bukan jangan belum tanpa hanya harus boleh
+"""
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+_TURNING: Final = frozenset(_folded(_POLARITY).split())
+"""Words that turn a sentence round or say how far it goes: negations, permissions, scopes."""
+_BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
+_TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
+"""The same in Arabic and Hebrew, where endings are written together with them."""
+_JOINED: Final = "وفוה"
+"""Letters for `and` and the like, which are written together with the word behind them."""
+_TURNING_SIGNS: Final = "不没沒無无非未勿禁否別别莫只前后後ずんなぬ안않못없아말만"
+"""The same in scripts of East Asia, where they are a part of a word."""
+_WITHOUT_SPACES: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
+_UNKNOWN_SCRIPTS: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Scripts without spaces between words, of which no negation is told by a single character."""
+_MARKS: Final = ".,;:!?\"'()[]{}<>«»„“”‚‘’`*_#|~…、。，；：！？「」『』（）《》¿¡।؟،؛-–—/\\+=•"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +114,15 @@ class Passage:
         also: see Distinct.
         fields: that are stored.
         block_fields: those of the block in it that the question is about, where one was found.
+        parts: the passages that it was merged from, in the order of the document; none of one
+            that is an entry's own.
     """
 
     candidate: Candidate
     also: tuple[str, ...]
     fields: Mapping[str, Any]
     block_fields: Mapping[str, Any] | None = None
+    parts: tuple[Passage, ...] = ()
 
     @property
     def id(self) -> str:
@@ -59,6 +133,9 @@ class Passage:
 def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     """Keep the first candidate of each text, with the uris of the others.
 
+    Of equally good ones that is kept which follows or precedes one that was kept, so that two
+    copies of a document do not take turns.
+
     Of a passage and the blocks in it, which are entries as well, what ranks first stays: the
     passage without these blocks, or the block without this passage.
 
@@ -68,10 +145,22 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     equal: dict[str, list[Candidate]] = {}
     for candidate in _outermost_first(candidates):
         equal.setdefault(candidate.text_key, []).append(candidate)
-    return [
-        Distinct(same[0], _uris(same[0], same[1:]) if len(same) > 1 else ())
-        for same in equal.values()
-    ]
+    distinct: list[Distinct] = []
+    kept: set[tuple[str, str, int]] = set()
+    for same in equal.values():
+        first = _beside(same, kept) if len(same) > 1 else same[0]
+        kept.add((first.document_id, first.index_key, first.ordinal))
+        distinct.append(Distinct(first, _uris(first, same) if len(same) > 1 else ()))
+    return distinct
+
+
+def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -> Candidate:
+    """Return the first of equally good candidates beside a kept one, or else the first."""
+    for one in same:
+        beside = {(one.document_id, one.index_key, one.ordinal + step) for step in (-1, 1)}
+        if one.score == same[0].score and not beside.isdisjoint(kept):
+            return one
+    return same[0]
 
 
 def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -93,3 +182,120 @@ def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:
     uris = dict.fromkeys(other.uri for other in others if other.uri)
     uris.pop(first.uri, None)
     return tuple(uris)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The words of a passage, as they are compared with those of others."""
+
+    text: str
+
+    @cached_property
+    def words(self) -> list[tuple[str, str]]:
+        """Each word folded and as it is written; a character of a script without spaces is one."""
+        return [
+            (_folded(word), word)
+            for run in unicodedata.normalize("NFKC", self.text).split()
+            for part in _separated(run)
+            if (word := part.strip(_MARKS))
+        ]
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """Return the different words."""
+        return frozenset(folded for folded, _ in self.words)
+
+    @cached_property
+    def shingles(self) -> frozenset[tuple[str, ...]]:
+        """Return all sequences of so many words."""
+        words = [folded for folded, _ in self.words]
+        return frozenset(
+            tuple(words[at : at + _SHINGLE]) for at in range(max(1, len(words) - _SHINGLE + 1))
+        )
+
+    @cached_property
+    def figures(self) -> Counter[str]:
+        """Return what is written with digits, its signs and the word behind it included."""
+        runs = [run.strip(_AROUND_FIGURES) for run in _folded(self.text).split()]
+        return Counter(
+            f"{run} {after}"
+            for run, after in zip(runs, [*runs[1:], ""], strict=True)
+            if any(sign.isdigit() for sign in run)
+        )
+
+    @cached_property
+    def has_capitals(self) -> bool:
+        """Return whether its script has capitals, which names begin with."""
+        return any(sign.islower() or sign.isupper() for sign in self.text)
+
+    @cached_property
+    def counted(self) -> Counter[str]:
+        """Return how often it has each word."""
+        return Counter(folded for folded, _ in self.words)
+
+    @cached_property
+    def is_plain(self) -> Mapping[str, bool]:
+        """Return by word whether it is nothing but small letters wherever it is written."""
+        plain: dict[str, bool] = {}
+        for folded, word in self.words:
+            plain[folded] = plain.get(folded, True) and word.islower() and word.isalpha()
+        return plain
+
+
+def are_alike(one: Wording, other: Wording) -> bool:
+    """Return whether two passages say the same.
+
+    White space, line ends, capitals and punctuation make no difference. Of other words a few may
+    differ, unless one of them is a figure, a unit, a negation or the like, or may be a name.
+    """
+    longest = max(len(one.words), len(other.words))
+    if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:
+        return False
+    most = max(len(one.shingles), len(other.shingles))
+    if len(one.shingles & other.shingles) < _LEAST_SHARED * most:
+        return False
+    return one.figures == other.figures and not _are_turned(one, other)
+
+
+def _are_turned(one: Wording, other: Wording) -> bool:
+    """Return whether words that only one passage has may turn what it says."""
+    more, less = one.counted - other.counted, other.counted - one.counted
+    changed = [*more, *less]
+    if any(map(_is_turning, changed)):
+        return True
+    if not (more and less):
+        return False
+    # One word was replaced by another: it may be a name, or the opposite of the other.
+    if not (one.has_capitals and other.has_capitals):
+        return True
+    if not all({**one.is_plain, **other.is_plain}[word] for word in changed):
+        return True
+    pairs = (sorted(pair, key=len) for pair in product(more, less))
+    return any(_is_derived(short, long) for short, long in pairs)
+
+
+def _is_derived(short: str, long: str) -> bool:
+    """Return whether a few letters in a word make it the other, as in unsafe or yapılmamalı."""
+    left = iter(long)
+    return len(long) - len(short) <= _MOST_ADDED and all(sign in left for sign in short)
+
+
+def _is_turning(word: str) -> bool:
+    if word in _TURNING or word in MONTHS or word.endswith(("n't", "n’t")):
+        return True
+    if len(word) > _SHORT and (word in SCALES or word in UNITS):
+        return True
+    if any(value != 1 for value in word_values(word)):  # what is one may be an article
+        return True
+    is_unknown = _UNKNOWN_SCRIPTS.search(word) is not None
+    begins = word.lstrip(_JOINED).startswith(_TURNING_BEGINNINGS)
+    return is_unknown or begins or any(sign in word for sign in _TURNING_SIGNS)
+
+
+def _separated(run: str) -> list[str]:
+    """Return the words of a run without blanks: of a script without spaces each character."""
+    return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
+
+
+_PARTS: Final = re.compile(rf"{_WITHOUT_SPACES.pattern}|(?:(?!{_WITHOUT_SPACES.pattern}).)+")
+_AROUND_FIGURES: Final = "".join(sign for sign in _MARKS if sign not in "-–—+=<>~")

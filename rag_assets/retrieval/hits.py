@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import accumulate
+from typing import Any
 
 from rag_assets.ingest.chunking.location import Location, location_fields
 from rag_assets.retrieval.blocks import blocks_of, excerpt_of_block, parts_of, url_of
 from rag_assets.retrieval.duplicates import Passage
-from rag_assets.retrieval.model import Hit, Scores
+from rag_assets.retrieval.model import Hit, PassageRange, ScoreKind, Scores
 from rag_assets.retrieval.search_progress import RankingKind, SearchProgress
 from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.index.model import SYMBOL
@@ -19,8 +22,11 @@ def hit_of(
     cosine: float | None,
     version: ReadableVersion,
     question: str,
+    *,
+    score: float | None = None,
+    score_kind: ScoreKind = "cosine",
 ) -> Hit:
-    """A hit.
+    """Return a hit.
 
     Args:
         number: to cite it by.
@@ -28,8 +34,10 @@ def hit_of(
         cosine: of question and passage; None where the question has no vector.
         version: of its document.
         question: that the excerpt is about.
+        score, score_kind: by which it is ordered; its cosine by default.
     """
     fields = passage.fields
+    near = None if cosine is None else round(cosine, 6)
     modified: str | None = fields.get("modified_at")
     blocks = blocks_of(fields)
     # A block that was found by itself holds the answer more surely than one with equal words.
@@ -39,7 +47,9 @@ def hit_of(
     return Hit(
         number=number,
         ordinal=fields["ordinal"],
-        score=None if cosine is None else round(cosine, 6),
+        score=near if score is None else round(score, 6),
+        score_kind=score_kind,
+        cosine=near,
         text=fields["text"],
         excerpt=shown,
         uri=fields["uri"],
@@ -64,32 +74,71 @@ def hit_of(
         url=url_of(fields["uri"], block_id),
         blocks=blocks,
         context=fields.get("context") or "",
+        ranges=tuple(_range(part.fields) for part in passage.parts or (passage,)),
+    )
+
+
+def _range(fields: Mapping[str, Any]) -> PassageRange:
+    return PassageRange(
+        fields["chunk_id"], fields["ordinal"], fields["start"], fields["end"], fields.get("page")
     )
 
 
 def hits_of(progress: SearchProgress) -> list[Hit]:
-    """The hits of a search, best first."""
+    """Return the hits of a search, best first."""
     versions, question = progress.confirmed.versions, progress.search.request.query
+    passages = progress.answered
+    kind, scores = order_scores(progress, passages)
     return [
         hit_of(
             number,
             passage,
-            progress.cosines.get(passage.id),
+            _cosine(progress, passage),
             versions[passage.candidate.document_id],
             question,
+            score=score,
+            score_kind=kind,
         )
-        for number, passage in enumerate(progress.answered, start=1)
+        for number, (passage, score) in enumerate(zip(passages, scores, strict=True), start=1)
     ]
 
 
+def order_scores(
+    progress: SearchProgress, passages: Sequence[Passage]
+) -> tuple[ScoreKind, list[float]]:
+    """Return the scores that order passages, which never rise, and what they are.
+
+    A passage that another document's was put before, or that stands behind a preferred path or
+    what a reranker scored, has the score of the one before it at most.
+    """
+    cosines = [_cosine(progress, passage) for passage in passages]
+    known = [cosine for cosine in cosines if cosine is not None]
+    rankings = [one for one in progress.confirmed.rankings if one.weight]
+    kinds = {"preferred" if one.preferred else one.kind for one in rankings}
+    reranking = progress.reranking
+    if reranking is not None and reranking.scores:
+        reranked = reranking.blended([*reranking.scores], progress.fused)
+        return "reranker", falling_scores([reranked.get(passage.id) for passage in passages])
+    if kinds == {"vector"} and len(known) == len(passages) and falling_scores(known) == known:
+        return "cosine", known
+    fused = falling_scores([progress.fused.get(passage.id) for passage in passages])
+    return ("words" if kinds == {"words"} else "fused"), fused
+
+
+def falling_scores(scores: Sequence[float | None]) -> list[float]:
+    """Return scores of which none is higher than the one before; an unknown one is that one."""
+    least = next((score for score in scores if score is not None), 0.0)
+    return list(accumulate((least if s is None else s for s in (least, *scores)), min))[1:]
+
+
 def scores_of(progress: SearchProgress) -> tuple[Scores, ...]:
-    """The scores that ranked each hit."""
+    """Return the scores that ranked each hit."""
     by_vector, by_words = _ranks(progress, "vector"), _ranks(progress, "words")
     reranked = progress.reranking.scores if progress.reranking else {}
     return tuple(
         Scores(
             number=hit.number,
-            cosine=hit.score,
+            cosine=hit.cosine,
             fused=round(progress.fused.get(passage.id, 0.0), 6),
             by_vector=by_vector.get(passage.id),
             by_words=by_words.get(passage.id),
@@ -97,6 +146,12 @@ def scores_of(progress: SearchProgress) -> tuple[Scores, ...]:
         )
         for hit, passage in zip(progress.hits or (), progress.answered, strict=False)
     )
+
+
+def _cosine(progress: SearchProgress, passage: Passage) -> float | None:
+    """Return the cosine of a passage, of several that were merged the highest."""
+    ids = [part.id for part in passage.parts] or [passage.id]
+    return max((progress.cosines[id_] for id_ in ids if id_ in progress.cosines), default=None)
 
 
 def _ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:

@@ -139,7 +139,8 @@ class JournaledSearch:
 
     def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
         """Record the result: the passages found, and those that the budget left."""
-        debug, passages = answer.debug, progress.answered
+        debug = answer.debug
+        passages = [part for one in progress.answered for part in one.parts or (one,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]
         self.record(
             "rag_search_completed",
@@ -148,7 +149,7 @@ class JournaledSearch:
                 "scores": [None if c is None else round(c, 6) for c in cosines],
                 # Of all candidates: it shows whether a threshold excluded everything.
                 "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
-                "chosen": [hit.chunk_id for hit in answer.hits],
+                "chosen": [one.chunk_id for hit in answer.hits for one in hit.ranges],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
                 **({"altered": len(progress.altered)} if progress.altered else {}),
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),

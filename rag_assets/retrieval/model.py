@@ -337,15 +337,36 @@ class Origin:
     differs: bool | None
 
 
+ScoreKind: TypeAlias = Literal["cosine", "words", "fused", "reranker"]
+"""What the scores of hits are: cosines, scores by words, of both fused, or a reranker's."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRange:
+    """A passage that a hit was made of, as the document was cut.
+
+    Attributes:
+        chunk_id, ordinal, page: see Hit.
+        start, end: character offsets in the document's parsed text, half open.
+    """
+
+    chunk_id: str
+    ordinal: int
+    start: int
+    end: int
+    page: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Hit(Location):
-    """A passage that answers.
+    """A passage that answers, or several of one document that overlap or adjoin.
 
     Attributes:
         number: to cite it by, from 1.
-        ordinal: its place among the passages of its document, from 0.
-        score: cosine of question and passage, whatever determined the rank; None where only
-            words counted and no threshold, so that the question was not embedded.
+        ordinal: its place among the passages of its document, from 0; of several merged ones the
+            best one's.
+        score: by which hits are ordered, never higher than that of the hit before; None of a
+            passage that was not searched for.
         excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.
         media_type: what the document's content is; None in a build of the first schema, which
@@ -354,12 +375,13 @@ class Hit(Location):
         modified_at: when its content was made, to the millisecond. It and the language are None
             in builds of earlier schemas.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
-        chunk_id: `{tenant}:{source path}:{byte offset}`, for people.
+        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; of several merged passages
+            the best one's.
         source_sha256: of the document's content as it was listed last.
         stale: whether the document changed since, as far as its source was listed.
         trimmed: whether the end of its text was left out, to keep within the budget.
-        also: uris of other documents that the caller may read and that hold the same text; none
-            of more than 8,191 characters.
+        also: uris of other documents that the caller may read and that hold the same text, or
+            hardly another one; none of more than 8,191 characters.
         source_type: what kind of source it is from; see Question.source_types.
         symbol: the qualified name of what it defines, in source code; else None.
         origin: the repository that it is from; None for other sources, and where the repository
@@ -375,6 +397,10 @@ class Hit(Location):
             the lines that enclose it; "" for most passages, and in builds of earlier schemas.
         breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
             on, and of its own page unless it is that page; only of pages that the caller may read.
+        score_kind: what the score is, the same for all hits of a search.
+        cosine: of question and passage, which thresholds are compared with; None where the
+            question was not embedded.
+        ranges: the passages in its text, in the order of the document.
     """
 
     number: int
@@ -405,6 +431,9 @@ class Hit(Location):
     url: str = ""
     blocks: tuple[BlockPlace, ...] = ()
     breadcrumb: tuple[str, ...] = ()
+    score_kind: ScoreKind = "cosine"
+    cosine: float | None = None
+    ranges: tuple[PassageRange, ...] = ()
     context: str = ""
 
     @property

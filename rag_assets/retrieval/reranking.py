@@ -57,14 +57,14 @@ class Reranking:
         """
         scored = [passage for passage in order if passage.id in self.scores]
         others = [passage for passage in order if passage.id not in self.scores]
-        scores = self._blended([passage.id for passage in scored], fused)
+        scores = self.blended([passage.id for passage in scored], fused)
         scored.sort(key=lambda passage: -scores[passage.id])
         if preferred := [passage.id for passage in scored if prefers(passage.candidate)]:
             by_both = fuse([by_rank([passage.id for passage in scored]), by_rank(preferred)])
             scored.sort(key=lambda passage: -by_both[passage.id])
         return scored + others
 
-    def _blended(self, ids: Sequence[str], fused: Mapping[str, float]) -> Mapping[str, float]:
+    def blended(self, ids: Sequence[str], fused: Mapping[str, float]) -> Mapping[str, float]:
         """Return the weighted mean of both kinds of scores, each from 0 to 1 over these ids."""
         if self.blend == 1 or not ids:
             return self.scores

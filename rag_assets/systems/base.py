@@ -49,6 +49,8 @@ class Profile:
             event to its tenant's admins, not by a number to anybody else.
         repeats_texts: whether a text that several documents hold is one hit for each of them;
             otherwise it is one hit that names the others.
+        keeps_passages: whether each passage is a hit of its own, in the order of its score;
+            otherwise those that adjoin are one hit, and near copies share a place.
         most_hits: hits of a search at most, whatever it asks for; None: as many as it asks for.
         typed_records: whether records that are pushed to its tenants have the bodies of
             rag_assets.workspace.bodies.
@@ -73,6 +75,7 @@ class Profile:
     follows_guidelines: bool = False
     tells_readers_alone: bool = False
     repeats_texts: bool = False
+    keeps_passages: bool = False
     most_hits: int | None = None
     typed_records: bool = False
     drops_described_secrets: bool = False

@@ -88,6 +88,14 @@ def test_results_come_in_the_agreed_format(agent: Installation) -> None:
     assert "\\--- Result 9 (score: 1.000) ---" in rest
 
 
+def test_scores_of_results_fall(agent: Installation) -> None:
+    [content] = call(agent, lambda client: search(client, top_k=50)).content
+    lines = re.findall(r"^--- Result \d+ \(score: (-?\d\.\d{3}), ", content.text, re.MULTILINE)
+    scores = [*map(float, lines)]
+    assert len(scores) > 1
+    assert scores == sorted(scores, reverse=True)
+
+
 def test_only_what_the_caller_reads_is_found(agent: Installation) -> None:
     def text(*principals: str) -> str:
         result = call(agent, lambda client: search(client, top_k=50), *principals)

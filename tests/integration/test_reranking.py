@@ -88,15 +88,20 @@ def test_a_model_orders_what_was_found_and_changes_no_score(
     found = search(rerank=False, top_k=3)
     answer = search(top_k=2)
     assert numbers(answer) == sorted(numbers(found), reverse=True)[:2]
-    cosines = {hit.uri: hit.score for hit in found.hits}
-    assert [hit.score for hit in answer.hits] == [cosines[hit.uri] for hit in answer.hits]
+    cosines = {hit.uri: hit.cosine for hit in found.hits}
+    assert [hit.cosine for hit in answer.hits] == [cosines[hit.uri] for hit in answer.hits]
     assert answer.debug is not None
     assert [scores.rerank for scores in answer.debug.scores] == numbers(answer)
+    assert [hit.score for hit in answer.hits] == numbers(answer)
+    assert {hit.score_kind for hit in answer.hits} == {"reranker"}
+    every = [hit.score for hit in search(top_k=10).hits if hit.score is not None]
+    assert len(every) > 3, "more than the reranker scored"
+    assert every == sorted(every, reverse=True)
     assert answer.degraded == ()
     assert {"rerank", "verify"} <= set(answer.debug.latency_ms)
     # What a threshold leaves out is not read again, what lies where it should ranks higher, and
     # behind the first come the others as they were found.
-    between = sum(hit.score or 0 for hit in found.hits[:2]) / 2
+    between = sum(hit.cosine or 0 for hit in found.hits[:2]) / 2
     assert numbers(search(min_score=between)) == numbers(found)[:1]
     assert numbers(search(must_include_paths=["public/2.md"], caller=board))[0] == 2
     every = search(rerank=False, caller=board, top_k=20)

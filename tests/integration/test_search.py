@@ -209,9 +209,9 @@ def test_words_alone_need_no_vector_and_have_no_cosine(
     shared_installation: Installation, folder: Path
 ) -> None:
     hits = shared_installation.search("asked", "page 7", mode="text", top_k=1)
-    assert (hits[0].uri, hits[0].score) == ("files/7.md", None)
+    assert (hits[0].uri, hits[0].cosine, hits[0].score_kind) == ("files/7.md", None, "words")
     [hit] = shared_installation.search("asked", "page 7", mode="text", top_k=1, min_score=-1.0)
-    assert hit.score is not None
+    assert hit.cosine is not None
 
 
 def test_debug_has_the_scores_behind_the_rank_of_each_hit(
@@ -220,7 +220,8 @@ def test_debug_has_the_scores_behind_the_rank_of_each_hit(
     answer = shared_installation.retriever.search("asked", SearchRequest(query="page 7", top_k=4))
     assert answer.debug is not None
     for hit, scores in zip(answer.hits, answer.debug.scores, strict=True):
-        assert (hit.number, hit.score) == (scores.number, scores.cosine)
+        assert (hit.number, hit.cosine) == (scores.number, scores.cosine)
+        assert (hit.score_kind, hit.score) == ("fused", scores.fused)
         assert scores.by_vector or scores.by_words
         assert 0 < scores.fused <= 2, "two rankings, each of which gives its first passage 1"
     fused = [scores.fused for scores in answer.debug.scores]

@@ -248,7 +248,7 @@ def test_an_event_has_the_cosine_of_the_nearest_candidate_below_the_threshold(
     everything = retriever.search(TENANT, SearchRequest(query="valve", mode=mode, min_score=-1.0))
     retriever.close()
     found, kept_back = session.catalog.events.latest(TENANT, kind="rag_search_completed", limit=2)
-    nearest = max(hit.score for hit in everything.hits if hit.score is not None)
+    nearest = max(hit.cosine for hit in everything.hits if hit.cosine is not None)
     assert kept_back.payload["ids"] == kept_back.payload["chosen"] == []
     assert kept_back.payload["nearest"] == found.payload["nearest"] == nearest
 

@@ -126,8 +126,10 @@ def test_the_rest_of_each_document_is_there(
     assert indexed - formats == ready
     for kind in [*KINDS, "pem"]:
         hits = shared_installation.search("leaky", f"Afterwards {kind}", mode="text", top_k=50)
-        found = {(hit.uri, hit.heading_path) for hit in hits}
-        assert (f"files/{kind}.md", (f"Handbook of {kind}", f"Afterwards {kind}")) in found
+        # The passages before and after a credential may be one hit.
+        own = [hit for hit in hits if hit.uri == f"files/{kind}.md"]
+        assert {hit.heading_path[0] for hit in own} == {f"Handbook of {kind}"}
+        assert any(f"Afterwards {kind}" in hit.text for hit in own)
 
 
 def test_the_lake_holds_none(

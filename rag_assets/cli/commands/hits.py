@@ -26,6 +26,8 @@ def print_hit(hit: Hit) -> None:
 
 
 def headline(hit: Hit) -> str:
-    """The document, the place in it, and the cosine."""
-    near = "" if hit.score is None else f"  (cosine {hit.score:.2f})"
+    """Return the document, the place in it, the score that orders hits, and the cosine."""
+    scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
+    shown = ", ".join(f"{kind} {of:.2f}" for kind, of in scores.items() if of is not None)
+    near = f"  ({shown})" if shown else ""
     return f"{', '.join(filter(None, (hit.uri, describe(hit))))}{near}"

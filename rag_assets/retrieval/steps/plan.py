@@ -18,6 +18,7 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.budget import Budget
 from rag_assets.retrieval.steps.expand import Expand
 from rag_assets.retrieval.steps.fuse import Fuse
+from rag_assets.retrieval.steps.gather import Gather
 from rag_assets.retrieval.steps.join import Join
 from rag_assets.retrieval.steps.protocol import SearchServices, Step, StepFactory
 from rag_assets.retrieval.steps.read import Read
@@ -39,6 +40,7 @@ BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
         "read": Read,
         "join": Join,
         "rerank": Rerank,
+        "gather": Gather,
         "budget": Budget,
     }
 )
@@ -50,7 +52,7 @@ DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name not in 
 
 _REQUIRED = ("verify", "fuse", "read")
 _TRUSTED = frozenset(BUILT_IN.values())
-_BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
+_BRIEF = frozenset({Verify, Fuse, Score, Join, Gather, Budget})
 _VERIFIED_SECONDS = 1.0
 """Age at which a verification is repeated, since texts are read in between."""
 _MAX_REPEATS = 25
@@ -137,6 +139,7 @@ def _require_order(where: str, names: Sequence[str]) -> None:
         ("score", "after", "fuse"),
         ("score", "before", "read"),
         ("rerank", "after", "read"),
+        ("gather", "after", "read"),
     )
     for name, relation, other in rules:
         if name in places and (places[name] < places[other]) != (relation == "before"):

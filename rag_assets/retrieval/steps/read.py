@@ -10,6 +10,13 @@ from typing import Final, final
 
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.retrieval.duplicates import Distinct
+from rag_assets.retrieval.gathering import (
+    are_neighbours,
+    document_id,
+    is_spread,
+    joined,
+    spread,
+)
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import entry_filter_of
@@ -47,7 +54,7 @@ class Read:
         Raises:
             IndexInconsistent: the tenant's index was lost.
         """
-        progress = await self._read(progress)
+        progress = await self._read(progress, _first_places(progress))
         # An entry that is missing was replaced meanwhile: its successor is found next time. An
         # altered one is replaced by an equal text, or by the next best.
         if progress.unread and progress.reads < _MAX_READS:
@@ -62,8 +69,12 @@ class Read:
         await self._report(progress)
         return progress
 
-    async def _read(self, progress: SearchProgress) -> SearchProgress:
-        order = progress.order[: progress.search.depth]
+    async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
+        """Read further texts, behind those that were read; what cannot be read is left out."""
+        after = await self._read(progress, order)
+        return replace(after, passages=[*progress.passages, *after.passages])
+
+    async def _read(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
         with progress.timings.part("read"):
             entries, equal = await asyncio.gather(
                 self._entries(progress, order), self._equal(progress, order)
@@ -134,6 +145,21 @@ class Read:
                 f"index {serving.index_name!r} of tenant {tenant_id!r} was replaced",
                 hint=f"restore it with `rag-assets sync {tenant_id} --repair`",
             )
+
+
+def _first_places(progress: SearchProgress) -> Sequence[Distinct]:
+    """Return the candidates that may be among the hits, as far as their numbers show.
+
+    Passages that follow each other will be one hit, so more of them are read than there are hits.
+    """
+    order, depth = progress.order, progress.search.depth
+    if not is_spread(progress.search.tenant):
+        return order[:depth]
+    groups = joined(order, document_id, are_neighbours, most=depth)
+    scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
+    first = spread(groups, lambda group: document_id(group[0]), scores)[:depth]
+    wanted = {one.id for group in first for one in group}
+    return [one for one in order if one.id in wanted]
 
 
 async def equal_texts(

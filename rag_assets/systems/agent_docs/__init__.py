@@ -15,6 +15,7 @@ SYSTEM = System(
             "retrieval": {"top_k": 5, "mode": "knn"},
         },
         repeats_texts=True,
+        keeps_passages=True,
         retrieval_steps=(
             *("recall", "exact", "verify", "fuse", "score", "read", "rerank", "budget"),
         ),

@@ -17,7 +17,7 @@ SYSTEM = System(
         thresholds={"openai/text-embedding-3-large": 0.25},
         retrieval_steps=(
             *("walk", "recall", "expand", "verify", "fuse", "score", "read", "join", "rerank"),
-            "budget",
+            *("gather", "budget"),
         ),
         requires_project=True,
         derives_documents=True,

@@ -221,6 +221,8 @@ def _chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
         source_type=hit.source_type,
         text=hit.text,
         score=hit.score,
+        score_kind=hit.score_kind,
+        cosine=hit.cosine,
         metadata_json=metadata,
         title=hit.title,
         also=hit.also,

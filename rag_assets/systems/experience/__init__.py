@@ -31,6 +31,8 @@ SYSTEM = System(
         },
         calibrates=frozenset({"openai/text-embedding-3-small"}),
         asked_by=frozenset({"orchestrator"}),
+        # What is not surely the same stays apart: see differences.py.
+        keeps_passages=True,
     ),
     source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},
     tables=(

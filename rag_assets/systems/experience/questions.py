@@ -422,7 +422,7 @@ def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
         for uri in (hit.uri, *hit.also):
             # Another source of the tenant may hold records of this type, which are no entries.
             with suppress(ValueError):
-                scores.setdefault(UUID(path_of(uri).rpartition("/")[2]), hit.score or 0.0)
+                scores.setdefault(UUID(path_of(uri).rpartition("/")[2]), hit.cosine or 0.0)
     return scores
 
 

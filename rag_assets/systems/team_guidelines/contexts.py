@@ -37,6 +37,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
+from rag_assets.retrieval.budget import without_passages
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.patience import Patience
@@ -249,7 +250,7 @@ class Contexts:
         except RagAssetsError as error:
             _reason(error)
             return ()
-        below = [hit for hit in answer.hits if hit.score is not None and hit.score < threshold]
+        below = [hit for hit in answer.hits if hit.cosine is not None and hit.cosine < threshold]
         return tuple(map(_near_miss, below[:MAX_PASSAGES]))
 
 
@@ -260,9 +261,12 @@ def _found(
     kinds = {hit.document_id: kind for hit, kind in rules}
     share = request.token_budget // 2
     of_rules = section_of_passages([hit for hit, _ in rules], share)
-    taken = {(chunk.document_id, chunk.chunk_index) for chunk in of_rules.chunks}
-    kept = [hit for hit, _ in rules if (hit.document_id, hit.ordinal) in taken]
-    found = [hit for hit in answer.hits if (hit.document_id, hit.ordinal) not in taken]
+    taken: dict[str, set[int]] = {}
+    for chunk in of_rules.chunks:
+        taken.setdefault(chunk.document_id, set()).add(chunk.chunk_index)
+    kept = [hit for hit, _ in rules if hit.ordinal in taken.get(hit.document_id, ())]
+    others = (without_passages(hit, taken.get(hit.document_id, ())) for hit in answer.hits)
+    found = [hit for hit in others if hit is not None]
     section = section_of_passages([*kept, *found], request.token_budget, kinds)
     return GuidelinesContext(
         source="documents",
@@ -333,7 +337,8 @@ def _near_miss(hit: Hit) -> NearMiss:
         document_id=hit.document_id,
         file_name=file_name_of(hit),
         chunk_index=hit.ordinal,
-        score=hit.score or 0.0,
+        chunk_indexes=tuple(one.ordinal for one in hit.ranges),
+        score=hit.cosine or 0.0,
         page=hit.page,
         heading_path=hit.heading_path,
         tokens=count_text(hit.text_in_context),

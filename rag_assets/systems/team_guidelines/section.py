@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from rag_assets.api.guideline_responses import GuidelineChunk, RuleKind
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.location import describe
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.budget import first_sentences
+from rag_assets.retrieval.budget import beginning_of, first_sentences
 from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.retrieval.model import Hit
 
@@ -84,7 +84,7 @@ def _cut(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
     """The hit with its first sentences, as many as fit behind others; nothing if none does."""
 
     def beginning(text: str) -> Hit:
-        return replace(hit, text=text, trimmed=True)
+        return beginning_of(hit, text)
 
     text = first_sentences(hit.text, lambda text: _fits([*before, beginning(text)], tokens))
     return [beginning(text)] if text else []
@@ -109,7 +109,8 @@ def _chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
         document_id=hit.document_id,
         file_name=file_name_of(hit),
         chunk_index=hit.ordinal,
-        score=hit.score,
+        chunk_indexes=tuple(one.ordinal for one in hit.ranges) or (hit.ordinal,),
+        score=hit.cosine,
         rule=rule,
         page=hit.page,
         heading_path=hit.heading_path,

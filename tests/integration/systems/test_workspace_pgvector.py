@@ -92,7 +92,7 @@ class Workspace:
         return self.installation.retriever.search(self.id, request)
 
     def found(self, query: str, **options: Any) -> list[tuple[str, float]]:
-        return [(hit.uri, round(hit.score, 5)) for hit in self.ask(query, **options).hits]
+        return [(hit.uri, round(hit.cosine, 5)) for hit in self.ask(query, **options).hits]
 
     def sql(self, statement: str) -> None:
         with psycopg.connect(self.session.endpoints.database_url, autocommit=True) as connection:
@@ -261,7 +261,7 @@ def test_while_it_is_away_the_index_answers(workspace: Workspace) -> None:
     try:
         answer = workspace.ask("valve")
         assert answer.degraded == ("pgvector",)
-        assert sorted((hit.uri, round(hit.score, 5)) for hit in answer.hits) == sorted(before)
+        assert sorted((hit.uri, round(hit.cosine, 5)) for hit in answer.hits) == sorted(before)
     finally:
         workspace.sql("ALTER SCHEMA away RENAME TO BUILD")
     # What was made for it meanwhile counts: nothing rests on what that server remembers.
@@ -332,7 +332,7 @@ class Asking:
         answer = self.workspace.ask(question, top_k=TOP)
         self.answered[str(self.workspace.serving.vectors_beside)] += 1
         if answer.degraded or not is_same(answer.hits, self.expected[question]):
-            hits = [(hit.uri, hit.score) for hit in answer.hits]
+            hits = [(hit.uri, hit.cosine) for hit in answer.hits]
             self.faults.append((question, answer.degraded, hits, self.expected[question]))
 
     def _edit(self) -> None:
@@ -379,7 +379,7 @@ def answers_beside_edits(workspace: Workspace) -> dict[str, list[tuple[str, floa
         found.append({one: workspace.ask(one, top_k=TOP).hits for one in every})
     first, second = found
     return {
-        question: [(hit.uri, hit.score) for hit in hits]
+        question: [(hit.uri, hit.cosine) for hit in hits]
         for question, hits in first.items()
         if not any("edited" in hit.uri for hit in (*hits, *second[question]))
     }
@@ -388,7 +388,7 @@ def answers_beside_edits(workspace: Workspace) -> dict[str, list[tuple[str, floa
 def is_same(hits: Sequence[Hit], expected: Sequence[tuple[str, float]]) -> bool:
     """Whether hits are those that were expected, in their order."""
     return [hit.uri for hit in hits] == [uri for uri, _ in expected] and [
-        hit.score for hit in hits
+        hit.cosine for hit in hits
     ] == pytest.approx([score for _, score in expected], abs=1e-4)
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.retrieval.budget import whole_chains, within_budget
+from rag_assets.retrieval.budget import beginning_of, whole_chains, within_budget, without_passages
+from rag_assets.retrieval.model import PassageRange
 from tests.unit.retrieval.hits import hit_of
 
 SENTENCES = ["Open the valve.", "Wait for a minute, or for two.", "Then close it again!"]
@@ -22,6 +23,22 @@ def test_what_fits_stays_whole_and_the_next_is_cut_after_a_sentence() -> None:
     assert packed[1].end - packed[1].start == len(packed[1].text)
     assert packed[1].excerpt == packed[1].text
     assert len(packed) == 2
+
+
+def test_a_merged_hit_names_the_passages_that_are_left_of_it() -> None:
+    places = [(0, 5), (3, 9), (9, 12)]
+    ranges = tuple(PassageRange(f"c{n}", n, a + 100, b + 100) for n, (a, b) in enumerate(places))
+    hit = replace(hit_of("abcdefghijkl"), ranges=ranges, ordinal=1, end=112)
+    cut = beginning_of(hit, "abcd")
+    assert [(one.ordinal, one.end) for one in cut.ranges] == [(0, 104), (1, 104)]
+    assert (cut.end, cut.trimmed) == (104, True)
+    rest = without_passages(hit, {0})
+    assert rest is not None
+    assert (rest.text, rest.start, rest.end) == ("defghijkl", 103, 112)
+    assert (rest.ordinal, rest.chunk_id, rest.ranges) == (1, "c1", ranges[1:])
+    assert without_passages(hit, {7}) == hit
+    assert without_passages(hit, {0, 1, 2}) is None
+    assert without_passages(replace(hit, ranges=()), {1}) is None
 
 
 def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:

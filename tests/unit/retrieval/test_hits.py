@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import pytest
+
 from rag_assets.retrieval.duplicates import Passage
+from rag_assets.retrieval.hits import falling_scores
 from rag_assets.retrieval.hits import hit_of as made
 from rag_assets.retrieval.model import Hit
 from rag_assets.storage.catalog.index_rows import ReadableVersion
@@ -70,3 +73,19 @@ def test_a_block_that_was_found_by_itself_is_where_a_hit_leads() -> None:
     assert (by_words.block_id, by_block.block_id) == ("a", "b")
     assert (by_block.excerpt, by_block.text) == ("Turn it left.", fields["text"])
     assert by_block.url == "files/a.md#b"
+
+
+@pytest.mark.parametrize(
+    ("scores", "falling"),
+    [
+        ([3.0, 2.0, 1.0], [3.0, 2.0, 1.0]),
+        ([3.0, 1.0, 2.0, None], [3.0, 1.0, 1.0, 1.0]),
+        ([None, 2.0, 3.0], [2.0, 2.0, 2.0]),
+        ([None], [0.0]),
+        ([], []),
+    ],
+)
+def test_no_score_is_higher_than_the_one_before(
+    scores: list[float | None], falling: list[float]
+) -> None:
+    assert falling_scores(scores) == falling

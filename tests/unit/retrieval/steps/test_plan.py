@@ -41,10 +41,8 @@ def lists(*names: str) -> StepLists:
     return StepLists(added={"decay": Unchanged}, profiles={"experience": names})
 
 
-def test_the_default_list_recalls_verifies_fuses_scores_reads_reranks_and_keeps_the_budget() -> (
-    None
-):
-    wanted = ("recall", "verify", "fuse", "score", "read", "rerank", "budget")
+def test_default_steps_are_named_in_their_order() -> None:
+    wanted = ("recall", "verify", "fuse", "score", "read", "rerank", "gather", "budget")
     assert wanted == DEFAULT_STEPS
     assert StepLists().plan("documents", services()).names == wanted
 

@@ -39,6 +39,7 @@ def hit(text: str = "Use locators.", *, name: str = "rules.pdf", **changes: obje
         number=1,
         ordinal=3,
         score=0.8,
+        cosine=0.8,
         text=text,
         excerpt="",
         uri=uri_of("guidelines", f"0123/{name}"),
