@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from rag_assets.indexing.passages import DocChunk, SearchResult
-from rag_assets.retrieval.fusion import by_cosine, by_words, fuse
+from rag_assets.retrieval.fusion import by_cosine, by_words, fuse, relative_peak
 from rag_assets.retrieval.terms import content_words
 from rag_assets.storage.index.identifiers import lexical_terms
 
@@ -39,12 +39,10 @@ def fused(
     first = top_k + _FUSED
     best = next(iter(found), None)
     share = words.share(best, terms) if best is not None else 0.0
-    order = fuse(
-        [
-            by_cosine({one.chunk.id: one.score for one in nearest[:first]}),
-            by_words(dict(islice(found.items(), first)), weight=share),
-        ]
-    )
+    cosines = {one.chunk.id: one.score for one in nearest[:first]}
+    by_term = dict(islice(found.items(), first))
+    weight = share * relative_peak(by_term, cosines)
+    order = fuse([by_cosine(cosines), by_words(by_term, weight=weight)])
     # An index that was replaced between the two rankings may lack some.
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 
