@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
+    from rag_assets.models.embedding.protocol import Embedder
+
+MULTILINGUAL_EMBEDDER: Final = "local/multilingual-e5-small"
+"""Recommended where an embedder does not read a tenant's documents or questions."""
 UNREAD: Final = 1 / 3
 """Share of unread letters from which on a text counts as not read.
 
@@ -31,7 +35,13 @@ _LONGEST: Final = 2_000
 _SIGNS: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900", "\ufaff"))
 """Chinese and Japanese signs, each of which may be a word."""
 
-Span = tuple[int, int]
+
+def is_read(embedder: Embedder, text: str) -> bool:
+    """Return whether an embedder reads a text, or nothing shows that it does not."""
+    if text.isascii():  # every model has words in Latin letters
+        return True
+    share = embedder.unread_share([text])
+    return share is None or share < UNREAD
 
 
 def unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
@@ -56,7 +66,7 @@ def _words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
         )
         if not special or token in _UNKNOWN
     ]
-    end = max((span[1] for span, _ in pieces), default=0)
+    end = max((span[1] for span, _ in pieces), default=0) if encoding.overflowing else len(text)
     first = 0
     for start, stop in _spans(text):
         if stop > end:
@@ -78,7 +88,7 @@ def _is_spelled(pieces: int, letters: int) -> bool:
     return pieces >= _PIECES_PER_LETTER * letters
 
 
-def _spans(text: str) -> Iterator[Span]:
+def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where words begin and end; signs one by one."""
     for (is_word, is_sign), group in groupby(range(len(text)), lambda at: _kind(text[at])):
         places = [*group]

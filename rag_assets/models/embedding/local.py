@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import InputRejected
+from rag_assets.models.embedding.coverage import unread_share
 from rag_assets.models.embedding.model_folder import ModelFolder, Pooling, describe_folder
 from rag_assets.models.embedding.network import Network
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
@@ -125,6 +126,10 @@ class OnnxEmbedder:
         """Tokens the model reads for each text, special ones included; nothing is charged."""
         tokenizer = self._loaded_tokenizer()
         return [_tokens_of(_windows(tokenizer, text)) for text in texts]
+
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return the share of letters that the tokenizer does not read as words."""
+        return unread_share(self._loaded_tokenizer(), texts)
 
     async def close(self) -> None:
         """There are no connections to close; the loaded model is kept for the next call."""

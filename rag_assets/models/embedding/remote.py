@@ -57,6 +57,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return None: the tokenizer is at the provider."""
+        return None
+
     async def close(self) -> None:
         """Close connections, in the event loop that request was called in.
 
