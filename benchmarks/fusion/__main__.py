@@ -36,7 +36,9 @@ def main() -> None:
     arguments = parser.parse_args()
     sets = [Candidates.of(listed) for listed in load()]
     orders = {
-        family: {name: [_order(found, rule(found)) for found in sets] for name, rule in rules.items()}
+        family: {
+            name: [_order(found, rule(found)) for found in sets] for name, rule in rules.items()
+        }
         for family, rules in families().items()
     }
     scores = {

@@ -1,6 +1,7 @@
 """Ranked lists: made of the judged sets with the product's code, stored, and loaded again.
 
-    python -m benchmarks.fusion.lists DATA [SET...]     minutes of CPU, most of it embedding
+    python -m benchmarks.fusion.lists DATA [SET...]     a quarter of an hour, most of it embedding
+    python -m benchmarks.fusion.lists --words DATA      after a change of the search by words
 
 Words are ranked by the index in memory, whose scores are Elasticsearch's (a test compares both);
 vectors by the shipped model. A stored list has numbers of passages and scores: no text.
@@ -21,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.fusion.sets import SETS, JudgedSet
+from benchmarks.fusion.sets import SETS, JudgedSet, Passage
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.model import Chunk, embedding_text, text_hash
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -44,8 +45,6 @@ FOLDER: Final = Path(__file__).with_name("lists")
 _OWNER: Final = Owner("fusion", 1, 1)
 _SCALE: Final = 65_535
 _BATCH: Final = 64
-_LISTED: Final = ("words", "vectors", "terms", "english", "unread")
-
 
 Array = npt.NDArray[Any]
 
@@ -94,49 +93,68 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
     parser.add_argument("sets", nargs="*", help="by default all")
+    parser.add_argument("--words", action="store_true", help="keep the stored lists of vectors")
     arguments = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
     embedder = OnnxEmbedder()
     for name in arguments.sets or SETS:
         began = time.monotonic()
         judged = SETS[name](arguments.data)
-        save(name, judged, asyncio.run(_listed(judged, embedder)))
+        path = FOLDER / f"{name}.npz"
+        by_vectors = (
+            {key: value for key, value in _stored(path).items() if key.startswith("vectors")}
+            if arguments.words
+            else asyncio.run(_by_vectors(judged, embedder))
+        )
+        _save(path, judged, {**_by_words(judged), **_of_questions(judged, embedder), **by_vectors})
         counts = f"{len(judged.questions)} questions, {len(judged.passages)} passages"
         print(f"{name}: {counts}, {time.monotonic() - began:.0f} s", flush=True)
 
 
-async def _listed(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Any]:
-    texts = [embedding_text(title, (), text) for title, text in judged.passages]
-    vectors = await _embedded(embedder, texts)
-    rows = rows_of(judged)
+def _by_words(judged: JudgedSet) -> dict[str, Array]:
+    rows = [
+        Row(entry.id, _OWNER.tenant, entry_source(entry), entry.vector)
+        for entry in entries_of(judged, _OWNER)
+    ]
     place = {row.id: at for at, row in enumerate(rows)}
-    asked = [question for question, _ in judged.questions]
-    cosines = await _embedded(embedder, asked) @ vectors.T
-    lists: dict[str, list[Any]] = {name: [] for name in _LISTED}
-    for question, row in zip(asked, cosines, strict=True):
-        found = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter(scopes=None)))
-        lists["words"].append([(place[one.id], one.score) for one in found])
-        best = np.argsort(-row, kind="stable")[:DEPTH]
-        lists["vectors"].append([(int(at), float(row[at])) for at in best])
-        matched = found[0].matched if found else 0
-        lists["terms"].append((matched, len(words_of(question).terms)))
-        lists["english"].append(is_english(question))
-        lists["unread"].append(embedder.unread_share([question]))
-    return lists
+    ranked: list[list[tuple[int, float]]] = []
+    terms: list[tuple[int, int]] = []
+    for question, _ in judged.questions:
+        found = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
+        ranked.append([(place[one.id], one.score) for one in found])
+        terms.append((found[0].matched if found else 0, len(words_of(question).terms)))
+    return {**_packed("words", ranked), "terms": np.array(terms, np.uint16)}
 
 
-def rows_of(judged: JudgedSet) -> list[Row]:
-    """Return the passages as entries, each of a document of its own."""
+async def _by_vectors(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]:
+    texts = [embedding_text(title, (), text) for title, text in judged.passages]
+    asked = await _embedded(embedder, [question for question, _ in judged.questions])
+    cosines = asked @ (await _embedded(embedder, texts)).T
+    ranked = [
+        [(int(at), float(row[at])) for at in np.argsort(-row, kind="stable")[:DEPTH]]
+        for row in cosines
+    ]
+    return _packed("vectors", ranked)
+
+
+def _of_questions(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]:
+    questions = [question for question, _ in judged.questions]
+    return {
+        "english": np.array([is_english(question) for question in questions], np.bool_),
+        "unread": np.array([embedder.unread_share([q]) for q in questions], np.float16),
+    }
+
+
+def entries_of(judged: JudgedSet, owner: Owner) -> list[Entry]:
+    """Return the passages as entries, each of a document of its own, without vectors."""
     counts = count_tokens([text for _, text in judged.passages])
-    rows = []
-    for at, (title, text) in enumerate(judged.passages):
-        entry = entry_of(_OWNER, at, judged.language, (title, text), counts[at])
-        rows.append(Row(entry.id, _OWNER.tenant, entry_source(entry), entry.vector))
-    return rows
+    return [
+        _entry(owner, at, judged.language, passage, counts[at])
+        for at, passage in enumerate(judged.passages)
+    ]
 
 
-def entry_of(owner: Owner, at: int, language: str, passage: tuple[str, str], tokens: int) -> Entry:
-    """Return a passage as the entry of a document without a vector."""
+def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) -> Entry:
     title, text = passage
     document = EntryDocument(
         document_id=f"{at:05}",
@@ -156,7 +174,7 @@ def entry_of(owner: Owner, at: int, language: str, passage: tuple[str, str], tok
     return Entry(owner, document, chunk, np.zeros(0, np.float32))
 
 
-async def _embedded(embedder: Embedder, texts: Sequence[str]) -> Array:
+async def _embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Array:
     parts = [
         (await embedder.embed(texts[at : at + _BATCH])).vectors
         for at in range(0, len(texts), _BATCH)
@@ -164,27 +182,24 @@ async def _embedded(embedder: Embedder, texts: Sequence[str]) -> Array:
     return np.concatenate(parts)
 
 
-def save(name: str, judged: JudgedSet, lists: Mapping[str, Sequence[Any]]) -> None:
-    """Store rankings: numbers of passages, and scores as 16-bit shares of the best one."""
+def _packed(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str, Array]:
+    """Return numbers of passages, and scores as 16-bit shares of the best one."""
+    ids = np.zeros((len(lists), DEPTH), np.uint16)
+    shares = np.zeros((len(lists), DEPTH), np.uint16)
+    best = np.zeros(len(lists), np.float32)
+    for at, ranked in enumerate(lists):
+        best[at] = ranked[0][1] if ranked else 0.0
+        for rank, (passage, score) in enumerate(ranked):
+            ids[at, rank] = passage
+            shares[at, rank] = max(1, round(score / best[at] * _SCALE))
+    return {ranker: ids, f"{ranker}_shares": shares, f"{ranker}_best": best}
+
+
+def _save(path: Path, judged: JudgedSet, arrays: Mapping[str, Array]) -> None:
     grades = [{str(at): grade for at, grade in given.items()} for _, given in judged.questions]
     about = {"kind": judged.kind, "language": judged.language, "grades": grades}
-    arrays: dict[str, Array] = {
-        "about": np.frombuffer(json.dumps(about).encode(), np.uint8),
-        "terms": np.array(lists["terms"], np.uint16),
-        "english": np.array(lists["english"], np.bool_),
-        "unread": np.array(lists["unread"], np.float16),
-    }
-    for ranker in ("words", "vectors"):
-        ids = np.zeros((len(grades), DEPTH), np.uint16)
-        shares = np.zeros((len(grades), DEPTH), np.uint16)
-        best = np.zeros(len(grades), np.float32)
-        for at, ranked in enumerate(lists[ranker]):
-            best[at] = ranked[0][1] if ranked else 0.0
-            for rank, (passage, score) in enumerate(ranked):
-                ids[at, rank] = passage
-                shares[at, rank] = max(1, round(score / best[at] * _SCALE))
-        arrays |= {ranker: ids, f"{ranker}_shares": shares, f"{ranker}_best": best}
-    np.savez_compressed(FOLDER / f"{name}.npz", **arrays)
+    packed = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez_compressed(path, about=packed, **arrays)
 
 
 def load() -> list[ListedSet]:
@@ -192,9 +207,13 @@ def load() -> list[ListedSet]:
     return [_loaded(name) for name in SETS if (FOLDER / f"{name}.npz").is_file()]
 
 
+def _stored(path: Path) -> dict[str, Array]:
+    with np.load(path) as stored:
+        return {key: stored[key] for key in stored.files}
+
+
 def _loaded(name: str) -> ListedSet:
-    with np.load(FOLDER / f"{name}.npz") as stored:
-        arrays = {key: stored[key] for key in stored.files}
+    arrays = _stored(FOLDER / f"{name}.npz")
     about = json.loads(arrays["about"].tobytes())
     scores = {
         ranker: arrays[f"{ranker}_shares"] / _SCALE * arrays[f"{ranker}_best"][:, None]

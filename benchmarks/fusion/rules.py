@@ -74,7 +74,7 @@ Weight: TypeAlias = Callable[[Candidates], Array]
 
 
 def product(found: Candidates) -> Array:
-    """Score by the product's own fusion, which leaves out vectors of questions that are not read."""
+    """Score by the product's own fusion, without vectors of questions that are not read."""
     listed = found.listed
     scores = np.full(found.grades.shape, -np.inf)
     for at in range(len(scores)):
@@ -87,9 +87,7 @@ def product(found: Candidates) -> Array:
     return scores
 
 
-def _ranking(
-    kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int
-) -> Ranking:
+def _ranking(kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int) -> Ranking:
     """Return a ranking as a search recalls it; columns stand for the ids of its candidates."""
     matched, terms = (int(count) for count in listed.terms[at])
     candidates = [
@@ -102,14 +100,17 @@ def _ranking(
 
 
 def words_alone(found: Candidates) -> Array:
+    """Rank by words alone."""
     return -found.word_ranks.astype(float)
 
 
 def vectors_alone(found: Candidates) -> Array:
+    """Rank by vectors alone."""
     return -found.vector_ranks.astype(float)
 
 
 def reciprocal_ranks(found: Candidates, *, k: int, words: float) -> Array:
+    """Add reciprocal ranks."""
     fused: Array = words / (k + 1 + found.word_ranks) * (found.word_ranks < _ABSENT)
     fused += (1 - words) / (k + 1 + found.vector_ranks) * (found.vector_ranks < _ABSENT)
     return fused
@@ -168,10 +169,12 @@ def peak(scores: Array) -> Array:
 
 
 def constant(found: Candidates, *, words: float) -> Array:
+    """The same weight for every question."""
     return np.full(len(found.grades), words)
 
 
 def of_share(found: Candidates, *, least: float, gain: float) -> Array:
+    """A weight that grows with the share of terms."""
     weight: Array = least + gain * found.listed.share
     return weight
 

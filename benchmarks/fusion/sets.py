@@ -265,13 +265,9 @@ def python_names(data: Path) -> JudgedSet:
 
 def git_help(_: Path) -> JudgedSet:
     """Tasks and flags, to the help of git's commands that do or have them."""
-    listed = subprocess.run(["git", "--list-cmds=main,nohelpers"], capture_output=True, text=True)
     passages: list[Passage] = []
-    for command in sorted(listed.stdout.split()):
-        shown = subprocess.run(
-            ["git", command, "-h"], capture_output=True, text=True, timeout=20, cwd="/"
-        )
-        if "usage:" in (text := shown.stdout or shown.stderr):
+    for command in sorted(_git("--list-cmds=main,nohelpers").split()):
+        if "usage:" in (text := _git(command, "-h")):
             passages.append((f"git {command}", text))
     place = {title: at for at, (title, _) in enumerate(passages)}
     judged: Mapping[str, Any] = YAML(typ="safe").load(
@@ -283,6 +279,19 @@ def git_help(_: Path) -> JudgedSet:
         if one["kind"] != "none"
     ]
     return JudgedSet("documentation", "en", passages, _answered(questions))
+
+
+def _git(*arguments: str) -> str:
+    """Return what git prints of itself, outside any repository."""
+    run = subprocess.run(
+        ["git", *arguments],  # noqa: S607
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        cwd="/",
+    )
+    return run.stdout or run.stderr
 
 
 def squad(data: Path, *, path: str, language: str) -> JudgedSet:

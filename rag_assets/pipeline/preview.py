@@ -17,6 +17,7 @@ from rag_assets.pipeline.estimates import (
     edits_twice,
     estimate,
 )
+from rag_assets.pipeline.languages import unread_notice
 from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
@@ -53,6 +54,7 @@ class Preview:
         preparing_seconds: that parsing and cutting took for the preview.
         estimate: how long the sync would take, and what it adds on disk.
         twice: what edits cost while two builds are kept up to date.
+        unread: which of these documents the embedder does not read, in words; "" if it reads all.
     """
 
     added: int = 0
@@ -80,6 +82,7 @@ class Preview:
     preparing_seconds: float = 0.0
     estimate: Estimate = NOTHING_TO_ESTIMATE
     twice: Twice | None = None
+    unread: str = ""
 
 
 def preview(ctx: TenantContext) -> Preview:
@@ -157,4 +160,5 @@ def preview(ctx: TenantContext) -> Preview:
         twice=edits_twice(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
         ),
+        unread=unread_notice(ctx.embedder.embedder_id, work.unread, work.read),
     )

@@ -14,9 +14,9 @@ from rag_assets.billing.switched_off import guidelines_off, is_switched_off
 from rag_assets.common.errors import IndexInconsistent, ProviderRefused
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.coverage import is_read
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
+from rag_assets.models.embedding.coverage import is_read
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import embedder_id_of

@@ -35,10 +35,7 @@ def fused(
         {},
     )
     return fuse(
-        [
-            _votes(ranking, found, cosines)
-            for ranking, found in zip(rankings, scores, strict=True)
-        ]
+        [_votes(ranking, found, cosines) for ranking, found in zip(rankings, scores, strict=True)]
     )
 
 
@@ -49,9 +46,7 @@ def _scores(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
     return scores
 
 
-def _votes(
-    ranking: Ranking, scores: Mapping[str, float], cosines: Mapping[str, float]
-) -> Votes:
+def _votes(ranking: Ranking, scores: Mapping[str, float], cosines: Mapping[str, float]) -> Votes:
     if ranking.preferred:  # the last of them gains as well
         return by_rank([*scores], weight=ranking.weight)
     match ranking.kind:
