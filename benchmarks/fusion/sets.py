@@ -265,10 +265,9 @@ def python_names(data: Path) -> JudgedSet:
 
 def git_help(_: Path) -> JudgedSet:
     """Tasks and flags, to the help of git's commands that do or have them."""
-    passages: list[Passage] = []
-    for command in sorted(_git("--list-cmds=main,nohelpers").split()):
-        if "usage:" in (text := _git(command, "-h")):
-            passages.append((f"git {command}", text))
+    commands = sorted(_git("--list-cmds=main,nohelpers").split())
+    shown = ((f"git {command}", _git(command, "-h")) for command in commands)
+    passages = [(title, text) for title, text in shown if "usage:" in text]
     place = {title: at for at, (title, _) in enumerate(passages)}
     judged: Mapping[str, Any] = YAML(typ="safe").load(
         _PROJECT / "benchmarks" / "agent_questions.yaml"

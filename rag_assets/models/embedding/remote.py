@@ -57,10 +57,6 @@ class Endpoint(Protocol):
         """
         ...
 
-    def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: the tokenizer is at the provider."""
-        return None
-
     async def close(self) -> None:
         """Close connections, in the event loop that request was called in.
 
@@ -166,6 +162,10 @@ class RemoteEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Estimate the tokens that the provider charges for each text."""
         return self._count(texts)
+
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return None: the tokenizer is at the provider."""
+        return None
 
     async def close(self) -> None:
         """Close this loop's connections once no request uses them."""
