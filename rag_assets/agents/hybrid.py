@@ -23,15 +23,21 @@ _FUSED: Final = 50
 
 
 def fused(
-    query: str, words: WordIndex, nearest: Sequence[SearchResult], top_k: int
+    query: str,
+    words: WordIndex,
+    nearest: Sequence[SearchResult],
+    top_k: int,
+    *,
+    is_read: bool = True,
 ) -> list[SearchResult]:
-    """The best of two rankings; scores stay cosines.
+    """Return the best of two rankings; scores stay cosines.
 
     Args:
         query: the question.
         words: of the passages.
         nearest: all passages of an index, by their vectors.
         top_k: how many are wanted.
+        is_read: whether the embedder reads the question's script; else words alone rank.
     """
     by_id = {one.chunk.id: one for one in nearest}
     terms = searched_words(query)
@@ -42,7 +48,8 @@ def fused(
     cosines = {one.chunk.id: one.score for one in nearest[:first]}
     by_term = dict(islice(found.items(), first))
     weight = share * relative_peak(by_term, cosines)
-    order = fuse([by_cosine(cosines), by_words(by_term, weight=weight)])
+    votes = [by_words(by_term, weight=weight)]
+    order = fuse([by_cosine(cosines), *votes] if is_read else votes)
     # An index that was replaced between the two rankings may lack some.
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 

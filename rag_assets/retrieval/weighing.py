@@ -13,7 +13,7 @@ from rag_assets.retrieval.fusion import (
     fuse,
     relative_peak,
 )
-from rag_assets.retrieval.search_progress import Ranking
+from rag_assets.retrieval.search_progress import Ranking, RankingKind
 
 
 def fused(
@@ -26,17 +26,35 @@ def fused(
         shown: ids of the candidates that others are shown as: the best of these counts.
     """
     scores = [_scores(ranking, shown) for ranking in rankings]
-    cosines: Mapping[str, float] = next(
-        (
-            found
-            for ranking, found in zip(rankings, scores, strict=True)
-            if ranking.kind == "vector" and not ranking.preferred
-        ),
-        {},
-    )
+    weights = hybrid_weights(rankings, scores)
     return fuse(
-        [_votes(ranking, found, cosines) for ranking, found in zip(rankings, scores, strict=True)]
+        [
+            _votes(ranking, found, ranking.weight * weights.get(ranking.kind, 1.0))
+            for ranking, found in zip(rankings, scores, strict=True)
+        ]
     )
+
+
+def hybrid_weights(
+    rankings: Sequence[Ranking], scores: Sequence[Mapping[str, float]]
+) -> dict[RankingKind, float]:
+    """Return the weights of vectors and words, the first ranking of each deciding.
+
+    Together they weigh 1 for vectors and the share of terms for words, whatever their parts: what
+    stands beside them, such as a walk, keeps its part.
+    """
+    first: dict[RankingKind, tuple[Ranking, Mapping[str, float]]] = {}
+    for ranking, found in zip(rankings, scores, strict=True):
+        if not ranking.preferred:
+            first.setdefault(ranking.kind, (ranking, found))
+    if "words" not in first:
+        return {}
+    ranking, words = first["words"]
+    share = term_coverage(ranking)
+    cosines = first["vector"][1] if "vector" in first else {}
+    raised = share * relative_peak(words, cosines)
+    scale = (1 + share) / (1 + raised)
+    return {"vector": scale, "words": raised * scale}
 
 
 def _scores(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
@@ -46,17 +64,16 @@ def _scores(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
     return scores
 
 
-def _votes(ranking: Ranking, scores: Mapping[str, float], cosines: Mapping[str, float]) -> Votes:
+def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Votes:
     if ranking.preferred:  # the last of them gains as well
         return by_rank([*scores], weight=ranking.weight)
     match ranking.kind:
         case "vector":
-            return by_cosine(scores, weight=ranking.weight)
+            return by_cosine(scores, weight=weight)
         case "words":
-            weight = term_coverage(ranking) * relative_peak(scores, cosines)
-            return by_words(scores, weight=ranking.weight * weight)
+            return by_words(scores, weight=weight)
         case "walk" | "other":
-            return by_rank([*scores], weight=ranking.weight)
+            return by_rank([*scores], weight=weight)
 
 
 def term_coverage(ranking: Ranking) -> float:
