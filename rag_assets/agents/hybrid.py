@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from rag_assets.indexing.passages import DocChunk, SearchResult
 from rag_assets.retrieval.fusion import by_cosine, by_words, fuse, relative_peak
-from rag_assets.retrieval.terms import content_words
-from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.storage.index.identifiers import analysis_of, forms_of, lexical_terms
+from rag_assets.storage.index.query_words import words_of
 
 _K1: Final = 1.2
 _B: Final = 0.75
@@ -40,11 +39,11 @@ def fused(
         is_read: whether the embedder reads the question's script; else words alone rank.
     """
     by_id = {one.chunk.id: one for one in nearest}
-    terms = searched_words(query)
-    found = words.scores(terms)
+    searched = tuple(words_of(query).terms)
+    found = words.scores(searched)
     first = top_k + _FUSED
     best = next(iter(found), None)
-    share = words.share(best, terms) if best is not None else 0.0
+    share = words.share(best, searched) if best is not None else 0.0
     cosines = {one.chunk.id: one.score for one in nearest[:first]}
     by_term = dict(islice(found.items(), first))
     weight = share * relative_peak(by_term, cosines)
@@ -54,14 +53,6 @@ def fused(
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 
 
-def searched_words(query: str) -> frozenset[str]:
-    """The terms that passages are ranked by.
-
-    Of a question of common words alone, such as `git add -A`, they are what there is.
-    """
-    return content_words(query) or frozenset(lexical_terms(query).split())
-
-
 @dataclass(frozen=True, slots=True)
 class WordIndex:
     """The words of passages, counted once.
@@ -69,13 +60,15 @@ class WordIndex:
     Attributes:
         ids: of the passages.
         lengths: of each, in words.
-        places, counts: of each word, the passages that have it, and how often.
+        places, counts: of each term, the passages that have it, and how often.
+        analyses: of the passages; words are searched in the forms that these have.
     """
 
     ids: Sequence[str]
     lengths: array[int]
     places: dict[str, array[int]]
     counts: dict[str, array[int]]
+    analyses: frozenset[str]
 
     @classmethod
     def of(cls, passages: Iterable[DocChunk]) -> WordIndex:
@@ -84,8 +77,11 @@ class WordIndex:
         lengths = array("I")
         places: dict[str, array[int]] = {}
         counts: dict[str, array[int]] = {}
+        analyses: set[str] = set()
         for at, passage in enumerate(passages):
-            terms = lexical_terms(passage.content).split()
+            analysis = analysis_of(passage.content, None)
+            analyses.add(analysis)
+            terms = lexical_terms(passage.content, analysis).split()
             ids.append(passage.id)
             lengths.append(len(terms))
             for term, count in Counter(terms).items():
@@ -93,26 +89,35 @@ class WordIndex:
                     places[term], counts[term] = array("I"), array("I")
                 places[term].append(at)
                 counts[term].append(count)
-        return cls(ids, lengths, places, counts)
+        return cls(ids, lengths, places, counts, frozenset(analyses))
 
-    def scores(self, terms: AbstractSet[str]) -> dict[str, float]:
-        """BM25 of the passages that have a term, by id, best first, ties by id.
+    def scores(self, words: Iterable[str]) -> dict[str, float]:
+        """BM25 of the passages that have a word, by id, best first, ties by id.
 
         Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
         """
         number = len(self.ids)
         mean = sum(self.lengths) / max(1, number) or 1.0
         scores: dict[int, float] = {}
-        for term in sorted(terms & self.places.keys()):
-            having = self.places[term]
-            weight = math.log(1 + (number - len(having) + 0.5) / (len(having) + 0.5))
-            for at, count in zip(having, self.counts[term], strict=True):
+        for word in sorted(words):
+            times = self._times(word)
+            weight = math.log(1 + (number - len(times) + 0.5) / (len(times) + 0.5))
+            for at, count in times.items():
                 damped = _K1 * (1 - _B + _B * self.lengths[at] / mean)
                 scores[at] = scores.get(at, 0.0) + weight * count * (_K1 + 1) / (count + damped)
         order = sorted((-round(score, 9), self.ids[at]) for at, score in scores.items())
         return {id_: -score for score, id_ in order}
 
-    def share(self, id_: str, terms: AbstractSet[str]) -> float:
-        """The share of some terms that a passage has."""
+    def share(self, id_: str, words: Collection[str]) -> float:
+        """The share of some words that a passage has."""
         at = self.ids.index(id_)
-        return sum(at in self.places.get(term, ()) for term in terms) / len(terms)
+        return sum(at in self._times(word) for word in words) / len(words)
+
+    def _times(self, word: str) -> dict[int, int]:
+        """Return how often each passage that has a word has it, in its most frequent form."""
+        times: dict[int, int] = {}
+        for form, analyses in forms_of(word).items():
+            if form in self.places and not self.analyses.isdisjoint(analyses):
+                for at, count in zip(self.places[form], self.counts[form], strict=True):
+                    times[at] = max(count, times.get(at, 0))
+        return times

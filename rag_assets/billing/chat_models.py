@@ -15,7 +15,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import ChatModel
 from rag_assets.models.chat.remote import RemoteChat
-from rag_assets.models.config.chat import ChatModelConfig
+from rag_assets.models.config.chat import MOST_SECONDS_OF_OWN, ChatModelConfig
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.providers.base import ChatOffer, Provider
 from rag_assets.models.providers.registry import provider_of, provider_of_chat_model
@@ -85,6 +85,7 @@ class ChatModels:
             f"{provider.name}/{config.model}",
             config.base_url,
             key_optional=provider.key == "optional" and config.api_key is None,
+            silent_seconds=MOST_SECONDS_OF_OWN if config.tokens_per_second else None,
         )
         credentials = self._credentials(ref, tenant.embedder, config, provider)
         connect = partial(offer.endpoint, server, credentials, self._network, config.model)

@@ -20,6 +20,7 @@ from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.identifiers import TERMS_VERSION
 from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Placement, VectorIndex
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.model import IndexConfig, Tenant
@@ -181,8 +182,9 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
 def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Hash of all configuration that determines a tenant's entries.
 
-    Parsers, readers of source code, secret rules and the detector of languages are in it but do
-    not make a generation: their output replaces the previous one document by document. So are the
+    Parsers, readers of source code, secret rules, the detector of languages and the analysis of
+    words are in it but do not make a generation: their output replaces the previous one document by
+    document. So are the
     parser's limits and passwords: documents that failed are retried after either changes.
 
     Raises:
@@ -198,6 +200,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         parsers_version(),
         detector_version(),
         DROPPING_VERSION,
+        TERMS_VERSION,
         parser.model_dump(mode="json"),
         parser.options.identity(),
         # Only where source code is read: the keys of other tenants must not change.

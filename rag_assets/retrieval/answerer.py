@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rag_assets.billing.chat_models import ChatModels
+from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.common.errors import PassagesWithdrawn
 from rag_assets.models.chat.protocol import Completion
+from rag_assets.models.chat.remote import tokens_of
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.retrieval.answers import (
     CONTEXT_TOKENS,
@@ -31,7 +32,7 @@ from rag_assets.retrieval.citations import (
 )
 from rag_assets.retrieval.citing import citation_of, cited_hits, nearness
 from rag_assets.retrieval.model import Hit
-from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt
+from rag_assets.retrieval.prompts import NOT_ANSWERED, instructions, prompt, seal_of
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
@@ -39,7 +40,7 @@ from rag_assets.tenants.model import Tenant
 if TYPE_CHECKING:
     from rag_assets.retrieval.protocol import PassageSearch
 
-_SEAL_BYTES = 8
+_KEY_BYTES = 32
 
 
 class Answerer:
@@ -63,6 +64,7 @@ class Answerer:
         self._chat_models = chat_models
         self._retriever = retriever
         self._model = model
+        self._seal_key = secrets.token_bytes(_KEY_BYTES)
 
     async def answer(self, tenant_id: str, request: AnswerRequest) -> AnswerResult:
         """Answer one question from one tenant's knowledge.
@@ -103,13 +105,7 @@ class Answerer:
         tenant = Tenant.from_config(record.config)
         if not tenant.privacy.send_unmasked_questions:
             question = await self._retriever.masked(question)
-        seal = secrets.token_hex(_SEAL_BYTES)
-        completion = await chat.model.complete(
-            instructions(seal),
-            prompt(question, found.hits, seal),
-            max_tokens=request.max_tokens or chat.config.max_tokens,
-            seconds=chat.config.seconds,
-        )
+        completion = await self._written(chat, tenant_id, question, found.hits, request.max_tokens)
         latency["write"] = _milliseconds(time.perf_counter() - searched)
         # Writing takes up to a minute, and what was revoked meanwhile must not be shown.
         if not await self._retriever.still_readable(record.ref, request.caller, found):
@@ -128,6 +124,21 @@ class Answerer:
             degraded=found.degraded,
             warnings=found.warnings,
         )
+
+    async def _written(
+        self,
+        chat: TenantChat,
+        tenant_id: str,
+        question: str,
+        hits: Sequence[Hit],
+        max_tokens: int | None,
+    ) -> Completion:
+        """Return what the model writes, within the time that its speed allows."""
+        system = instructions()
+        text = prompt(question, hits, seal_of(hits, self._seal_key, tenant_id))
+        most = max_tokens or chat.config.max_tokens
+        seconds = chat.config.seconds_for(tokens_of(system, text), most)
+        return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
 
 
 def supported_answer(
@@ -152,6 +163,7 @@ def supported_answer(
         hits=tuple(hits),
         removed=0 if declined else _claims(written, hits) - _claims(kept, hits),
         unsupported=tuple(_unsupported(written, kept, hits)),
+        unchecked=tuple(_unchecked(kept, hits)),
         needs_clarification=not kept,
         reason=None if kept else reason,
         cut=completion.cut,
@@ -165,8 +177,19 @@ def _unsupported(written: str, kept: str, hits: Sequence[Hit]) -> Iterator[Unsup
     if UNSUPPORTED_MARK in kept:
         for sentence in verify_citations(written, hits).sentences:
             if sentence.missing:
-                bare = " ".join(blank_markers(sentence.text).split())
-                yield UnsupportedClaim(re.sub(r"\s+(?=[.!?]+$)", "", bare), sentence.missing)
+                yield UnsupportedClaim(_bare(sentence.text), sentence.missing)
+
+
+def _unchecked(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
+    """Yield the sentences of an answer in another language than the passages that they cite."""
+    for sentence in verify_citations(kept, hits).sentences:
+        if sentence.verdict == "unchecked":
+            yield _bare(sentence.text)
+
+
+def _bare(sentence: str) -> str:
+    """Return a sentence without citations."""
+    return re.sub(r"\s+(?=[.!?。！？؟]+$)", "", " ".join(blank_markers(sentence).split()))
 
 
 def _claims(text: str, hits: Sequence[Hit]) -> int:

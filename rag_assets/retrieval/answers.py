@@ -74,7 +74,8 @@ class UnsupportedClaim:
 
     Attributes:
         text: the sentence, without citations.
-        missing: its numbers, dates, units and names that the cited passages do not have.
+        missing: its numbers, dates, units and names that the cited passages do not have, and words
+            that these have otherwise.
     """
 
     text: str
@@ -90,9 +91,11 @@ class AnswerResult:
         citations: what it cites, by number.
         hits: the passages that the model was given.
         removed: sentences of the model's that were removed, since they cite nothing, what does
-            not exist, or what has none of their words or not their figures.
+            not exist, or what has none of their words, not their figures, or says the contrary.
         unsupported: claims that stay in the answer with `[unsupported]` in place of their
             citations, where the tenant's `unsupported_claims` is `mark`.
+        unchecked: sentences of the answer in another language than the passages that they cite.
+            Their figures and names are in these; whether the rest is was not checked.
         needs_clarification: there is no answer: better to ask the user than to guess.
         reason: why there is none.
         notice: what whoever asks is to be told in place of an answer: that the knowledge is
@@ -110,6 +113,7 @@ class AnswerResult:
     hits: tuple[Hit, ...] = ()
     removed: int = 0
     unsupported: tuple[UnsupportedClaim, ...] = ()
+    unchecked: tuple[str, ...] = ()
     needs_clarification: bool = False
     reason: Reason | None = None
     disabled: bool = False

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_terms, terms_of
+from rag_assets.storage.index.identifiers import analysis_of
 
 _SHARE: Final = 0.5
 """What all words that a block could share with a claim are worth, beside their cosine."""
@@ -58,9 +59,10 @@ def parts_of(
         offset: of the text, which the starts of blocks count from, too.
     """
     ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
-    wanted = question_terms(question)
+    analysis = analysis_of(text, None)
+    wanted = question_terms(question, analysis)
     met = [
-        {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
+        {term for word in {*text[start:end].split()} for term in terms_of(word, analysis) & wanted}
         for start, end in pairwise(ends)
     ]
     found_in = Counter(term for terms in met for term in terms)

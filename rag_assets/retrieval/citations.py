@@ -2,32 +2,42 @@
 
 Whether a passage truly entails a sentence only a model could decide. These checks cost nothing and
 cannot be deceived by a text: the citation exists, and the passage it names has words of the
-sentence, every address, port, telephone and card number in it, and its numbers, dates, units and
-names, in whatever form they are written.
+sentence, every address, port, telephone and card number in it, its numbers, dates, units and
+names, in whatever form they are written, and no sentence that says the contrary. A sentence in
+another language than its passage shares no words with it: there numbers and names alone are
+compared, and the rest is unchecked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, reduce
 from typing import Final, Literal, Protocol
 
+from rag_assets.ingest.parsing.languages import language_of_text
 from rag_assets.retrieval.addresses import Addresses
 from rag_assets.retrieval.citation_markers import blank_markers, cited_numbers, only_known_markers
+from rag_assets.retrieval.contradictions import contradictions
 from rag_assets.retrieval.figures import Figures, claimed_figures
-from rag_assets.retrieval.names import NamedWords, missing_names
+from rag_assets.retrieval.names import NamedWords, missing_full_names, missing_names
 from rag_assets.retrieval.numbers import Digits
 from rag_assets.retrieval.sentences import Piece, list_sign, pieces_of
 from rag_assets.retrieval.terms import content_words
 
-Verdict = Literal["supported", "unsupported", "uncited", "unknown", "no claim"]
+Verdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]
 
 _MARK: Final = re.compile(r"[ \t]?\[unsupported\]", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
 """Share of a sentence's words that must stand in what it cites."""
+_LEAST_OF_ONE = 0.5
+"""The same where a single word is shared."""
+_SHARED_IN_ONE_LANGUAGE = 0.5
+"""Share of words from which on a sentence is in the language of its passage, whatever it seems."""
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
 _MAX_PASSES = 8
 UNSUPPORTED_MARK: Final = "[unsupported]"
 """What stands in place of the citations of a claim whose figures no cited passage has."""
@@ -66,10 +76,11 @@ class Sentence:
         cites: numbers of the passages that it names.
         shared: share of its words that stand in those passages, 0 to 1.
         verdict: "uncited" names nothing, "unknown" only what does not exist, "unsupported" what
-            has too few of its words, not its addresses or not its figures; "no claim": a heading,
-            a question, the lead of a list, without a link.
-        missing: numbers, dates, units and names in it that those passages do not have; where
-            nothing else is wrong with it.
+            has too few of its words, not its addresses or not its figures, or says the contrary;
+            "unchecked": it is in another language than those passages, which have its figures and
+            names; "no claim": a heading, a question, the lead of a list, without a link.
+        missing: numbers, dates, units and names in it that those passages do not have, and words
+            that they have otherwise; where nothing else is wrong with it.
     """
 
     start: int
@@ -95,8 +106,8 @@ class CitationReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every claim is supported, and nothing is cited that does not exist."""
-        allowed = {"supported", "no claim"}
+        """Whether no claim is unsupported, and nothing is cited that does not exist."""
+        allowed = {"supported", "unchecked", "no claim"}
         return not self.unknown and all(s.verdict in allowed for s in self.sentences)
 
 
@@ -141,13 +152,14 @@ def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False)
 
 
 def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    everything = _Evidence.together(evidence.values())
+    everything = _together(tuple(evidence.values()))
     report = _report(answer, evidence)
-    if not any(s.verdict == "supported" or UNSUPPORTED_MARK in s.text for s in report.sentences):
+    kept = ("supported", "unchecked")
+    if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
         return ""
     pieces = list(pieces_of(answer))
     stays = [
-        sentence.verdict == "supported"
+        sentence.verdict in kept
         or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.of(sentence.text)))
         or (sentence.verdict == "no claim" and everything.concerns(sentence.text, piece))
         for sentence, piece in zip(report.sentences, pieces, strict=True)
@@ -210,32 +222,27 @@ class _Evidence:
     figures: Figures = field(default_factory=Figures)
     named: NamedWords = field(default_factory=lambda: NamedWords(""))
 
-    @classmethod
-    def by(cls, hit: Cited) -> _Evidence:
-        text = "\n".join([hit.title or "", *hit.heading_path, hit.text])
-        named = NamedWords(text, context=getattr(hit, "uri", ""))
-        addresses = Addresses.of(text).known
-        return cls(content_words(text), addresses, Digits.of(text), Figures.of(text), named)
+    @property
+    def language(self) -> str | None:
+        """The language of the passages, if it is certain."""
+        return _language(self.named.text)
 
-    @classmethod
-    def together(cls, passages: Iterable[_Evidence]) -> _Evidence:
-        together = cls()
-        for evidence in passages:
-            together = cls(
-                together.words | evidence.words,
-                together.addresses | evidence.addresses,
-                together.digits.plus(evidence.digits),
-                together.figures.plus(evidence.figures),
-                together.named.plus(evidence.named),
-            )
-        return together
+    def plus(self, other: _Evidence) -> _Evidence:
+        """Return what both support."""
+        return _Evidence(
+            self.words | other.words,
+            self.addresses | other.addresses,
+            self.digits.plus(other.digits),
+            self.figures.plus(other.figures),
+            self.named.plus(other.named),
+        )
 
     def concerns(self, text: str, piece: Piece) -> bool:
         """Whether a text that claims nothing has some of the words, if any, and no other name.
 
         The head of a table may have words of its own.
         """
-        words = content_words(text)
+        words = _words(text)
         if not words:
             # For example the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
@@ -248,24 +255,50 @@ class _Evidence:
 
 
 def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
-    return {hit.number: _Evidence.by(hit) for hit in hits}
+    return {
+        hit.number: _evidence(
+            "\n".join([hit.title or "", *hit.heading_path, hit.text]), getattr(hit, "uri", "")
+        )
+        for hit in hits
+    }
+
+
+# An answer is judged several times: as it was written, as it is shown, and for its citations.
+@lru_cache(maxsize=64)
+def _evidence(text: str, context: str) -> _Evidence:
+    addresses = Addresses.of(text).known
+    named = NamedWords(text, context)
+    return _Evidence(_words(text), addresses, Digits.of(text), Figures.of(text), named)
+
+
+@lru_cache(maxsize=32)
+def _together(passages: tuple[_Evidence, ...]) -> _Evidence:
+    return reduce(_Evidence.plus, passages) if passages else _Evidence()
 
 
 def _report(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
-    everything = _Evidence.together(evidence.values())
-    sentences = tuple(_judged(answer, piece, evidence, everything) for piece in pieces_of(answer))
+    everything = _together(tuple(evidence.values()))
+    language = _language(blank_markers(answer))
+    sentences = tuple(
+        _judged(answer, piece, evidence, everything, language) for piece in pieces_of(answer)
+    )
     unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
     return CitationReport(sentences, tuple(sorted(unknown)))
 
 
 def _judged(
-    answer: str, piece: Piece, evidence: Mapping[int, _Evidence], everything: _Evidence
+    answer: str,
+    piece: Piece,
+    evidence: Mapping[int, _Evidence],
+    everything: _Evidence,
+    language: str | None,
 ) -> Sentence:
     text = answer[piece.start : piece.end]
     cites = cited_numbers(text)
     named = Addresses.of(text)
-    claimed = content_words(blank_markers(text))
-    found = _Evidence.together(evidence[n] for n in cites if n in evidence)
+    claim = blank_markers(text)
+    claimed = _words(claim)
+    found = _together(tuple(evidence[n] for n in cites if n in evidence))
     shared = len(claimed & found.words) / len(claimed) if claimed else 0.0
     verdict: Verdict
     missing: tuple[str, ...] = ()
@@ -274,21 +307,72 @@ def _judged(
     elif not any(n in evidence for n in cites):
         verdict = "unknown"
     else:
-        alike = shared >= _LEAST_SHARED
-        verdict = "supported" if alike and found.knows(named) else "unsupported"
-        if verdict == "supported":
-            missing = tuple(_missing(blank_markers(text), piece, found, everything))
-            verdict = "unsupported" if missing else "supported"
+        verdict = "unsupported"
+        language = _language(claim) or language
+        is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
+        if found.knows(named) and (is_foreign or _is_alike(claimed, found)):
+            rule = _missing_across_languages if is_foreign else _missing
+            missing = tuple(rule(claim, piece, found, everything))
+            if not missing and not is_foreign and piece.role != "fence":
+                spoken = found.language or language or _guessed_language(found.named.text) or ""
+                missing = tuple(contradictions(claim, found.named.text, spoken))
+            if not missing:
+                verdict = "unchecked" if is_foreign else "supported"
     return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)
+
+
+def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
+    """Return whether a claim has enough words of the passages that it cites."""
+    shared = len(claimed & found.words)
+    # A single word may be shared by chance; common words are known of English alone.
+    is_chance = shared == 1 and found.language == "en"
+    return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
+
+
+def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
+    """Return whether a claim is in another language than the passages that it cites."""
+    scripts = NamedWords(claim).scripts
+    if scripts and found.named.scripts and not scripts & found.named.scripts:
+        return True
+    return language not in (None, found.language or language)
 
 
 def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) -> Iterator[str]:
     """Yield the figures and names of a claim that the passages which it cites do not have."""
+    yield from _missing_figures(claim, found)
+    if piece.role != "fence":
+        yield from missing_names(claim, found.named, everything.named)
+
+
+def _missing_across_languages(
+    claim: str, piece: Piece, found: _Evidence, everything: _Evidence
+) -> Iterator[str]:
+    """Yield the figures of a claim that passages in another language do not have, and names."""
+    yield from _missing_figures(claim, found)
+    if piece.role != "fence":
+        yield from missing_full_names(claim, found.named)
+
+
+def _missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
     for figure in claimed_figures(claim):
         if not found.figures.hold(figure):
             yield figure.written.strip()
-    if piece.role != "fence":
-        yield from missing_names(claim, found.named, everything.named)
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the stems of a text's words; of scripts without blanks pairs of their signs."""
+    runs = (run[0] for run in _UNSPACED.finditer(text))
+    return content_words(text) | {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+
+
+@lru_cache(maxsize=64)
+def _guessed_language(text: str) -> str | None:
+    return language_of_text(text, is_guess=True)
+
+
+@lru_cache(maxsize=256)
+def _language(text: str) -> str | None:
+    return language_of_text(text)
 
 
 def _is_claim(text: str, piece: Piece) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 
 from rag_assets.retrieval.terms import content_words
+from rag_assets.storage.index.identifiers import analysis_of
 
 EXCERPT = 280
 
@@ -45,8 +46,9 @@ def _shown(words: Sequence[str], start: int, end: int) -> str:
 
 def _best_part(words: Sequence[str], question: str, length: int) -> tuple[int, int]:
     """From the first to the last word of the part that has most words of the question."""
-    wanted = question_terms(question)
-    met = {word: terms for word in {*words} if (terms := terms_of(word) & wanted)}
+    analysis = analysis_of(" ".join(words), None)
+    wanted = question_terms(question, analysis)
+    met = {word: terms for word in {*words} if (terms := terms_of(word, analysis) & wanted)}
     found = [(at, met[word]) for at, word in enumerate(words) if word in met]
     return _best(found, [0, *accumulate(len(word) + 1 for word in words)], length)
 
@@ -109,12 +111,12 @@ def _fitting(words: Sequence[str], room: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def question_terms(question: str) -> frozenset[str]:
-    """The words of a question that count."""
-    return content_words(question)
+def question_terms(question: str, analysis: str) -> frozenset[str]:
+    """The words of a question that count, as a text of this analysis has them."""
+    return content_words(question, analysis)
 
 
 @lru_cache(maxsize=65_536)
-def terms_of(word: str) -> frozenset[str]:
-    """What counts of a word of a text."""
-    return content_words(word)
+def terms_of(word: str, analysis: str) -> frozenset[str]:
+    """Return the terms in one word of a text; none of a common word."""
+    return content_words(word, analysis)

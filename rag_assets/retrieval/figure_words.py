@@ -67,6 +67,18 @@ _MONTHS: Final = """
 11 november nov novembre noviembre novembro listopad listopada ноябрь ноября
 12 december dec dezember dez décembre décembre diciembre dicembre dezembro grudzień grudnia
 12 декабрь декабря
+1 يناير
+2 فبراير
+3 مارس
+4 أبريل
+5 مايو
+6 يونيو
+7 يوليو
+8 أغسطس
+9 سبتمبر
+10 أكتوبر
+11 نوفمبر
+12 ديسمبر
 """
 
 _SCALES: Final = """
@@ -104,7 +116,7 @@ time 86400 dage dzień dni день дня дней 天 日
 time 604800 wk wks week weeks woche wochen semaine semaines semana semanas settimana settimane
 time 604800 weken vecka veckor tydzień tygodnie tygodni неделя недели недель 周 週間 星期
 months 1 mo month months monat monate monaten mois mes meses mês mese mesi maand maanden månad
-months 1 månader miesiąc miesiące miesięcy месяц месяца месяцев 个月 ヶ月
+months 1 månader miesiąc miesiące miesięcy месяц месяца месяцев 个月 ヶ月 か月 カ月 ヵ月
 months 12 yr yrs year years jahr jahre jahren ans année années año años ano anos anno anni jaar
 months 12 jaren år rok lata lat год года лет 年
 length .001 mm millimeter millimeters millimetre millimetres

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, TypeAlias
 
 from rag_assets.retrieval.addresses import blank_addresses
@@ -59,7 +59,7 @@ _MONTH_OR_WORD: Final = frozenset({"march", "may", "mars", "august"})
 _WRITTEN_MONTH: Final = re.compile(r"(?<=[a-z,] )(?:March|May|August)(?!\w)")
 _ARABIC_SIGNS: Final = {0x066B: ".", 0x066C: ","}
 _TIME: Final = re.compile(
-    r"(?<![\d.,:])(?P<hour>\d{1,2})(?:(?P<sign>[:h.])(?P<minute>\d{2})(?P<seconds>:\d{2})?)?"
+    r"(?<![\d.,:])(?P<hour>\d{1,2})(?:(?P<sign>[:.]|\s?h\s?)(?P<minute>\d{2})(?P<seconds>:\d{2})?)?"
     r"(?:\s?(?P<half>[ap])\.?m\b\.?|\s?(?P<clock>uhr|o'clock))?(?![\d:]|\.\d)"
 )
 _NUMBER: Final = re.compile(
@@ -72,6 +72,7 @@ _UNIT_AFTER: Final = re.compile(
 _BETWEEN: Final = re.compile(r"\s[^\W\d_]{4,20}(?=\s)")
 _SIGN_BEFORE: Final = re.compile(r"(?:us\$|[€$£¥₹₽]|(?<![^\W\d_])[a-z]{3})\s?\Z")
 _LOOK_BACK: Final = 6
+_LONGEST_UNSPACED_UNIT: Final = 3
 _ITEM: Final = re.compile(r"\A[\s>*+•-]*(?:\d{1,3}[.)](?=\s))?|(?<!\w)\(\d{1,2}\)(?=\s)")
 _MINUTES_OF_HALF_A_DAY: Final = 720
 _HOURS, _MINUTES = 24, 60
@@ -233,6 +234,10 @@ def _folded(text: str) -> str:
 def _with_times(text: str) -> Iterator[Figure]:
     for written, readings in _times(text):
         yield Figure(written, minutes=readings)
+    for run in HAN_NUMBER.finditer(text):
+        values, units = word_values(run[0]), _unit_at(text, run.end())
+        if units and min(values) > 1:
+            yield Figure(run[0], ((Quantity(frozenset(map(_key, values)), units),),))
     text = _TIME.sub(lambda time: _blank(time) if _minutes(time) else time[0], text)
     yield from _quantities(text)
     for word in _WORD.finditer(text):
@@ -385,20 +390,29 @@ def _measured(
             scaled |= last
         end = after.end()
     units = _unit_at(text, end) or UNITS.get(after["unit"] if after else "", frozenset())
-    units = units or _sign_before(text, start)
+    # Both, since the m of €4.2m is none of metres.
+    units |= _sign_before(text, start)
     *plain, measured = (frozenset(map(_key, values)) for values in (*others, scaled))
     return (*map(Quantity, plain), Quantity(measured, units))
 
 
 def _unit_at(text: str, end: int) -> frozenset[Unit]:
     after = _UNIT_AFTER.match(text, end)
-    if after is not None and after["unit"] in UNITS:
-        return UNITS[after["unit"]]
+    if after is not None and (unit := _unit_word(after["unit"])) in UNITS:
+        return UNITS[unit]
     if (between := _BETWEEN.match(text, end)) is None:
         return frozenset()
     # As in 5 working days.
     after = _UNIT_AFTER.match(text, between.end())
     return UNITS.get(after["unit"], frozenset()) if after is not None else frozenset()
+
+
+def _unit_word(word: str) -> str:
+    """Return a word, or the unit that it begins with where a script has no blanks behind it."""
+    if word in UNITS or unicodedata.category(word[0]) != "Lo":
+        return word
+    beginnings = (word[:length] for length in range(_LONGEST_UNSPACED_UNIT, 0, -1))
+    return next((beginning for beginning in beginnings if beginning in UNITS), word)
 
 
 def _sign_before(text: str, start: int) -> frozenset[Unit]:
@@ -420,7 +434,7 @@ def _name_around(text: str, start: int, end: int) -> str | None:
     is_number = before == "v" or (before in UNITS and name not in UNITS)
     is_name = any(map(str.isalpha, before)) and not is_number
     suffix = _SUFFIX.match(text, end)
-    after = "".join(filter(_is_of_name, suffix[0] if suffix else ""))
+    after = "".join(takewhile(_is_of_name, suffix[0] if suffix else ""))
     if after in UNITS or after in SCALES or after in ORDINAL_ENDS:
         after = ""
     return name + after if is_name or after else None

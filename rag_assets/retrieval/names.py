@@ -7,6 +7,7 @@ one of the passage is found. Scripts without capitals have no names that this mo
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ _MARKUP: Final = re.compile(r"[*`_~\"“”„«»‘\u00ad\u200b-\u200f\u2060-\
 _BEGINS: Final = re.compile(r"(?:[.!?|•·…]|\n\s*[-+>#]*(?:\d{1,3}[.)])?)\s*\Z")
 _AFTER_SIGN: Final = re.compile(r"[:;(\[{–—/>#+=]\s*\Z")
 _FIRST: Final = re.compile(r"[\s>#+-]*(?:\d{1,3}[.)])?\s*\Z")
+_CAPITAL_WITHIN: Final = re.compile(r"[a-z][A-Z]")
 _LOOK_BACK: Final = 8
 _GERMAN_WORDS: Final = (
     "der die das und ist sind nicht ein eine einen einem einer den dem des mit für auf werden wird"
@@ -43,6 +45,8 @@ _LEAST_STEM: Final = 3
 _LEAST_JOINED: Final = 4
 _LEAST_WORDS: Final = 3
 _BESIDE: Final = 2
+_SPELT_ALIKE: Final = 0.55
+"""Likeness of names in two languages, as Nueva York and New York."""
 _Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 _NOWHERE: Final[_Neighbours] = ((), ())
 
@@ -70,6 +74,11 @@ class _Word:
     def is_acronym(self) -> bool:
         """Whether it has a capital behind its beginning, as SLA and PostgreSQL have."""
         return any(map(str.isupper, self.written[1:]))
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it has a capital behind a small letter, as KeyError has."""
+        return _CAPITAL_WITHIN.search(self.written) is not None
 
 
 @dataclass(frozen=True)
@@ -144,6 +153,10 @@ class NamedWords:
         """Return whether a word stands there without a capital."""
         return folded in self._lower_case
 
+    def resembles(self, folded: str) -> bool:
+        """Return whether a name is there in a spelling that may be another language's."""
+        return bool(difflib.get_close_matches(folded, self._names, n=1, cutoff=_SPELT_ALIKE))
+
     def has(self, word: _Word) -> bool:
         """Return whether a word is there, inflected or as a part of another one."""
         folded = word.folded
@@ -185,6 +198,39 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
         is_name = word.is_acronym or (marks_names and not word.is_first)
         if is_name or _replaces_name(words, at, cited, everything):
             yield word.written
+
+
+def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
+    """Yield the names of which passages in another language have nothing, and no translation.
+
+    These are names of two words or more, and such as KeyError. Other single names are often
+    translated, as those of places and the initials of organizations are.
+
+    Args:
+        claim: a sentence, without markers of citations.
+        cited: the passages that it cites.
+    """
+    words = tuple(_words(claim))
+    if _share_of_capitals(words) > _TITLE_SHARE and not _is_german(words):
+        return
+    at = 0
+    while at < len(words):
+        end = at + 1
+        if words[at].is_capitalized:
+            _, end = _run_around(words, at)
+            name = [word for word in words[at:end] if not _is_no_name(word.folded)]
+            missing = [word for word in name if _is_missing(word, cited)]
+            yield from (word.written for word in missing if word.is_code)
+            if len(missing) == len(name) > 1 and not words[at].is_first:
+                yield " ".join(word.written for word in name)
+        at = end
+
+
+def _is_missing(word: _Word, cited: NamedWords) -> bool:
+    """Return whether passages have no name like a word, though they are in its script."""
+    is_comparable = _script(word.folded) in cited.scripts
+    is_like = not word.is_code and cited.resembles(word.folded)
+    return is_comparable and not cited.has(word) and not is_like
 
 
 def _replaces_name(

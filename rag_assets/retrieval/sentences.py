@@ -11,6 +11,7 @@ from typing import Literal
 from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.retrieval.addresses import Addresses
 from rag_assets.retrieval.citation_markers import blank_markers
+from rag_assets.retrieval.figure_words import MONTHS
 
 _ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
 # Possessive throughout: no line is walked twice, whatever it holds.
@@ -27,6 +28,8 @@ _BEFORE_NUMBER = re.compile(
     r"(?<!\w)(?:N[or]s?|nos?|pp|[Vv]ol|[Cc]h|[Ss]ec|[Aa]rt|[Aa]bs"
     r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.\s*$"
 )
+_DAY = re.compile(r"(?<![\w.,])\d{1,2}\.\s+$")
+_NEXT_WORD = re.compile(r"[^\W\d_]+")
 _LONGEST_ABBREVIATION = 16
 _LONGEST_SENTENCE = 2_000
 
@@ -128,6 +131,10 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
     """Whether the full stop before a cut, no marker behind it, is only that of an abbreviation."""
     before = answer[max(start, cut - _LONGEST_ABBREVIATION) : cut]
     if answer[cut].isdigit() and _BEFORE_NUMBER.search(before):
+        return True
+    # As in 15. März: in German the full stop makes an ordinal.
+    word = _NEXT_WORD.match(answer, cut)
+    if word and word[0].casefold() in MONTHS and _DAY.search(before):
         return True
     return _ABBREVIATION.search(before) is not None
 

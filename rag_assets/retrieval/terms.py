@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from functools import cache
 
-from rag_assets.storage.index.common_words import COMMON_WORDS
+from rag_assets.storage.index.common_words import COMMON_WORDS, STOP_WORDS
 from rag_assets.storage.index.identifiers import lexical_terms
 
 
-def content_words(text: str) -> frozenset[str]:
-    """The stems of a text's words, whole and in parts, without those of any text."""
-    return frozenset(lexical_terms(text).split()) - _common()
+def content_words(text: str, analysis: str = "en") -> frozenset[str]:
+    """Return the terms of a text, whole and in parts, without common words.
+
+    Args:
+        text: or a single word.
+        analysis: of the text that it is compared with; see `analysis_of`.
+    """
+    return frozenset(lexical_terms(text, analysis).split()) - _common(analysis)
 
 
 @cache
-def _common() -> frozenset[str]:
-    return frozenset(lexical_terms(" ".join(COMMON_WORDS)).split())
+def _common(analysis: str) -> frozenset[str]:
+    words = STOP_WORDS.get(analysis, COMMON_WORDS)
+    return frozenset(lexical_terms(" ".join(words), analysis).split())

@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rag_assets.common.settings import Settings
+from rag_assets.pipeline import recipes
+from rag_assets.pipeline.preview import preview
+from rag_assets.storage.index import fields, model
 from rag_assets.tenants.model import Tenant
 from sensors.due import why_due
 from sensors.state import tenant_state
@@ -132,6 +135,36 @@ def test_changes_without_a_change_of_text_embed_nothing(
     found = Counter(uri for uri, _, _ in shared_installation.entries("moves").values())
     names = ("renamed", "below/1", "2", "copy", "3", "4", "5")
     assert found == {f"files/{name}.md": 3 for name in names}
+
+
+def test_another_analysis_of_words_writes_all_entries_again_and_embeds_nothing(
+    shared_installation: Installation, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shared_installation.add_tenant("analyzed", **FAST)
+    texts = ("Die Häuser werden jedes Jahr von uns geprüft.", "Der Zähler wird nicht gelesen.")
+    for number, text in enumerate(texts):
+        write_old(folder / f"{number}.md", f"{text}\n")
+
+    def found(query: str) -> list[str]:
+        hits = shared_installation.search("analyzed", query, mode="text")
+        return [hit.uri for hit in hits]
+
+    with monkeypatch.context() as former:
+        for module in (model, recipes):
+            former.setattr(module, "TERMS_VERSION", 1)
+        former.setattr(fields, "entry_terms", lambda text, _: text.lower().replace(".", ""))
+        assert driver.sync("analyzed")["embedded"] == 2
+    assert found("Häuser") == ["files/0.md"]
+    assert found("Haus") == []
+    with driver.locked("analyzed") as ctx:
+        ahead = preview(ctx)
+    assert (ahead.documents, ahead.chunks, ahead.embeddings) == (2, 2, 0)
+    assert (ahead.parse, ahead.cut, ahead.new_generation) == (0, 0, False)
+    assert due(shared_installation, "analyzed") is not None
+    done = driver.sync("analyzed")
+    assert (done["upserted"], done["embedded"], done["parsed"]) == (2, 0, 0)
+    assert found("Haus") == found("Häuser") == ["files/0.md"]
+    assert shared_installation.sync("analyzed").nothing_to_do
 
 
 def test_a_file_of_the_future_is_not_looked_at_for_ever(

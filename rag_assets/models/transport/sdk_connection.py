@@ -42,11 +42,14 @@ class Server:
         id: provider and model, for messages.
         base_url: of a server other than the provider's own.
         key_optional: whether the server may accept requests without a key.
+        silent_seconds: that it may send nothing, where answers are streamed since it reads and
+            writes slowly; None for answers in one piece.
     """
 
     id: str
     base_url: str | None
     key_optional: bool
+    silent_seconds: float | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -162,7 +165,12 @@ class SdkConnection(ABC, Generic[Sdk]):
         most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
         if self.server.base_url is None:
             return http_client.providers_client(self.own_server, most_bytes=most)
-        return http_client.tenants_client(self.server.base_url, self._allowed, most_bytes=most)
+        return http_client.tenants_client(
+            self.server.base_url,
+            self._allowed,
+            most_bytes=most,
+            read_seconds=self.server.silent_seconds,
+        )
 
     def _classified(self, error: Exception) -> ProviderError:
         if isinstance(error, ProviderError):

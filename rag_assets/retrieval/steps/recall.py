@@ -160,7 +160,7 @@ async def with_scopes(progress: SearchProgress, services: SearchServices) -> Sea
 
 
 def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
-    """Return how many terms a request searches for, if it is by words, in English; else 0."""
+    """Return how many words a request searches for, if it is by words, in English; else 0."""
     if not isinstance(request.by, str) or not is_english(progress.search.request.query):
         return 0
     return len(words_of(request.by).terms)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rag_assets.common.hashing import key_of, keyed_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.location import location_fields
-from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.storage.index.identifiers import MARK, analysis_of, lexical_terms
 from rag_assets.storage.index.model import (
     Entry,
     EntryVector,
@@ -34,7 +34,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
     owner, document, chunk = entry.owner, entry.document, entry.chunk
     headings = [part for part in (document.title, *chunk.heading_path) if part]
     passage_source = document.passage_source or f"{owner.tenant}:{document.path}"
-    terms = lexical_terms("\n".join([*headings, chunk.text]))
+    terms = entry_terms("\n".join([*headings, chunk.text]), document.language)
     fields: dict[str, Any] = {
         "tenant": owner.tenant,
         "incarnation": owner.incarnation,
@@ -79,6 +79,17 @@ def entry_source(entry: Entry) -> dict[str, Any]:
     fields |= {name: value for name, value in optional.items() if value is not None}
     fields["digest"] = digest_of(fields, owner.digest_key)
     return fields
+
+
+def entry_terms(text: str, language: str | None) -> str:
+    """Return the terms of an entry: its analysis, and the words of its text.
+
+    Args:
+        text: of the passage, with title and headings.
+        language: of the document, if that is sure.
+    """
+    analysis = analysis_of(text, language)
+    return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
 
 
 def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:

@@ -1,60 +1,294 @@
-"""Terms for lexical search: identifiers split into their parts, and stemmed words.
+"""Terms for lexical search: identifiers split into their parts, words folded and stemmed.
 
 Elasticsearch's standard analyzer does not split `snake_case_name`, and its core server has no
-stemmer. This module does both, with the same function for texts and for queries.
+stemmer. This module does both. A text is analyzed in its language, which its first term names; a
+query in every language that texts have (see `query_words`), so that both agree whatever language
+the query is in.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Any
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Final
 
-_WORD = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+from rag_assets.storage.index.common_words import prose_language
+
+TERMS_VERSION: Final = 2
+"""Increased whenever the same text gets other terms, so that all entries are written again."""
+FORMER: Final = "former"
+"""The analysis of entries of version 1: English stems in all languages, and no folding."""
+PLAIN: Final = "plain"
+"""The analysis of texts in languages without a stemmer: words are only folded."""
+MARK: Final = "lang="
+"""Beginning of the term that names an entry's analysis. No word of a text has this character."""
+
+_LATIN: Final = {
+    "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
+    "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
+    "fi": "finnish", "hu": "hungarian", "ro": "romanian", "ca": "catalan", "pl": "polish",
+    "cs": "czech", "tr": "turkish", "et": "estonian", "lt": "lithuanian", "eu": "basque",
+    "ga": "irish", "id": "indonesian", "eo": "esperanto",
+}  # fmt: skip
+_VIETNAMESE: Final = "vi"
+_CYRILLIC: Final = {"ru": "russian", "sr": "serbian"}
+_ARABIC: Final = {"ar": "arabic", "fa": "persian"}
+_DEVANAGARI: Final = {"hi": "hindi", "ne": "nepali"}
+_OTHERS: Final = {"el": "greek", "hy": "armenian", "ta": "tamil", "yi": "yiddish"}
+_STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
+    _LATIN | _CYRILLIC | _ARABIC | _DEVANAGARI | _OTHERS
+)
+"""Snowball's algorithms by ISO 639-1 code."""
+# In languages with a script of their own and no stemmer, words in Latin letters are English.
+_OWN_SCRIPTS: Final = "am bn gu he ja ka km kn ko lo ml my pa si te th zh"
+_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
+    # `go` is a programming language.
+    {"nb": "no", "nn": "no", "ms": "id", "hr": "sr", "bs": "sr", "go": "en"}
+    | dict.fromkeys(_OWN_SCRIPTS.split(), "en")
+)
+ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)
+"""All analyses of entries of this version."""
+_SCRIPTS: Final = (
+    # The first letter of a word, the languages written so, and the usual one of them.
+    (re.compile(r"[a-z\u00aa-\u024f\u1e00-\u1eff]"), frozenset({*_LATIN, _VIETNAMESE, "sr"}), "en"),
+    (re.compile(r"[\u0400-\u052f]"), frozenset(_CYRILLIC), "ru"),
+    (re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"), frozenset({"el"}), "el"),
+    (re.compile(r"[\u0600-\u06ff\u0750-\u077f]"), frozenset(_ARABIC), "ar"),
+    (re.compile(r"[\u0900-\u097f]"), frozenset(_DEVANAGARI), "hi"),
+    (re.compile(r"[\u0530-\u058f]"), frozenset({"hy"}), "hy"),
+    (re.compile(r"[\u0b80-\u0bff]"), frozenset({"ta"}), "ta"),
+    (re.compile(r"[\u0590-\u05ff]"), frozenset({"yi"}), PLAIN),
+)
+
+_CODE_LENGTH: Final = 2
+_MAX_WORD: Final = 100
+_SAMPLE: Final = 2_000
+"""Characters of a text that show its script."""
+_WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
+_PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # For words with letters beyond ASCII: split at punctuation and digits, never at an umlaut.
-_PLAIN_PART = re.compile(r"[^\W\d_]+|\d+")
-_MAX_WORD = 100
+_PLAIN_PART: Final = re.compile(r"[^\W\d_]+|\d+")
+# Vowel signs of Indic scripts are no letters to Python; dandas and digits are no parts of words.
+_INDIC_WORD: Final = re.compile(
+    r"(?:(?![\u0964\u0965])[\u0900-\u0dff\u200c\u200d])+|[^\W_]+(?:[_.\-/:][^\W_]+)*"
+)
+_INDIC: Final = re.compile(r"[\u0900-\u0dff]")
+_HANGUL: Final = re.compile(r"[\uac00-\ud7a3]+")
+_IDEOGRAPHS: Final = "\u2e80-\u309f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KATAKANA: Final = "\u30a0-\u30ff"
+_SIGNS: Final = re.compile(rf"([{_IDEOGRAPHS}{_KATAKANA}]+)")
+_SIGN: Final = re.compile(rf"[{_KATAKANA}]{{1,100}}|[{_IDEOGRAPHS}]")
+"""A sign of Chinese or Japanese; a word in katakana is one."""
+_SYMBOL: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+_UNTYPED: Final = re.compile(
+    # Soft hyphens, joiners, Arabic's tatweel and vowels, Hebrew's points, nuktas.
+    "[\u00ad\u200b-\u200f\u2060\ufeff\u0640\u064b-\u065f\u0670\u0591-\u05bd\u05bf\u05c1\u05c2"
+    "\u05c4\u05c5\u093c\u09bc\u0a3c\u0abc\u0b3c\u0cbc]"
+)
+_DIGITS: Final = re.compile(
+    "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0b66-\u0b6f"
+    "\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0e50-\u0e59]"
+)
+_BEFORE_STEMS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
+    {
+        "ar": str.maketrans("یک", "يك"),
+        "fa": str.maketrans("يكى", "یکی"),
+        "ru": str.maketrans("ё", "е"),
+        "hi": str.maketrans("ँ", "ं"),
+    }
+)
+"""Letters that are typed in several ways, and the one that the stemmer of a language expects."""
+_FOLDED: Final = str.maketrans(
+    {"ß": "ss", "ı": "i", "ø": "o", "æ": "ae", "œ": "oe", "ł": "l", "đ": "d", "ð": "d", "þ": "th"}
+    | {"ς": "σ", "ё": "е", "أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ة": "ه"}
+    | {"ک": "ك"}
+)
+_MARKED: Final = re.compile(r"[\u00c0-\u024f\u1e00-\u1fff\u0386-\u03ce\u0300-\u036f]")
+"""Latin and Greek letters that may have diacritics. In other scripts these make other letters."""
+_MARKS: Final = re.compile(r"[\u0300-\u036f]+")
 
 
-@cache
-def _stemmer() -> Any:
-    import Stemmer
+def analysis_of(text: str, language: str | None) -> str:
+    """Return the analysis for a text, one of ANALYSES.
 
-    return Stemmer.Stemmer("english")
+    Args:
+        text: to be analyzed.
+        language: of its document, an ISO 639-1 code or the name of a programming language; None if
+            that is not sure.
+    """
+    if language is not None and len(language) != _CODE_LENGTH:
+        return "en"  # identifiers and comments of source code
+    code = language or prose_language(text) or _usual_language(text)
+    code = _ALIASES.get(code, code)
+    return code if is_analyzed(code) else PLAIN
 
 
-def lexical_terms(text: str) -> str:
-    """The words of a text, whole and in parts, in lower case and stemmed, separated by spaces.
+def is_analyzed(language: str) -> bool:
+    """Return whether forms of the same word have the same term in a language."""
+    return language in _STEMMERS or language == _VIETNAMESE
+
+
+def lexical_terms(text: str, analysis: str = "en") -> str:
+    """Return the words of a text, whole and in parts, folded and stemmed, separated by spaces.
 
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
-    that term frequencies keep their meaning.
+    that term frequencies keep their meaning. Where nothing separates words or their endings, the
+    terms are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean.
     """
-    runs = text.split()
+    runs = _normalized(text).split()
     # Longer ones would fill the cache's memory.
     of_run = _terms_of_run if max(map(len, runs), default=0) <= _MAX_WORD else _terms_of_any_run
-    return " ".join(filter(None, map(of_run, runs)))
+    return " ".join(filter(None, [of_run(run, analysis) for run in runs]))
 
 
-def _terms_of_any_run(run: str) -> str:
-    return _terms_of_run(run) if len(run) <= _MAX_WORD else _terms_of_words(run)
+def words_in(text: str) -> list[str]:
+    """Return the words of a query, whole and in parts, in lower case, neither folded nor stemmed.
+
+    Korean words are returned whole, too, as entries of version 1 have them.
+    """
+    return [part for word in _split(_normalized(text)) for part in _with_parts(word)]
+
+
+def symbols_in(text: str) -> list[str]:
+    """Return the pictographs in a text, which are searched as they are written."""
+    return [] if text.isascii() else _SYMBOL.findall(text)
+
+
+@lru_cache(maxsize=1 << 13)
+def forms_of(word: str) -> Mapping[str, frozenset[str]]:
+    """Return the terms that a word has in texts, each with the analyses that make it.
+
+    Args:
+        word: as `words_in` returns it.
+    """
+    forms: dict[str, set[str]] = {}
+    if not is_phrase(word):
+        forms[_stemmer("english").stemWord(word)] = {FORMER}
+    for analysis in ANALYSES if _is_term(word) else ():
+        forms.setdefault(_stem(word, analysis), set()).add(analysis)
+    return MappingProxyType({form: frozenset(analyses) for form, analyses in forms.items()})
+
+
+def is_phrase(word: str) -> bool:
+    """Return whether entries of version 1 hold a word in their text only, and not as a term."""
+    return any(kind.search(word) for kind in (_INDIC, _SIGNS, _SYMBOL))
+
+
+def _is_term(word: str) -> bool:
+    """Return whether entries have a word of a query as a term: longer ones are there in pairs."""
+    single = len(word) == 1 and _SIGNS.match(word) is not None
+    return not single and not _SYMBOL.match(word) and not _is_long_hangul(word)
+
+
+def _normalized(text: str) -> str:
+    """Return a text composed, with ASCII digits, and without marks that people do not type."""
+    if text.isascii():
+        return text
+    text = _UNTYPED.sub("", unicodedata.normalize("NFKC", text))
+    return _DIGITS.sub(lambda digit: str(unicodedata.decimal(digit.group())), text)
+
+
+def _terms_of_any_run(run: str, analysis: str) -> str:
+    terms_of = _terms_of_run if len(run) <= _MAX_WORD else _terms_of_words
+    return terms_of(run, analysis)
 
 
 # Caches words with the punctuation around them: in a bulk import most of them recur.
 @lru_cache(maxsize=1 << 16)
-def _terms_of_run(run: str) -> str:
-    return _terms_of_words(run)
+def _terms_of_run(run: str, analysis: str) -> str:
+    return _terms_of_words(run, analysis)
 
 
-def _terms_of_words(text: str) -> str:
-    return " ".join(filter(None, map(_terms_of, _WORD.findall(text))))
+def _terms_of_words(text: str, analysis: str) -> str:
+    terms: list[str] = []
+    for word in _split(text):
+        terms += [_stem(part, analysis) for part in _with_parts(word) if _is_term(part)]
+        if _SIGNS.match(word):  # a word in katakana may be searched alone
+            signs = _SIGN.findall(word)
+            terms += [sign for sign in signs if len(sign) > 1 and len(signs) > 1]
+    return " ".join(terms)
 
 
-def _terms_of(word: str) -> str:
-    if len(word) > _MAX_WORD:
-        return ""
+def _split(text: str) -> list[str]:
+    if text.isascii():
+        return [word for word in _WORD.findall(text) if len(word) <= _MAX_WORD]
+    pattern = _INDIC_WORD if _INDIC.search(text) else _WORD
+    words: list[str] = []
+    for piece in _SIGNS.split(text):
+        if _SIGNS.match(piece):
+            words.append(piece)
+        else:
+            words += [word for word in pattern.findall(piece) if len(word) <= _MAX_WORD]
+    return words
+
+
+def _with_parts(word: str) -> list[str]:
+    """Return a word in lower case, and its parts if it has several."""
+    if _INDIC.search(word):
+        return [word.lower()]
+    if _SIGNS.match(word):
+        signs = _SIGN.findall(word)
+        return [first + second for first, second in pairwise(signs)] or signs
     parts = (_PART if word.isascii() else _PLAIN_PART).findall(word)
     terms = [part.lower() for part in parts]
     if len(parts) > 1:
         terms.insert(0, word.lower())
-    return " ".join(_stemmer().stemWords(terms))
+    for part in parts:
+        if _is_long_hangul(part):
+            terms += [first + second for first, second in pairwise(part)]
+    return terms
+
+
+def _is_long_hangul(word: str) -> bool:
+    return len(word) > len("가나") and _HANGUL.fullmatch(word) is not None
+
+
+def _stem(word: str, analysis: str) -> str:
+    language = _language_in_script(word, analysis)
+    if language == PLAIN:
+        return _fold(word)
+    if language == _VIETNAMESE:  # diacritics tell its words apart
+        return word
+    table = _BEFORE_STEMS.get(language)
+    stem = _stemmer(_STEMMERS[language]).stemWord(word if table is None else word.translate(table))
+    return _fold(stem) or word
+
+
+def _language_in_script(word: str, analysis: str) -> str:
+    """Return the language that a word is stemmed in: the text's, where it has the word's script."""
+    if word[0].isdecimal():
+        return PLAIN
+    for letters, languages, usual in _SCRIPTS:
+        if letters.match(word):
+            return analysis if analysis in languages or analysis == PLAIN else usual
+    return PLAIN
+
+
+def _fold(word: str) -> str:
+    """Return a word without the diacritics of Latin and Greek letters, and letters in one form."""
+    if word.isascii():
+        return word
+    word = word.translate(_FOLDED)
+    if not _MARKED.search(word):
+        return word
+    plain = _MARKS.sub("", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", plain)
+
+
+def _usual_language(text: str) -> str:
+    for word in _split(text[:_SAMPLE]):
+        for letters, _, usual in _SCRIPTS:
+            if letters.match(word.lower()):
+                return usual
+    return "en"
+
+
+@cache
+def _stemmer(algorithm: str) -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer(algorithm)

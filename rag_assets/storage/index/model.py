@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rag_assets.common.hashing import canonical, key_of, sha256_hex, short_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.storage.index.identifiers import TERMS_VERSION
 
 SCHEMA_VERSION = 6
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"
@@ -511,6 +512,7 @@ def indexed_key(
         list(tags),
         dict(metadata),
         SCHEMA_VERSION,
+        ["terms", TERMS_VERSION],
         *anew,
         *typed,
         *placed,

@@ -7,24 +7,34 @@ frequency among the entries that pass the filter, and lengths are compared with 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
 from rag_assets.storage.index.common_words import significant_words
-from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.storage.index.identifiers import (
+    ANALYSES,
+    FORMER,
+    forms_of,
+    is_phrase,
+    symbols_in,
+    words_in,
+)
 
 MOST_TERMS: Final = 250
-"""Limit of a query's terms, each of which is a clause.
+"""Limit of a query's words."""
+MOST_CLAUSES: Final = 390
+"""Limit of the forms of these words, each of which is a clause.
 
 Elasticsearch rejects a query with more clauses than its memory allows, which may be as few as
 1,024. Each filter is one, too.
 """
-MOST_PHRASES: Final = 140
-"""Limit of a query's phrases and title words together, each of which is up to three clauses."""
+MOST_TITLE_WORDS: Final = 140
+"""Limit of a query's words that are searched in titles and headings, with two clauses each."""
+MOST_WRITTEN_FIELDS: Final = 4
+"""Limit of the fields in which a word is searched as it is written."""
 TITLE_WEIGHT: Final = 0.3
 """Weight of a word in title or headings, beside its weight as a term.
 
@@ -33,50 +43,114 @@ All passages of a document share its title: it must not outweigh a passage's tex
 HALVING_TOKENS: Final = 450
 """Length of an entry whose words count half as much as those of a very short one."""
 
-_IDEOGRAPHS: Final = "\u2e80-\u309f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Signs of Chinese and Japanese that the standard analyzer splits into single ones."""
-_KATAKANA: Final = "\u30a0-\u30ff\uff66-\uff9f"
-_INDIC: Final = "\u0900-\u0dff"
-"""Scripts whose vowel signs are no letters to Python, so that `lexical_terms` cuts words there."""
-_SYMBOLS: Final = "\u2600-\u27bf\U0001f000-\U0001faff"
-_SIGN: Final = re.compile(rf"[{_KATAKANA}]{{1,100}}|[{_IDEOGRAPHS}]")
-_WRITTEN: Final = re.compile(
-    rf"[{_IDEOGRAPHS}{_KATAKANA}]+|[{_INDIC}][{_INDIC}\u200c\u200d]{{0,99}}|[{_SYMBOLS}]"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class QueryWords:
-    """The words of a query in the forms in which they are searched.
+    """The words of a query.
 
     Attributes:
-        terms: as `lexical_terms` makes them, each with its number of occurrences in the query.
-        phrases: of scripts that `lexical_terms` cannot split, as they are written: words, or pairs
-            of adjacent signs.
+        terms: as `words_in` returns them, each with its number of occurrences in the query.
         title_words: the words of the terms, as they are written in titles and headings, each with
             its terms.
     """
 
     terms: Mapping[str, int]
-    phrases: tuple[str, ...]
     title_words: Mapping[str, tuple[str, ...]]
+
+    @property
+    def forms(self) -> frozenset[str]:
+        """The terms that the words have in texts, in any language."""
+        return frozenset(form for word in self.terms for form in forms_of(word))
+
+    @property
+    def analyses(self) -> Mapping[str, tuple[str, ...]]:
+        """The analyses in groups, by their first one, that give every word the same form.
+
+        Which of a group entries have makes no difference to this query.
+        """
+        groups: dict[tuple[str, ...], list[str]] = {}
+        forms = [
+            {analysis: form for form, those in forms_of(word).items() for analysis in those}
+            for word in self.terms
+        ]
+        for analysis in ANALYSES:
+            key = tuple(of_word.get(analysis, "") for of_word in forms)
+            groups.setdefault(key, []).append(analysis)
+        return {group[0]: tuple(group) for group in groups.values()}
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """The words that some entries hold in their texts only, as they are written."""
+        return tuple(filter(is_phrase, self.terms))
+
+
+class WeighedWord(NamedTuple):
+    """A word as it is searched.
+
+    Attributes:
+        weight: of the word.
+        forms: its terms, of which the best match counts.
+        is_written: whether it is searched in the texts as it is written, too.
+    """
+
+    weight: float
+    forms: tuple[str, ...]
+    is_written: bool
 
 
 def words_of(query: str) -> QueryWords:
     """Return the words of a query, without common ones; of a very long query the first ones."""
-    phrases = tuple(dict.fromkeys(islice(_phrases(query), MOST_PHRASES)))
-    rest = _WRITTEN.sub(" ", query)
-    significant = significant_words(rest)
-    words = dict.fromkeys(significant.split())
+    significant = significant_words(query)
+    written = dict.fromkeys(significant.split())
+    parts = {word: tuple(words_in(word)) for word in islice(written, MOST_TITLE_WORDS)}
     return QueryWords(
-        Counter(lexical_terms(significant).split()[:MOST_TERMS]),
-        phrases,
-        {
-            word: tuple(terms)
-            for word in islice(words, MOST_PHRASES - len(phrases))
-            if (terms := lexical_terms(word).split())
-        },
+        Counter([*symbols_in(query), *words_in(significant)][:MOST_TERMS]),
+        {word: those for word, those in parts.items() if those and not any(map(is_phrase, those))},
     )
+
+
+def weighed_words(
+    words: QueryWords,
+    entries: int,
+    *,
+    forms: Mapping[str, int],
+    phrases: Mapping[str, int],
+    marks: Mapping[str, int],
+) -> dict[str, WeighedWord]:
+    """Return the words of a query that some entry holds, each with its weight.
+
+    A word is searched in the forms that it has in the languages of these entries alone: a stem of
+    another language may be another word.
+
+    Args:
+        words: of the query.
+        entries: number of entries that pass the filter.
+        forms: number of these that have a form among their terms.
+        phrases: number of these that hold a word as it is written.
+        marks: number of these that have an analysis of a group, by its first one.
+    """
+    analyses = {analysis for analysis, count in marks.items() if count}
+    if sum(marks.values()) < entries:
+        analyses.add(FORMER)
+    weighed: dict[str, WeighedWord] = {}
+    clauses = 0
+    for word in words.terms:
+        searched = tuple(
+            form
+            for form, of_form in forms_of(word).items()
+            if forms.get(form) and not analyses.isdisjoint(of_form)
+        )
+        is_written = is_phrase(word) and (FORMER in analyses or not forms_of(word))
+        clauses += len(searched) + MOST_WRITTEN_FIELDS * is_written
+        if clauses > MOST_CLAUSES:
+            break
+        holders = sum(forms[form] for form in searched)
+        if is_written:
+            holders = max(holders, phrases.get(word, 0))
+        if holders:
+            weight = rarity(entries, min(holders, entries))
+            weighed[word] = WeighedWord(weight, searched, is_written)
+    return weighed
 
 
 def rarity(entries: int, holders: int) -> float:
@@ -87,12 +161,3 @@ def rarity(entries: int, holders: int) -> float:
         holders: number of these that hold the term.
     """
     return math.log(1 + (entries - holders + 0.5) / (holders + 0.5))
-
-
-def _phrases(query: str) -> Iterator[str]:
-    for found in _WRITTEN.finditer(query):
-        signs = _SIGN.findall(found.group())
-        if len(signs) > 1:
-            yield from (first + second for first, second in pairwise(signs))
-        else:
-            yield found.group()

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from rag_assets.api.experience_responses import Answer, Pattern
 from rag_assets.billing.chat_models import TenantChat
 from rag_assets.common.errors import RagAssetsError
+from rag_assets.models.chat.remote import tokens_of
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -194,11 +195,14 @@ class Assessor:
             patterns: what each number is.
         """
         seal = secrets.token_hex(_SEAL_BYTES)
+        instructions = _INSTRUCTIONS.format(seal=seal, task=_TASKS[aspect])
+        prompt = f"[BEGIN {seal}]\n{text}\n[END {seal}]"
+        config = self._chat.config
         completion = await self._chat.model.complete(
-            _INSTRUCTIONS.format(seal=seal, task=_TASKS[aspect]),
-            f"[BEGIN {seal}]\n{text}\n[END {seal}]",
-            max_tokens=self._chat.config.max_tokens,
-            seconds=self._chat.config.seconds,
+            instructions,
+            prompt,
+            max_tokens=config.max_tokens,
+            seconds=config.seconds_for(tokens_of(instructions, prompt), config.max_tokens),
         )
         given = {one.number: one for one in parsed(completion.text)}
         return [

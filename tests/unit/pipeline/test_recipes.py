@@ -21,6 +21,7 @@ from rag_assets.pipeline.recipes import (
     tenant_of_build,
 )
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.identifiers import TERMS_VERSION
 from rag_assets.storage.index.model import SCHEMA_VERSION, VectorIndex
 from rag_assets.tenants.model import Tenant
 
@@ -93,6 +94,7 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
         parsers_version(),
         detector_version(),
         DROPPING_VERSION,
+        TERMS_VERSION,
         tenant.parser.model_dump(mode="json"),
         tenant.parser.options.identity(),
     )

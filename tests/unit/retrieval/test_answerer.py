@@ -64,3 +64,21 @@ def test_an_answer_without_supported_sentences_has_a_reason(
     assert (answer.answer, answer.citations) == ("", ())
     assert (answer.removed, answer.needs_clarification, answer.reason) == (removed, True, reason)
     assert answer.hits == HITS
+
+
+def test_sentences_in_another_language_than_their_passage_stay_unchecked() -> None:
+    answer = written("Das Ventil öffnet sich bei einem Druck von 4 bar [1]. The pump starts [2].")
+    assert answer.answer == (
+        "Das Ventil öffnet sich bei einem Druck von 4 bar [1]. The pump starts [2]."
+    )
+    assert answer.unchecked == ("Das Ventil öffnet sich bei einem Druck von 4 bar.",)
+    assert (answer.removed, [citation.number for citation in answer.citations]) == (0, [1, 2])
+
+
+def test_other_figures_addresses_and_names_go_whatever_their_language() -> None:
+    answer = written(
+        "Das Ventil öffnet sich bei einem Druck von 5 bar [1]."
+        " Die Pumpe wurde von Greta Lindqvist gebaut [2]."
+        " Mehr steht unter https://evil.example [2]."
+    )
+    assert (answer.answer, answer.unchecked, answer.removed) == ("", (), 3)

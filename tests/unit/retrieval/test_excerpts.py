@@ -107,3 +107,9 @@ def test_the_part_with_most_different_words_is_the_first_of_such_parts(marks: li
     most = max((part[0] for part in parts), default=0)
     first = min((part[1:] for part in parts if part[0] == most), default=(0, min(1, len(marks))))
     assert _best(found, places, 20) == first
+
+
+def test_an_excerpt_is_found_by_forms_of_words_in_the_language_of_the_text() -> None:
+    filler = "Der Betrieb öffnet um sieben, und die Fahrer melden sich bei der Zentrale an. " * 6
+    text = f"{filler}Die Häuser werden geprüft. {filler}"
+    assert "Häuser werden geprüft" in excerpt(text, "Wer hat das Haus prüfen lassen?", 60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rag_assets.models.transport.sdk_connection import plausible_tokens
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+_BETWEEN_TOKENS_SECONDS = 60.0
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 """Some self-hosted servers put the model's thinking in front of its answer."""
 
@@ -24,15 +26,18 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
     length_option = "max_completion_tokens"
 
     async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> Reply:
-        options: dict[str, Any] = {self.length_option: prompt.max_tokens, **without_key(sdk)}
-        answer = await sdk.chat.completions.create(
-            model=self._model,
-            messages=[
+        options: dict[str, Any] = {
+            "model": self._model,
+            "messages": [
                 {"role": "system", "content": prompt.instructions},
                 {"role": "user", "content": prompt.text},
             ],
-            **options,
-        )
+            self.length_option: prompt.max_tokens,
+            **without_key(sdk),
+        }
+        if self.server.silent_seconds is not None:
+            return await _streamed(sdk, options)
+        answer = await sdk.chat.completions.create(**options)
         choice = answer.choices[0]
         text = choice.message.content or ""
         if not isinstance(text, str):
@@ -43,6 +48,44 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
             plausible_tokens(getattr(answer.usage, "completion_tokens", None)),
             cut=choice.finish_reason == "length",
         )
+
+
+async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> Reply:
+    """Return an answer that comes token by token.
+
+    Raises:
+        TimeoutError: nothing came for a minute after the first token.
+        ValueError: the answer is malformed, or ended without its end.
+    """
+    stream = await sdk.chat.completions.create(
+        **options, stream=True, stream_options={"include_usage": True}
+    )
+    parts: list[str] = []
+    reason: str | None = None
+    usage: object = None
+    begun = False
+    async with stream:
+        chunks = aiter(stream)
+        while True:
+            # How long the prompt is read is bounded by the limit of the whole answer alone.
+            async with asyncio.timeout(_BETWEEN_TOKENS_SECONDS if begun else None):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                break
+            usage = chunk.usage or usage
+            for choice in chunk.choices[:1]:
+                part = choice.delta.content or ""
+                begun = begun or bool(part)
+                parts.append(part)
+                reason = choice.finish_reason or reason
+    if reason is None:
+        raise ValueError("the stream ended before the answer")
+    return Reply(
+        _THOUGHTS.sub("", "".join(parts)),
+        plausible_tokens(getattr(usage, "prompt_tokens", None)),
+        plausible_tokens(getattr(usage, "completion_tokens", None)),
+        cut=reason == "length",
+    )
 
 
 class CompatibleChat(OpenAIChat):

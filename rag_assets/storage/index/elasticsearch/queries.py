@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rag_assets.common.times import stamp
 from rag_assets.storage.index.elasticsearch import mapping
+from rag_assets.storage.index.identifiers import MARK
 from rag_assets.storage.index.model import (
     SYMBOL,
     EntryFilter,
@@ -25,7 +26,8 @@ from rag_assets.storage.index.query_words import (
     HALVING_TOKENS,
     TITLE_WEIGHT,
     QueryWords,
-    rarity,
+    WeighedWord,
+    weighed_words,
 )
 
 ENTRY_OPTIONS: Mapping[str, Any] = {
@@ -53,6 +55,7 @@ _TITLES = ("title", "heading_path")
 _WRITTEN = ("text", *_TITLES)
 """Fields that hold words as they are written."""
 _TERMS = "terms"
+_MARKS = "marks"
 _PHRASES = "phrases"
 
 
@@ -263,9 +266,16 @@ def _at(place: Place) -> dict[str, Any]:
 
 
 def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dict[str, Any]:
-    """Return the search that counts the entries that pass a filter and hold each of these words."""
+    """Return the search that counts the entries that pass a filter and hold each of these words.
+
+    It counts the entries of each analysis as well, which decide in which forms words are searched.
+    """
     counts = {
-        _TERMS: {term: {"term": {"terms": term}} for term in words.terms},
+        _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
+        _MARKS: {
+            first: {"terms": {"terms": [f"{MARK}{analysis}" for analysis in group]}}
+            for first, group in words.analyses.items()
+        },
         _PHRASES: {
             phrase: _any_of([{"match_phrase": {field: phrase}} for field in _WRITTEN])
             for phrase in words.phrases
@@ -281,16 +291,26 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
     }
 
 
-def word_weights(answer: Mapping[str, Any]) -> dict[str, float]:
-    """Return the weight of each word that some entry holds, from the answer to `word_counts`."""
-    total = answer["hits"]["total"]["value"]
-    counted = [one["buckets"] for one in answer.get("aggregations", {}).values()]
-    holders = {word: found["doc_count"] for buckets in counted for word, found in buckets.items()}
-    return {word: rarity(total, count) for word, count in holders.items() if count}
+def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, WeighedWord]:
+    """Return each word that some entry holds with its weight, from the answer to `word_counts`."""
+    counts = {
+        name: {key: bucket["doc_count"] for key, bucket in found["buckets"].items()}
+        for name, found in answer.get("aggregations", {}).items()
+    }
+    return weighed_words(
+        words,
+        answer["hits"]["total"]["value"],
+        forms=counts.get(_TERMS, {}),
+        phrases=counts.get(_PHRASES, {}),
+        marks=counts.get(_MARKS, {}),
+    )
 
 
 def words_ranking(
-    owner: Owner, request: RankingRequest, words: QueryWords, weights: Mapping[str, float]
+    owner: Owner,
+    request: RankingRequest,
+    words: QueryWords,
+    weights: Mapping[str, WeighedWord],
 ) -> dict[str, Any]:
     """Return the search for a ranking by words.
 
@@ -301,22 +321,19 @@ def words_ranking(
         words: of the request's query.
         weights: by word, see `word_weights`; words without a weight are not searched.
     """
-    terms = [
-        # Named, so that each hit shows which terms it has.
-        _interval("terms", term, count * weights[term], name=term)
-        for term, count in words.terms.items()
-        if term in weights
+    clauses = [
+        # Named, so that each hit shows which words it has.
+        _word_clause(word, weights[word], count)
+        for word, count in words.terms.items()
+        if word in weights
     ]
-    phrases = [
-        _best_of(_WRITTEN, phrase, weights[phrase]) for phrase in words.phrases if phrase in weights
-    ]
-    titles = [
-        _best_of(_TITLES, word, TITLE_WEIGHT * max(held))
-        for word, parts in words.title_words.items()
-        if (held := [weights[part] for part in parts if part in weights])
-    ]
+    for word, parts in words.title_words.items():
+        held = [weights[part].weight for part in parts if part in weights]
+        if held:
+            weight = TITLE_WEIGHT * max(held)
+            clauses.append(_best_of(_interval(field, word, weight) for field in _TITLES))
     found = entries(owner, filter_clauses(request.entry_filter))
-    found["bool"] |= {"should": [*terms, *phrases, *titles], "minimum_should_match": 1}
+    found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     decay = {"token_count": {"origin": 0, "scale": HALVING_TOKENS, "decay": 0.5}}
     return {
         "query": {"function_score": {"query": found, "functions": [{"exp": decay}]}},
@@ -330,6 +347,17 @@ def _any_of(clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"bool": {"should": [*clauses], "minimum_should_match": 1}}
 
 
+def _word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
+    """Return a clause for entries that hold a word in one of its forms, or as it is written."""
+    weight = count * weighed.weight
+    places = [("terms", form) for form in weighed.forms]
+    if weighed.is_written:
+        places += [(field, word) for field in _WRITTEN]
+    if len(places) == 1:
+        return _interval(*places[0], weight, name=word)
+    return _best_of((_interval(*place, weight) for place in places), name=word)
+
+
 def _interval(field: str, phrase: str, weight: float, *, name: str | None = None) -> dict[str, Any]:
     """A clause for entries whose field holds a phrase, its words adjacent and in order."""
     match = {"query": phrase, "ordered": True, "max_gaps": 0}
@@ -337,5 +365,6 @@ def _interval(field: str, phrase: str, weight: float, *, name: str | None = None
     return {"intervals": {field: {"match": match, "boost": weight, **named}}}
 
 
-def _best_of(fields: Sequence[str], phrase: str, weight: float) -> dict[str, Any]:
-    return {"dis_max": {"queries": [_interval(field, phrase, weight) for field in fields]}}
+def _best_of(queries: Iterable[Mapping[str, Any]], *, name: str | None = None) -> dict[str, Any]:
+    named = {} if name is None else {"_name": name}
+    return {"dis_max": {"queries": [*queries], **named}}

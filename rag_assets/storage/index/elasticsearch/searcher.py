@@ -65,7 +65,7 @@ class ElasticsearchSearcher:
         ]
         answers = [*await self._answers(index_name, owner, first)]
         # A word counts by its rarity among what may be read, which has to be counted before.
-        weighed = {number: queries.word_weights(answers[number]) for number in words}
+        weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
         second = {
             number: _candidates(
                 owner,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.times import stamp
+from rag_assets.storage.index.identifiers import MARK
 from rag_assets.storage.index.memory.state import Row
 from rag_assets.storage.index.model import (
     SYMBOL,
@@ -25,7 +25,12 @@ from rag_assets.storage.index.model import (
     entry_id,
     is_within,
 )
-from rag_assets.storage.index.query_words import HALVING_TOKENS, TITLE_WEIGHT, rarity, words_of
+from rag_assets.storage.index.query_words import (
+    HALVING_TOKENS,
+    TITLE_WEIGHT,
+    weighed_words,
+    words_of,
+)
 
 _WORD = re.compile(r"\w+")
 _TITLES = ("title", "heading_path")
@@ -35,8 +40,11 @@ _WRITTEN = ("text", *_TITLES)
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
     """The candidates of a request among rows, best first, ties broken by id."""
     rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
+    matched: Mapping[str, int] = {}
     if isinstance(request.by, str):
-        scores = _word_scores(rows, request.by)
+        found_words = _word_scores(rows, request.by)
+        scores = {id_: score for id_, (score, _) in found_words.items()}
+        matched = {id_: count for id_, (_, count) in found_words.items()}
     elif isinstance(request.by, Places):
         scores = _place_scores(rows, request.by)
     elif isinstance(request.by, EqualTexts):
@@ -45,15 +53,16 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
         scores = {row.id: 0.0 for row in rows}
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
-    terms = words_of(request.by).terms.keys() if isinstance(request.by, str) else set[str]()
     found = [
-        _candidate(row, owner, scores[row.id], request, terms) for row in rows if row.id in scores
+        _candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
+        for row in rows
+        if row.id in scores
     ]
     return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
 
 
 def _candidate(
-    row: Row, owner: Owner, score: float, request: RankingRequest, terms: AbstractSet[str]
+    row: Row, owner: Owner, score: float, request: RankingRequest, matched: int
 ) -> Candidate:
     told = row.fields
     document_id, index_key, ordinal = told["document_id"], told["index_key"], told["ordinal"]
@@ -67,7 +76,7 @@ def _candidate(
         ordinal,
         tuple(told.get("within", ())),
         symbol=str(told["metadata"].get(SYMBOL, "")) if request.symbols else "",
-        matched=len(terms & {*told["terms"].split()}) if terms else 0,
+        matched=matched,
     )
 
 
@@ -122,37 +131,59 @@ def _holds(stored: Any, value: str | None) -> bool:
     return any(value == (str(v).lower() if isinstance(v, bool) else str(v)) for v in values)
 
 
-def _word_scores(rows: Sequence[Row], query: str) -> dict[str, float]:
-    """Return the score by words of each row that has one, by id, as Elasticsearch computes it."""
+def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
+    """Return the score by words of each row that has one, by id, as Elasticsearch computes it.
+
+    Each comes with the number of words of the query that the row has.
+    """
     words = words_of(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
     written = {row.id: [_written(row, name) for name in _WRITTEN] for row in rows}
-    phrases = {phrase: _adjacent(phrase) for phrase in (*words.phrases, *words.title_words)}
-    holders = {term: sum(term in counts for counts in terms.values()) for term in words.terms}
-    holders |= {
-        phrase: sum(any(map(phrases[phrase].search, texts)) for texts in written.values())
-        for phrase in words.phrases
-    }
-    weights = {word: rarity(len(rows), count) for word, count in holders.items() if count}
+    phrases = {one: _adjacent(one) for one in (*words.phrases, *words.title_words)}
+    weighed = weighed_words(
+        words,
+        len(rows),
+        forms={form: sum(form in counts for counts in terms.values()) for form in words.forms},
+        phrases={
+            phrase: sum(any(map(phrases[phrase].search, texts)) for texts in written.values())
+            for phrase in words.phrases
+        },
+        marks={
+            first: sum(
+                any(f"{MARK}{analysis}" in counts for analysis in group)
+                for counts in terms.values()
+            )
+            for first, group in words.analyses.items()
+        },
+    )
+
+    def times(row: Row, word: str, first: int = 0) -> int:
+        return max(len(phrases[word].findall(text)) for text in written[row.id][first:])
+
     found = {}
     for row in rows:
+        held = {
+            word: max([terms[row.id][form] for form in one.forms], default=0)
+            for word, one in weighed.items()
+        }
+        held |= {
+            word: max(held[word], times(row, word))
+            for word, one in weighed.items()
+            if one.is_written
+        }
         score = sum(
-            count * weights[term] * _saturated(terms[row.id][term])
-            for term, count in words.terms.items()
-            if term in weights
+            words.terms.get(word, 1) * weighed[word].weight * _saturated(count)
+            for word, count in held.items()
         )
-        parts = [(phrase, weights.get(phrase, 0.0), 0) for phrase in words.phrases]
-        parts += [
-            (word, TITLE_WEIGHT * max(weights.get(term, 0.0) for term in of_word), 1)
-            for word, of_word in words.title_words.items()
-        ]
         score += sum(
-            weight * _saturated(max(len(phrases[word].findall(text)) for text in texts[first:]))
-            for word, weight, first in parts
-            if (texts := written[row.id])
+            TITLE_WEIGHT
+            * max([weighed[part].weight for part in parts if part in weighed], default=0.0)
+            * _saturated(times(row, word, 1))
+            for word, parts in words.title_words.items()
         )
         if score > 0:
-            found[row.id] = score * 0.5 ** (row.fields["token_count"] / HALVING_TOKENS)
+            matched = sum(1 for word in words.terms if held.get(word))
+            found[row.id] = score * 0.5 ** (row.fields["token_count"] / HALVING_TOKENS), matched
     return found
 
 

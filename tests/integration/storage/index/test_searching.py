@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -14,6 +15,7 @@ import pytest
 
 from benchmarks.fusion.lists import entries_of
 from benchmarks.fusion.sets import handbook
+from rag_assets.storage.index import fields
 from rag_assets.storage.index.fields import entry_source
 from rag_assets.storage.index.memory.ranking import ranking
 from rag_assets.storage.index.memory.state import Row
@@ -159,6 +161,79 @@ def test_candidates_of_words_tell_how_many_terms_they_have(opened: Opened, owner
     found = opened.ranking(owner, "Does the valve open, or this valve?")
     assert {one.document_id: one.matched for one in found} == {"both": 2, "one": 1, "titled": 1}
     assert {one.matched for one in opened.ranking(owner, unit(1, 0, 0, 0))} == {0}
+
+
+GERMAN = "Die Häuser werden geprüft. Der Zähler TBK-4092 ist in jedem."
+ENGLISH = "The houses are inspected. Each has a Zähler TBK-4092."
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Wer prüft das Haus?", {"german"}),
+        ("HAEUSER", {"german"}),
+        ("inspecting a house", {"english"}),
+        ("Zähler", {"german", "english"}),
+        ("Zahler", {"german", "english"}),
+        ("Welcher ist TBK-4092?", {"german", "english"}),
+        ("отчет о проверке", {"russian"}),
+        ("कलम", {"hindi"}),
+        ("학점인정", {"korean"}),
+        ("캘린더", {"decomposed"}),
+        ("パスワード", {"japanese"}),
+        ("阀门", {"chinese"}),
+        ("Fahrrad", set()),
+    ],
+)
+def test_a_query_matches_texts_in_their_languages(
+    opened: Opened, owner: Owner, query: str, found: set[str]
+) -> None:
+    opened.write(
+        entry(owner, "german", GERMAN, language="de"),
+        entry(owner, "english", ENGLISH),
+        entry(owner, "russian", "Отчёты подписаны.", language="ru"),
+        entry(owner, "hindi", "क़लम मेज़ पर है।", language="hi"),
+        entry(owner, "korean", "학점인정은 어렵다."),
+        entry(owner, "decomposed", unicodedata.normalize("NFD", "캘린더를 본다.")),
+        entry(owner, "japanese", unicodedata.normalize("NFD", "パスワードの設定")),
+        entry(owner, "chinese", "检查阀门。"),
+    )
+    assert {one.document_id for one in opened.ranking(owner, query)} == found
+
+
+def test_entries_of_the_former_version_are_found_until_they_are_written_again(
+    opened: Opened, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = {
+        "Die größten Häuser running.": "die größten häuser run",
+        "학점인정은 어렵다.": "학점인정은 어렵다",
+        "किताबें": "क त ब",
+    }
+    new = entry(owner, "new", "Die größten Häuser.", language="de")
+    with monkeypatch.context() as patched:
+        patched.setattr(fields, "entry_terms", lambda text, _: former[text])
+        opened.write(*(entry(owner, text, text) for text in former))
+    for rewritten in (False, True):
+        for query in ("größten", "Häuser", "runs"):
+            assert "Die größten Häuser running." in {
+                one.document_id for one in opened.ranking(owner, query)
+            }
+        assert [one.document_id for one in opened.ranking(owner, "किताबें")] == ["किताबें"]
+        korean = "학점인정" if rewritten else "학점인정은"
+        assert [one.document_id for one in opened.ranking(owner, korean)] == ["학점인정은 어렵다."]
+        opened.write(new, *(entry(owner, text, text) for text in former))
+
+
+def test_hidden_entries_of_another_language_do_not_change_how_words_are_searched(
+    opened: Opened, owner: Owner
+) -> None:
+    opened.write(entry(owner, "logs", "All logs are kept."), entry(owner, "logo", "A logo."))
+    before = [(one.document_id, one.score) for one in opened.ranking(owner, "logos")]
+    hidden = entry(owner, "hidden", "Logos di un log", language="it", access_scope="board")
+    opened.write(hidden)
+    readable = opened.ranking(owner, "logos", scopes=frozenset({"public"}))
+    assert [(one.document_id, one.score) for one in readable] == before
+    assert [document for document, _ in before] == ["logo"]
 
 
 def test_a_title_is_searched_too(opened: Opened, owner: Owner) -> None:

@@ -74,7 +74,13 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
     """Has a model write once, in an event loop of its own."""
 
     def run(
-        provider: str, prompt: str = "What is it?", *, key: str | None = KEY, private: bool = True
+        provider: str,
+        prompt: str = "What is it?",
+        *,
+        key: str | None = KEY,
+        private: bool = True,
+        silent_seconds: float | None = None,
+        seconds: float = 30.0,
     ) -> Completion:
         def credentials() -> SecretStr:
             if key is None:
@@ -85,13 +91,13 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
         url = f"http://127.0.0.1:{httpserver.port}{'' if provider == 'gemini' else '/v1'}"
         offered = provider_of(provider)
         assert offered.chat is not None
-        server = Server(f"{provider}/m", url, key_optional=offered.key == "optional")
+        server = Server(f"{provider}/m", url, offered.key == "optional", silent_seconds)
         connect = partial(offered.chat.endpoint, server, credentials, allowed, "m")
 
         async def once() -> Completion:
             chat = RemoteChat(connect, server.id)
             try:
-                return await chat.complete("Be short.", prompt, max_tokens=100, seconds=30.0)
+                return await chat.complete("Be short.", prompt, max_tokens=100, seconds=seconds)
             finally:
                 await chat.close()
 

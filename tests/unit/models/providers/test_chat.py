@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from rag_assets.common.errors import (
     NoProviderKey,
     PromptRejected,
 )
+from rag_assets.models.providers.openai import chat
 
 from .conftest import GEMINI_PATH, KEY, OPENAI_PATH, AskChat
 
@@ -100,6 +103,58 @@ def test_an_address_that_is_not_public_is_not_reached(
         ask_chat(provider, private=False)
     assert caught.value.requests == 0
     assert httpserver.log == []
+
+
+def chunks(*contents: str, end: str | None = "stop") -> str:
+    """Return a streamed answer: one token in each event, then its end and the usage."""
+    events: list[Any] = [
+        {"choices": [{"index": 0, "delta": {"content": content}, "finish_reason": None}]}
+        for content in contents
+    ]
+    if end is not None:
+        events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": end}]})
+        events.append({"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 3}})
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
+def test_answer_of_a_slow_server_comes_token_by_token(
+    httpserver: HTTPServer, ask_chat: AskChat
+) -> None:
+    body = chunks("<think>Hm.</think>", "It is ", "so [2].", end="length")
+    httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
+    completion = ask_chat("openai-compatible", silent_seconds=900.0)
+    assert (completion.text, completion.cut) == ("It is so [2].", True)
+    assert (completion.input_tokens, completion.output_tokens) == (40, 3)
+    sent = json.loads(httpserver.log[0][0].get_data())
+    assert (sent["stream"], sent["stream_options"]) == (True, {"include_usage": True})
+
+
+@pytest.mark.parametrize("body", [chunks("It is", end=None), "data: [DONE]\n\n", "data: {\n\n", ""])
+def test_streamed_answer_without_its_end_is_none(
+    httpserver: HTTPServer, ask_chat: AskChat, body: str
+) -> None:
+    httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
+    with pytest.raises(ChatFailed):
+        ask_chat("openai-compatible", silent_seconds=900.0)
+
+
+def test_server_that_falls_silent_while_it_writes_is_given_up(
+    httpserver: HTTPServer, ask_chat: AskChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def respond(request: Request) -> Response:
+        def events() -> Iterator[str]:
+            time.sleep(0.4)  # It reads for longer than it may be silent while it writes.
+            yield chunks("It is", end=None).removesuffix("data: [DONE]\n\n")
+            time.sleep(1.2)
+
+        return Response(events(), content_type="text/event-stream")
+
+    monkeypatch.setattr(chat, "_BETWEEN_TOKENS_SECONDS", 0.2)
+    httpserver.expect_request(OPENAI_PATH).respond_with_handler(respond)
+    started = time.monotonic()
+    with pytest.raises(ChatError):
+        ask_chat("openai-compatible", silent_seconds=900.0, seconds=2.0)
+    assert 0.4 < time.monotonic() - started < 5.0
 
 
 MALFORMED = ["", "{", "null", "[]", "{}", '{"choices": []}', '{"candidates": []}', '"said"']

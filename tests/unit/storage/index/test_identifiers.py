@@ -1,10 +1,22 @@
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.storage.index.identifiers import lexical_terms
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
+from rag_assets.storage.index.identifiers import (
+    ANALYSES,
+    FORMER,
+    TERMS_VERSION,
+    analysis_of,
+    forms_of,
+    lexical_terms,
+    words_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,8 +28,8 @@ from rag_assets.storage.index.identifiers import lexical_terms
         ("rag_assets.hashing", "rag_assets.hash rag asset hash"),
         ("running runs", "run run"),
         ("v2", "v2 v 2"),
-        ("Straße ÜBER été", "straße über été"),
-        ("Größe2 über-all", "größe2 größe 2 über-al über all"),
+        ("Straße ÜBER été", "strasse uber ete"),
+        ("Größe2 über-all", "grosse2 grosse 2 uber-al uber all"),
         ("文書", "文書"),
         ("— … !", ""),
         ("", ""),
@@ -41,3 +53,108 @@ def test_terms_are_lower_case_words_without_spaces(text: str) -> None:
     assert all(not any(c.isspace() for c in term) for term in terms)
     assert lexical_terms(text) == lexical_terms(text)
     assert all(len(term) <= 300 for term in terms)
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("de", ["Häuser", "Haus", "Hauses", "HÄUSERN", "Haeuser"]),
+        ("de", ["Straße", "Straßen", "Strasse", "STRASSEN"]),
+        ("fr", ["prévoyance", "prevoyance", "PRÉVOYANCE"]),
+        ("es", ["canciones", "canción", "CANCION"]),
+        ("pl", ["żółty", "zolty"]),
+        ("ru", ["отчёты", "отчеты", "отчетов", "ОТЧЁТ"]),
+        ("el", ["εγγύηση", "εγγύησης", "ΕΓΓΥΗΣΗ", "εγγυηση"]),
+        ("tr", ["kitaplar", "kitap", "kitapları"]),
+        ("hr", ["књиге", "knjige", "knjiga"]),
+        ("ar", ["الكِتاب", "الكتاب", "الكتـــاب", "كتاب"]),
+        ("ar", ["أحمد", "احمد"]),
+        ("ar", ["٢٠٢٤", "2024"]),
+        ("fa", ["کتاب", "كتاب"]),
+        ("fa", ["۱۲", "12"]),
+        ("hi", ["क़लम", "कलम"]),
+        ("hi", ["किताबें", "किताब"]),
+        ("he", ["סֵפֶר", "ספר"]),
+        ("vi", ["Tiếng", "tiếng"]),
+        ("ja", ["ＡＰＩ", "api"]),
+    ],
+)
+def test_spellings_and_forms_of_a_word_have_one_term(language: str, texts: list[str]) -> None:
+    analysis = analysis_of("", language)
+    forms = {lexical_terms(text, analysis) for text in texts}
+    assert len(forms) == 1
+    assert {lexical_terms(unicodedata.normalize("NFD", text), analysis) for text in texts} == forms
+
+
+def test_vietnamese_words_differ_by_their_diacritics() -> None:
+    assert len({lexical_terms(word, "vi") for word in ("ma", "má", "mà", "mạ")}) == 4
+
+
+def test_a_korean_word_is_the_pairs_of_its_syllables() -> None:
+    stored = lexical_terms("학점인정은", "en").split()
+    asked = [word for word in words_in("학점인정") if word in stored]
+    assert asked == ["학점", "점인", "인정"]
+    assert lexical_terms("값", "en") == "값"
+
+
+@pytest.mark.parametrize("analysis", ANALYSES)
+@pytest.mark.parametrize(
+    "text",
+    ["TBK-4092", "lock_timeout", "handleHTTPError", "Häuser", "отчёты", "v2.1", "किताबें", "가나다"],
+)
+def test_a_query_has_the_terms_of_texts_in_every_language(text: str, analysis: str) -> None:
+    stored = lexical_terms(text, analysis).split()
+    of_analysis = {
+        form
+        for word in words_in(text)
+        for form, analyses in forms_of(word).items()
+        if analysis in analyses
+    }
+    assert of_analysis == {*stored}
+
+
+def test_a_query_has_the_terms_of_entries_of_the_former_version() -> None:
+    words = ["größen", "running", "학점인정은"]
+    former = {form for word in words for form, of in forms_of(word).items() if FORMER in of}
+    assert former == {"größen", "run", "학점인정은"}
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "analysis"),
+    [
+        ("", "de", "de"),
+        ("", "nb", "no"),
+        ("", "sk", "plain"),
+        ("", "zh", "en"),
+        ("", "python", "en"),
+        ("Die Ware wird geprüft, wenn der Kunde es will.", None, "de"),
+        ("Rechnung 4711", None, "en"),
+        ("Отчёт 4711", None, "ru"),
+        ("阀门", None, "en"),
+        ("", None, "en"),
+    ],
+)
+def test_a_text_is_analyzed_in_its_language(text: str, language: str | None, analysis: str) -> None:
+    assert analysis_of(text, language) == analysis
+
+
+def test_source_code_is_analyzed_in_english() -> None:
+    names = {media_type.removeprefix("text/x-") for media_type in SOURCE_CODE}
+    assert {analysis_of("", name) for name in names} == {"en"}
+
+
+def test_words_in_latin_letters_are_english_in_other_scripts() -> None:
+    assert lexical_terms("настройки backups", "ru") == "настройк backup"
+    assert lexical_terms("備份 backups", "en").endswith("backup")
+
+
+SAMPLE = (
+    "Häuser running handleHTTPError_v2 l'équipement canciones città lições straßen flickornas"
+    " drenges talojen házakban cărților żółtymi městech kitapları отчёты књиге εγγυήσεις"
+    " الكِتابُ کتاب‌ها किताबें գրքերը புத்தகங்கள் ספרים 학점인정은 パスワードの設定 阀门 ฝ่ายขาย ٢٠٢٤"
+)
+
+
+def test_terms_that_entries_have_do_not_change_without_another_version() -> None:
+    terms = "\n".join(lexical_terms(SAMPLE, analysis) for analysis in ANALYSES)
+    assert (TERMS_VERSION, sha256_hex(terms.encode())[:16]) == (2, "1ca4fbf803900752")

@@ -14,8 +14,17 @@ from rag_assets.storage.index.elasticsearch.queries import (
     word_weights,
     words_ranking,
 )
+from rag_assets.storage.index.identifiers import ANALYSES
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
-from rag_assets.storage.index.query_words import MOST_PHRASES, MOST_TERMS, rarity, words_of
+from rag_assets.storage.index.query_words import (
+    MOST_CLAUSES,
+    MOST_TITLE_WORDS,
+    QueryWords,
+    WeighedWord,
+    rarity,
+    weighed_words,
+    words_of,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 0, 0, 5_000, UTC)
@@ -84,17 +93,23 @@ def clauses(body: Any, kind: str) -> Iterator[Any]:
             yield from clauses(value, kind)
 
 
+def weighed(words: QueryWords, entries: int, marks: dict[str, int]) -> dict[str, WeighedWord]:
+    """The words, if each is somewhere."""
+    forms, phrases = dict.fromkeys(words.forms, 1), dict.fromkeys(words.phrases, 1)
+    return weighed_words(words, entries, forms=forms, phrases=phrases, marks=marks)
+
+
 def searched(question: str) -> list[Any]:
     """The clauses that a question is searched by, if each of its words is somewhere."""
     request, words = RankingRequest(question, 10), words_of(question)
-    weights = dict.fromkeys([*words.terms, *words.phrases], 1.0)
+    weights = weighed(words, 100, dict.fromkeys(ANALYSES, 1))
     return [*clauses(words_ranking(OWNER, request, words, weights), "intervals")]
 
 
 def test_the_most_words_and_filters_fit_the_limit_of_clauses() -> None:
     filters = sum(map(leaves, filter_clauses(FILTERED)))
     owned = 3
-    assert owned + filters + 3 * MOST_PHRASES + MOST_TERMS <= LEAST_LIMIT
+    assert owned + filters + 2 * MOST_TITLE_WORDS + MOST_CLAUSES <= LEAST_LIMIT
 
 
 def leaves(clause: Any) -> int:
@@ -107,7 +122,7 @@ def leaves(clause: Any) -> int:
 
 @pytest.mark.parametrize("question", LONG.values(), ids=LONG)
 def test_only_the_beginning_of_a_very_long_query_is_searched(question: str) -> None:
-    assert 0 < len(searched(question)) <= 3 * MOST_PHRASES + MOST_TERMS
+    assert 0 < len(searched(question)) <= 2 * MOST_TITLE_WORDS + MOST_CLAUSES
     assert all(one[field]["match"]["query"] for one in searched(question) for field in one)
 
 
@@ -115,40 +130,62 @@ def test_a_query_of_usual_length_is_searched_whole() -> None:
     question = " ".join(f"valve-{number} opens" for number in range(46))
     words = words_of(question)
     assert [*words.terms][-1] == "45"
-    assert words.terms["open"] == 46
+    assert words.terms["opens"] == 46
     assert [*words.title_words] == [*dict.fromkeys(question.split())]
 
 
 @pytest.mark.parametrize(
-    ("query", "phrases", "terms"),
+    ("query", "terms"),
     [
-        ("東京の水道管 v2", ["東京", "京の", "の水", "水道", "道管"], ["v2", "v", "2"]),
-        ("バルブの点検", ["バルブの", "の点", "点検"], []),
-        ("阀", ["阀"], []),
-        ("वाल्व दबाव valve", ["वाल्व", "दबाव"], ["valv"]),
-        ("🚒 valve", ["🚒"], ["valv"]),
-        ("Überdruck клапан", [], ["überdruck", "клапан"]),
+        ("東京の水道管 v2", ["東京", "京の", "の水", "水道", "道管", "v2", "v", "2"]),
+        ("東京v2", ["東京", "v2", "v", "2"]),
+        ("バルブの点検", ["バルブの", "の点", "点検"]),
+        ("ﾊﾞﾙﾌﾞ", ["バルブ"]),
+        ("阀", ["阀"]),
+        ("वाल्व दबाव valve", ["वाल्व", "दबाव", "valve"]),
+        ("🚒 valves", ["🚒", "valves"]),
+        ("Überdruck клапан", ["überdruck", "клапан"]),
+        ("학점인정은", ["학점인정은", "학점", "점인", "인정", "정은"]),
     ],
 )
-def test_scripts_that_terms_cannot_split_are_searched_as_they_are_written(
-    query: str, phrases: list[str], terms: list[str]
-) -> None:
-    words = words_of(query)
-    assert ([*words.phrases], [*words.terms]) == (phrases, terms)
+def test_words_without_spaces_are_searched_by_pairs(query: str, terms: list[str]) -> None:
+    assert [*words_of(query).terms] == terms
 
 
 def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
-    request = RankingRequest("valve pump 阀门", 10, EntryFilter(scopes=frozenset({"a"})))
-    body = word_counts(OWNER, request, words_of(request.by))
+    words = words_of("valves pump 阀门")
+    request = RankingRequest("valves pump 阀门", 10, EntryFilter(scopes=frozenset({"a"})))
+    body = word_counts(OWNER, request, words)
     assert {"terms": {"access_scope": ["a"]}} in body["query"]["bool"]["filter"]
-    assert {*body["aggs"]["terms"]["filters"]["filters"]} == {"valv", "pump"}
+    assert {"valv", "valve", "valves", "pump"} <= {*body["aggs"]["terms"]["filters"]["filters"]}
     answer = {
         "hits": {"total": {"value": 9}},
         "aggregations": {
-            "terms": {"buckets": {"valv": {"doc_count": 2}, "pump": {"doc_count": 0}}},
+            "terms": {
+                "buckets": {
+                    "valv": {"doc_count": 2},
+                    "valves": {"doc_count": 3},
+                    "阀门": {"doc_count": 9},
+                }
+            },
             "phrases": {"buckets": {"阀门": {"doc_count": 9}}},
+            "marks": {"buckets": {"en": {"doc_count": 9}, "fr": {"doc_count": 0}}},
         },
     }
-    # A word that nothing readable holds is not searched.
-    assert word_weights(answer) == {"valv": rarity(9, 2), "阀门": rarity(9, 9)}
+    # A word that nothing readable holds is not searched, and no form of a language that is not
+    # among what may be read.
+    assert word_weights(words, answer) == {
+        "valves": WeighedWord(rarity(9, 2), ("valv",), is_written=False),
+        "阀门": WeighedWord(rarity(9, 9), ("阀门",), is_written=False),
+    }
     assert rarity(9, 2) > rarity(9, 9) > 0
+
+
+def test_entries_of_the_former_version_are_searched_by_their_terms() -> None:
+    words = words_of("größere किताबें")
+    mixed = weighed(words, 3, {"de": 2})
+    assert {"größere", "gross"} <= {*mixed["größere"].forms}
+    assert mixed["किताबें"].is_written
+    present = weighed(words, 2, {"de": 2})
+    assert present["größere"].forms == ("gross",)
+    assert not present["किताबें"].is_written

@@ -1,0 +1,1 @@
+"""Judged sentences about passages, and how many of them the check of citations judges rightly."""

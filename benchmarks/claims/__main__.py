@@ -1,0 +1,159 @@
+"""Score the check of citations with judged sentences.
+
+    python -m benchmarks.claims [--half developed|untouched] [--wrong] [--save]
+
+Each sentence of claims.yaml cites its passage, and random ones cite another passage of the same
+language. Recall is the share of true sentences that are kept; "caught" is the share of wrong ones
+that are refused; precision is the share of true ones among all that are called supported.
+A sentence that is `unchecked` is kept, and is counted apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+
+from benchmarks.measure import save
+from rag_assets.retrieval.citations import Verdict, verify_citations
+
+CLAIMS: Final = Path(__file__).with_name("claims.yaml")
+TRUE: Final = ("supported", "paraphrased")
+HALVES: Final = ("developed", "untouched")
+_STEP: Final = 4
+"""Distance of the passage that a random sentence is from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that can be cited; see citations.Cited."""
+
+    text: str
+    number: int = 1
+    title: str | None = None
+    heading_path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A judged sentence.
+
+    Attributes:
+        languages: of the sentence and of its passage, as de-en, or one where they are the same.
+    """
+
+    text: str
+    passage: str
+    kind: str
+    languages: str
+
+    @property
+    def is_true(self) -> bool:
+        """Whether its passage supports it."""
+        return self.kind in TRUE
+
+    def verdict(self) -> Verdict:
+        """Return the verdict of the check of citations."""
+        end = self.text[-1]
+        answer = f"{self.text.removesuffix(end)} [1]{end}"
+        sentences = verify_citations(answer, [Passage(self.passage)]).sentences
+        if len(sentences) != 1:
+            raise ValueError(f"not a single sentence: {self.text}")
+        return sentences[0].verdict
+
+
+def read_claims(half: str) -> Iterator[Claim]:
+    """Yield the sentences that the rules were developed with, or those written afterwards."""
+    passages = [*_passages(half)]
+    for passage in passages:
+        text, language = passage["passage"], passage["language"]
+        for key, sentences in passage["claims"].items():
+            kind, _, other = key.partition("/")
+            languages = f"{other}-{language}" if other else language
+            yield from (Claim(sentence, text, kind, languages) for sentence in sentences)
+    yield from _random(passages)
+
+
+def _passages(half: str) -> Iterator[Mapping[str, Any]]:
+    for passage in YAML(typ="safe").load(CLAIMS):
+        if passage.get("half", "developed") == half:
+            yield passage
+
+
+def _random(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
+    """Yield true sentences about another passage of the same language."""
+    for language in dict.fromkeys(passage["language"] for passage in passages):
+        same = [
+            passage
+            for passage in passages
+            if passage["language"] == language and "supported" in passage["claims"]
+        ]
+        for at, passage in enumerate(same if len(same) > 1 else ()):
+            other = same[(at + _STEP) % len(same)]
+            if other is not passage:
+                for sentence in passage["claims"]["supported"]:
+                    yield Claim(sentence, other["passage"], "random", language)
+
+
+def score(claims: Sequence[Claim]) -> dict[str, Any]:
+    """Return recall, precision and the share of caught sentences, by languages and by kind."""
+    by_group: dict[str, Counter[tuple[str, Verdict]]] = defaultdict(Counter)
+    for claim in claims:
+        verdict = claim.verdict()
+        languages = claim.languages
+        group = "across languages" if "-" in languages else languages
+        by_group[group][claim.kind, verdict] += 1
+    return {group: _figures(counts) for group, counts in by_group.items()}
+
+
+def _figures(counts: Counter[tuple[str, Verdict]]) -> dict[str, Any]:
+    def share(verdicts: set[str], kinds: set[str]) -> float | None:
+        total = sum(n for (kind, _), n in counts.items() if kind in kinds)
+        hits = sum(n for (kind, v), n in counts.items() if kind in kinds and v in verdicts)
+        return round(hits / total, 3) if total else None
+
+    kinds = {kind for kind, _ in counts}
+    wrong = kinds - {*TRUE}
+    called = sum(n for (_, verdict), n in counts.items() if verdict == "supported")
+    rightly = sum(n for (k, v), n in counts.items() if k in TRUE and v == "supported")
+    return {
+        "true": sum(n for (kind, _), n in counts.items() if kind in TRUE),
+        "recall": share({"supported", "unchecked"}, {*TRUE}),
+        "unchecked of true": share({"unchecked"}, {*TRUE}),
+        "wrong": sum(n for (kind, _), n in counts.items() if kind in wrong),
+        "caught": share({"unsupported"}, wrong),
+        "caught of near": share({"unsupported"}, wrong - {"random"}),
+        "unchecked of wrong": share({"unchecked"}, wrong),
+        "precision": round(rightly / called, 3) if called else None,
+        "caught by kind": {kind: share({"unsupported"}, {kind}) for kind in sorted(wrong)},
+    }
+
+
+def main() -> None:
+    """Print, and save, the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", choices=HALVES, help="both, if left out")
+    parser.add_argument("--wrong", action="store_true", help="print what was judged wrongly")
+    parser.add_argument("--save", action="store_true", help="write results/claims.json")
+    options = parser.parse_args()
+    results: dict[str, Any] = {}
+    for half in [options.half] if options.half else HALVES:
+        claims = [*read_claims(half)]
+        results[half] = score(claims)
+        for group, figures in results[half].items():
+            print(half, group, figures)
+        for claim in claims if options.wrong else ():
+            verdict = claim.verdict()
+            if claim.is_true == (verdict == "unsupported"):
+                print(f"{verdict:12} {claim.kind:12} {claim.languages:6} {claim.text}")
+    if options.save:
+        save("claims", results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,593 @@
+"""Contradictions of a claim to the sentence of its passage that it repeats nearly.
+
+Only claims are judged that have most words of a sentence or clause of the passage: what is said in
+other words is not comparable without a model. A claim contradicts its passage where it denies what
+that sentence states or the reverse, has the opposite of one of its words, bounds a number on the
+other side, exchanges two of its words, or has a word of another sentence in the place of its own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from itertools import groupby
+from typing import Final, TypeAlias
+
+from rag_assets.retrieval.addresses import blank_addresses
+from rag_assets.retrieval.citation_markers import blank_markers
+from rag_assets.retrieval.figure_words import word_values
+from rag_assets.retrieval.numbers import plain_text
+from rag_assets.retrieval.opposite_words import (
+    ARTICLES,
+    CLAUSES,
+    CONTRASTS,
+    DETERMINERS,
+    EXCEPTIVES,
+    HIGH,
+    HIGH_AFTER,
+    IRREGULAR,
+    JOINS,
+    LACKING,
+    LOW,
+    LOW_AFTER,
+    NECESSITY,
+    QUANTIFIERS,
+    RELATIVES,
+    UNSPACED,
+    necessity_of,
+    opposites_of,
+    stemmer_of,
+    stems_that_deny,
+    words_of,
+)
+from rag_assets.retrieval.sentences import pieces_of
+from rag_assets.storage.index.common_words import COMMON_WORDS
+
+_TOKEN: Final = re.compile(
+    r"\d+(?:[:.,]\d+)+|[^\W_]+(?:[_.\-/][^\W_]+)*(?:['’](?:t|s)(?!\w))?|[,;:()–—、，；。]"
+)
+_UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]")
+_CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
+_HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
+_LEAST_LETTERS: Final = 4
+"""Of a word that has a meaning of its own, in languages without a list of common words."""
+_COMPARABLE: Final = 0.5
+"""Share of a claim's words that a sentence must have to be compared."""
+_DENIED_APART: Final = 0.4
+"""The same for a claim that denies something which the sentence states."""
+_NEAR: Final = 0.15
+"""Sentences with a share so much below the best may be the one that is meant as well."""
+_WHOLE: Final = 0.75
+"""Share from which on a clause is compared alone, without the rest of its sentence."""
+_DENIED: Final = 0.6
+"""Share of the common words in denied clauses that one text alone denies."""
+_SAME_PREDICATE: Final = 0.7
+"""Share of the words in a claim's clauses that the sentence has, however these are denied."""
+_OF_CLAUSE: Final = 0.4
+"""Share of all words in denied clauses that one text alone denies."""
+_ALIKE: Final = 0.6
+"""Likeness of the order of words from which on a replaced word is compared."""
+_BESIDE: Final = 2
+_MOST_WORDS: Final = 80
+_MOST_REPLACED: Final = 3
+_LEAST_PREFIXED: Final = 4
+_SURE_PREFIXES: Final = ("un", "dis")
+_PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
+_EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
+"""Languages whose order of words says who does what."""
+_BEFORE_ANAPHOR: Final = 2
+_DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
+"""Languages whose denial may follow the word that it denies."""
+_SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
+"""Converse verbs, by one of each group: they differ by their subject, not by their object."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a clause.
+
+    Attributes:
+        clause: number of its clause within the sentence.
+        part: number of what stands between commas and contrasts.
+        has_meaning: whether it is none of the words that any text has.
+    """
+
+    written: str
+    stem: str
+    clause: int
+    part: int
+    has_meaning: bool
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A sentence or a clause."""
+
+    words: tuple[_Word, ...]
+    language: str
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of its words with a meaning, and of all others that have opposites."""
+        return frozenset(word.stem for word in self.words)
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The stems of its words with a meaning."""
+        return frozenset(word.stem for word in self.words if word.has_meaning)
+
+    @cached_property
+    def denied(self) -> frozenset[int]:
+        """The clauses that are denied."""
+        negators = words_of("negators", self.language)
+        counts = Counter(word.clause for word in self.words if word.written in negators)
+        begins = {word.clause: word.written for word in reversed(self.words)}
+        return frozenset(
+            clause
+            for clause, count in counts.items()
+            # In French, ne ... pas is one denial.
+            if (count % 2 or self.language == "fr") and not (clause and begins[clause] in RELATIVES)
+        )
+
+    @cached_property
+    def denied_content(self) -> frozenset[str]:
+        """The stems of words with a meaning in denied clauses."""
+        words = (word for word in self.words if word.clause in self.denied)
+        return frozenset(word.stem for word in words if word.has_meaning)
+
+    @cached_property
+    def restrictors(self) -> frozenset[str]:
+        """Its words beside which a denial may say the same as its contrary."""
+        return words_of("restrictors", self.language) & {word.written for word in self.words}
+
+    @cached_property
+    def is_unclear(self) -> bool:
+        """Whether a denial stands in a clause within another one, whose end cannot be seen."""
+        negators = words_of("negators", self.language)
+        begins = {word.clause: word.written for word in reversed(self.words)}
+        within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
+        return any(word.written in negators and word.clause in within for word in self.words)
+
+    def clauses_with(self, stems: Container[str]) -> frozenset[int]:
+        """Return the numbers of the clauses with some of the stems."""
+        return frozenset(word.clause for word in self.words if word.stem in stems)
+
+    def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
+        """Return the words in clauses with some of the stems that may turn a denial around."""
+        clauses = self.clauses_with(stems)
+        words = [word for word in self.words if word.clause in clauses]
+        restrictors = words_of("restrictors", self.language) & {word.written for word in words}
+        return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
+
+    @cached_property
+    def parts(self) -> tuple[_Statement, ...]:
+        """What stands between its commas and contrasts; itself alone where it has none."""
+        parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.part)]
+        return tuple(_Statement(part, self.language) for part in parts)
+
+    @cached_property
+    def excepts(self) -> bool:
+        """Whether it makes an exception, of which the contrary is true."""
+        return any(word.written in EXCEPTIVES for word in self.words)
+
+    @cached_property
+    def focus(self) -> frozenset[str]:
+        """The stems of what its denials are about: the next words, in some languages the last."""
+        negators = words_of("negators", self.language)
+        found: list[str] = []
+        for at, word in enumerate(self.words):
+            if word.written in negators:
+                found += [after.stem for after in self.words[at:] if after.has_meaning][:1]
+                if self.language in _DENY_BEHIND:
+                    found += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
+        return frozenset(found)
+
+    def polarity(self, stem: str) -> frozenset[bool]:
+        """Return whether the clauses with a word are denied."""
+        return frozenset(word.clause in self.denied for word in self.words if word.stem == stem)
+
+
+def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
+    """Yield words of a claim that its passage has otherwise.
+
+    Args:
+        claim: a sentence without markers of citations.
+        passage: the passages that it cites, in its language.
+        language: ISO 639-1; for one without lists of words nothing is compared.
+    """
+    if language not in CLAUSES and language not in UNSPACED:
+        return
+    said = _Statement(_words(claim, language), language)
+    if not said.content or len(said.words) > _MOST_WORDS:
+        return
+    sentences = _statements(passage, language)
+    yield from _contrary_bounds(said, claim, passage)
+    rules: tuple[Callable[[_Statement, _Statement], str | None], ...]
+    rules = (_denial, _lack, _opposite, _exchange)
+    meant = _comparable(said, sentences)
+    for rule in rules:
+        if rule is _denial and _is_denied_elsewhere(said, sentences):
+            continue
+        denied = _with_focus(said, meant, sentences) if rule is _denial else []
+        contrary = [rule(said, sentence) for sentence in denied or meant]
+        if contrary and all(contrary):
+            yield contrary[0] or ""
+            return
+    replaced = [_replaced(said, sentence, sentences) for sentence in meant]
+    if replaced and all(replaced):
+        yield replaced[0] or ""
+
+
+def _comparable(said: _Statement, sentences: Sequence[_Statement]) -> list[_Statement]:
+    """Return the clauses or sentences of a passage that a claim may repeat."""
+    parts = [part for sentence in sentences for part in sentence.parts]
+    for least, statements in ((_WHOLE, parts), (_COMPARABLE, sentences)):
+        shares = [_share(said, statement) for statement in statements]
+        best = max(shares, default=0.0)
+        if best >= least:
+            pairs = zip(statements, shares, strict=True)
+            return [one for one, share in pairs if share >= max(least, best - _NEAR)]
+    return []
+
+
+def _is_denied_elsewhere(said: _Statement, sentences: Sequence[_Statement]) -> bool:
+    """Return whether a passage denies what a claim denies, if in few of its words."""
+    parts = (part for sentence in sentences for part in sentence.parts)
+    return bool(said.denied) and any(
+        part.denied and _share(said, part) >= _COMPARABLE for part in parts
+    )
+
+
+def _with_focus(
+    said: _Statement, meant: Sequence[_Statement], sentences: Sequence[_Statement]
+) -> list[_Statement]:
+    """Return the statements that have what a claim denies."""
+    if any(next(_pairs_of_opposites(said, one), None) for one in meant):
+        return []
+    near = [one for one in meant if said.focus & one.content]
+    far = (one for one in sentences if said.focus & one.content)
+    return near or [one for one in far if _share(said, one) >= _DENIED_APART]
+
+
+def _share(said: _Statement, statement: _Statement) -> float:
+    """Return the share of a claim's words that a statement has or has the opposite of."""
+    shared = said.content & statement.stems
+    contrary = {first for first, _ in _pairs_of_opposites(said, statement)}
+    claimed = said.content - (contrary - shared)
+    return len(shared) / max(1, len(claimed))
+
+
+def _denial(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word that one of two statements denies and the other one states."""
+    if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
+        return None
+    if next(_pairs_of_opposites(said, statement), None) or _has_prefixed(said, statement):
+        return None
+    common = said.content & statement.content
+    about = common if said.language in UNSPACED else (said.focus | statement.focus) & common
+    if not about or said.turning_beside(common) ^ statement.turning_beside(common):
+        return None
+    polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
+    contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
+    agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
+    denied = said.denied_content | statement.denied_content
+    stated = {
+        word.stem
+        for word in said.words
+        if word.has_meaning and word.clause in said.clauses_with(contrary)
+    }
+    if len(contrary | (stated & common)) < _SAME_PREDICATE * len(stated):
+        return None
+    is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
+    if len(contrary) <= len(agreed) or not (is_most or denied <= common):
+        return None
+    negators = words_of("negators", said.language)
+    denying = said if said.denied else statement
+    return next((word.written for word in denying.words if word.written in negators), None)
+
+
+def _lack(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word that a claim has and that its passage is without."""
+    lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
+    denies = said.denied or statement.denied or said.restrictors
+    if not lacking or denies or stems_that_deny(said.language) & statement.stems:
+        return None
+    behind = [word for at in lacking for word in statement.words[at + 1 :][:_BESIDE]]
+    lacked = {word.stem for word in behind if word.has_meaning}
+    return next((word.written for word in said.words if word.stem in lacked), None)
+
+
+def _opposite(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word of a claim whose opposite the passage has in its place."""
+    if bool(said.denied) != bool(statement.denied):
+        return None
+    pairs = frozenset(_pairs_of_opposites(said, statement))
+    if said.excepts != statement.excepts and not any(map(EXCEPTIVES.intersection, pairs)):
+        return None
+    if not pairs:
+        return _has_prefixed(said, statement)
+    if len(pairs) % 2 == 0:
+        # Two opposites say the same: accepted with it, refused without it.
+        return None
+    mine = {stem for stem, _ in pairs}
+    return next(word.written for word in said.words if word.stem in mine)
+
+
+def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:
+    """Yield the stems of a claim and a passage that exclude each other."""
+    listed = _sides_by_stem(said.language)
+    for stem in sorted(said.stems & listed.keys()):
+        for are_converses, side, others in listed[stem]:
+            theirs = statement.stems & others
+            if not theirs or said.stems & others or statement.stems & side:
+                continue
+            pair = stem, min(theirs)
+            are_verbs = bool(_SUBJECTS & (side | others))
+            if not are_converses or _have_common_neighbour(
+                said, statement, pair, are_verbs=are_verbs
+            ):
+                yield pair
+
+
+def _have_common_neighbour(
+    said: _Statement, other: _Statement, pair: tuple[str, str], *, are_verbs: bool
+) -> bool:
+    """Return whether two words stand before the same words, and two verbs behind the same ones."""
+    (before, after), (their_before, their_after) = (
+        _neighbours(said, pair[0]),
+        _neighbours(other, pair[1]),
+    )
+    if before & their_before and after & their_after:
+        return True
+    if after and their_after:
+        return bool(after & their_after) and not are_verbs
+    return bool(before & their_before) and not (after or their_after)
+
+
+def _neighbours(statement: _Statement, stem: str) -> tuple[frozenset[str], frozenset[str]]:
+    at = next(number for number, word in enumerate(statement.words) if word.stem == stem)
+    before = [word.stem for word in statement.words[:at] if word.has_meaning]
+    after = [word.stem for word in statement.words[at + 1 :] if word.has_meaning]
+    return frozenset(before[-_BESIDE:]), frozenset(after[:_BESIDE])
+
+
+def _has_prefixed(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word that one of two texts has with a prefix that denies, and the other without."""
+    for first, second in ((said, statement), (statement, said)):
+        for word in first.words:
+            for prefix in _PREFIXES.get(said.language, ()):
+                rest = word.stem.removeprefix(prefix)
+                least = _LEAST_PREFIXED - (prefix in _SURE_PREFIXES)
+                is_prefixed = rest != word.stem and len(rest) >= least
+                if is_prefixed and rest in second.stems - first.stems:
+                    return word.written
+    return None
+
+
+def _exchange(said: _Statement, statement: _Statement) -> str | None:
+    """Return the first of two words of a sentence that a claim has in each other's place."""
+    if said.language not in _EXCHANGED:
+        return None
+    mine, theirs = (
+        [word.written for word in one.words if word.written not in ARTICLES]
+        for one in (said, statement)
+    )
+    size = len(mine)
+    for start in range(len(theirs) - size + 1):
+        window = theirs[start : start + size]
+        if window != mine and Counter(window) == Counter(mine):
+            return _exchanged(mine, window)
+    return None
+
+
+def _exchanged(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
+    begin, end = 0, len(mine)
+    while mine[begin] == theirs[begin]:
+        begin += 1
+    while mine[end - 1] == theirs[end - 1]:
+        end -= 1
+    mine, theirs = mine[begin:end], theirs[begin:end]
+    size = len(mine)
+    for first in range(1, size):
+        if mine[:first] != theirs[size - first :]:
+            continue
+        for last in range(1, size - first):
+            between = mine[first : size - last]
+            is_exchanged = mine[size - last :] == theirs[:last] and between == theirs[last:-first]
+            if is_exchanged and not JOINS.issuperset(between):
+                return mine[0]
+    return None
+
+
+def _replaced(
+    said: _Statement, statement: _Statement, sentences: Sequence[_Statement]
+) -> str | None:
+    """Return a word that a claim has from elsewhere in the passage, in the place of another one."""
+    if said.language in UNSPACED:
+        return None
+    mine = [word.stem for word in said.words]
+    theirs = [word.stem for word in statement.words]
+    matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+    common = sum(block.size for block in matcher.get_matching_blocks())
+    if common < _ALIKE * len(mine):
+        return None
+    listed = _sides_by_stem(said.language).keys()
+    elsewhere = frozenset[str]().union(*(sentence.content for sentence in sentences))
+    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+        ours, others = said.words[a1:a2], statement.words[b1:b2]
+        if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
+            continue
+        if (number := _other_number(ours, others)) is not None and not (
+            {word.stem for word in ours} & statement.stems
+        ):
+            return number
+        new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
+        old = {word.stem for word in others if word.has_meaning} - said.content
+        if not new or not old or not new <= elsewhere or _is_listed(new, statement, sentences):
+            continue
+        before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
+        if before & DETERMINERS and new & _named_before(statement, sentences):
+            continue
+        return ours[0].written
+    return None
+
+
+def _other_number(ours: Sequence[_Word], others: Sequence[_Word]) -> str | None:
+    """Return a number in words in the place of another one."""
+    if len(ours) != 1 or len(others) != 1 or ours[0].written in ARTICLES:
+        return None
+    mine, theirs = (word_values(word.written) for word in (ours[0], others[0]))
+    return ours[0].written if mine and theirs and not mine & theirs else None
+
+
+def _is_listed(
+    new: frozenset[str] | set[str], statement: _Statement, sentences: Sequence[_Statement]
+) -> bool:
+    """Return whether words are further items of a list that a part of a sentence begins."""
+    for sentence in sentences:
+        if statement in sentence.parts:
+            beside = [part for part in sentence.parts if part.content & new]
+            return any(not part.content & statement.content for part in beside)
+    return False
+
+
+_Side: TypeAlias = tuple[bool, frozenset[str], frozenset[str]]
+
+
+@cache
+def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
+    """Return, for each word with opposites, its synonyms and what these exclude."""
+    found: dict[str, list[_Side]] = {}
+    for are_converses, sides in opposites_of(language):
+        for side in sides:
+            others = frozenset[str]().union(*(other for other in sides if other is not side)) - side
+            for stem in side:
+                found.setdefault(stem, []).append((are_converses, side, others))
+    return found
+
+
+def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> frozenset[str]:
+    """Return the words that a definite article or a pronoun in a statement may mean."""
+    at = next((n for n, one in enumerate(sentences) if statement in (one, *one.parts)), 0)
+    meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
+    return frozenset[str]().union(*(sentence.content for sentence in meant))
+
+
+@lru_cache(maxsize=64)
+def _statements(passage: str, language: str) -> tuple[_Statement, ...]:
+    """Return the sentences of a passage, in order; cached as well."""
+    words = (_words(sentence, language) for sentence in _sentences(passage))
+    return tuple(_Statement(one, language) for one in words if one)
+
+
+def _words(text: str, language: str) -> tuple[_Word, ...]:
+    folded = plain_text(blank_addresses(text))
+    if language in UNSPACED:
+        return tuple(_unspaced_words(folded, language))
+    return tuple(_spaced_words(folded, language))
+
+
+def _spaced_words(text: str, language: str) -> Iterator[_Word]:
+    stemmer, starts = stemmer_of(language), words_of("clauses", language)
+    unmeant = words_of("negators", language) | starts | QUANTIFIERS
+    necessary = necessity_of(language)
+    clause, part, is_begun = 0, 0, False
+    text = _HAVE_TO.sub("must", text.replace("’", "'")) if language == "en" else text
+    for token in _TOKEN.findall(text):
+        if not token[0].isalnum() or token in starts:
+            part += is_begun and (not token[0].isalnum() or token in CONTRASTS)
+            clause, is_begun = clause + is_begun, False
+            if not token[0].isalnum():
+                continue
+        word = _CONTRACTED.sub("", token)
+        if token.endswith("n't") and language == "en":
+            yield _Word("not", "not", clause, part, has_meaning=False)
+        is_begun = True
+        if word in necessary:
+            yield _Word(word, NECESSITY, clause, part, has_meaning=True)
+            continue
+        is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
+        has_meaning = not is_common and word not in unmeant
+        yield _Word(
+            word, stemmer.stemWord(IRREGULAR.get(word, word)), clause, part, has_meaning=has_meaning
+        )
+
+
+def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
+    """Yield the listed words of a text, and its other signs one by one."""
+    negators = words_of("negators", language)
+    listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
+    listed |= negators | words_of("restrictors", language)
+    longest = sorted(listed, key=len, reverse=True)
+    pattern = re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
+    clause = 0
+    for token in pattern.findall(text):
+        if not token[0].isalnum():
+            clause += 1
+            continue
+        yield _Word(token, token, clause, clause, has_meaning=token not in negators)
+
+
+_DENIES: Final = frozenset({True})
+_VALUE: Final = r"(?P<value>\d+(?:[.,]\d+)*|[^\W\d_]+)"
+_SIDES: Final = {
+    **dict.fromkeys((*HIGH.split("|"), *HIGH_AFTER.split("|")), "high"),
+    **dict.fromkeys((*LOW.split("|"), *LOW_AFTER.split("|")), "low"),
+}
+_BOUNDED: Final = (
+    re.compile(rf"(?<!\w)(?P<bound>{LOW}|{HIGH})\s?(?:[€$£]\s?)?{_VALUE}"),
+    re.compile(rf"{_VALUE}\s?(?:[^\W\d_]+\s?)?(?P<bound>{LOW_AFTER}|{HIGH_AFTER})(?!\w)"),
+)
+
+
+def _contrary_bounds(said: _Statement, claim: str, passage: str) -> Iterator[str]:
+    """Yield the numbers that a claim bounds on the other side than sentences alike it."""
+    claimed = _bounds(claim, said.language)
+    if not claimed:
+        return
+    stated: dict[str, set[str]] = {}
+    for sentence in _sentences(passage):
+        for value, sides in _bounds(sentence, said.language).items():
+            if any(
+                _share(said, part) >= _COMPARABLE and any(_stems_of_value(part, value))
+                for part in _Statement(_words(sentence, said.language), said.language).parts
+            ):
+                stated.setdefault(value, set()).update(sides)
+    for value, sides in claimed.items():
+        if value in stated and not sides & stated[value]:
+            yield value
+
+
+@lru_cache(maxsize=1_024)
+def _bounds(text: str, language: str) -> Mapping[str, set[str]]:
+    """Return the sides on which a sentence bounds each of its numbers; a denial changes them."""
+    folded, found = plain_text(text), dict[str, set[str]]()
+    rest = folded
+    for pattern in _BOUNDED:
+        for bound in pattern.finditer(folded):
+            values = word_values(bound["value"])
+            written = f"{min(values):g}" if values else bound["value"]
+            if written[0].isdigit():
+                found.setdefault(written, set()).add(_SIDES[bound["bound"]])
+        rest = pattern.sub(r"\g<value>", rest)
+    statement, turned = _Statement(_words(rest, language), language), {"low": "high", "high": "low"}
+    for value, sides in found.items():
+        if any(True in statement.polarity(stem) for stem in _stems_of_value(statement, value)):
+            found[value] = {turned[side] for side in sides}
+    return found
+
+
+def _stems_of_value(statement: _Statement, value: str) -> Iterator[str]:
+    for word in statement.words:
+        if word.written == value or value in {f"{one:g}" for one in word_values(word.written)}:
+            yield word.stem
+
+
+@lru_cache(maxsize=64)
+def _sentences(passage: str) -> tuple[str, ...]:
+    """Return the sentences of a passage without markers; cached, since each claim asks for them."""
+    return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))
