@@ -56,18 +56,22 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
         user = users[key]
         in_tokens = user.parameters.kind.unit == "tokens"
         is_code = row["definitions"] is not None
+        contexts = row["contexts"] or [""] * len(row["chunks"])
         for position, chunk in enumerate(row["chunks"]):
             headings, text = tuple(chunk["heading_path"] or ()), chunk["text"] or ""
+            context = contexts[position] or ""
             yield (
                 user.uri,
                 key,
                 len(row["chunks"]),
                 *(chunk[fact] for fact in _CHUNK_FACTS),
-                chunk["token_count"] if in_tokens else len(text),
+                chunk["token_count"]
+                if in_tokens
+                else len(f"{context}\n" * bool(context)) + len(text),
                 user.parameters.limit,
                 len(text.strip()),
                 hashes[position] if position < len(hashes) else None,
-                text_hash(user.title, headings, text, is_code=is_code),
+                text_hash(user.title, headings, text, context=context, is_code=is_code),
             )
 
 

@@ -23,6 +23,7 @@ from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.lake.model import ChunkSetRow
 
 _MOST_NAMED = 50
+Where = Literal["title", "heading", "context", "text"]
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
 """Whether the gate, too, finds a credential at this place of the document."""
@@ -36,7 +37,7 @@ class Leak:
         ordinal: of the chunk; None for the title.
     """
 
-    where: Literal["title", "heading", "text"]
+    where: Where
     ordinal: int | None
     rules: tuple[str, ...]
 
@@ -89,9 +90,11 @@ def leaks_in(
             if heading not in headings:
                 headings[heading] = scan(heading)
             yield from _leak("heading", chunk.ordinal, headings[heading])
-        found = scan(chunk.text)
-        left = [span for span in found if confirm(chunk.text[span.start : span.end])]
-        yield from _leak("text", chunk.ordinal, left)
+        parts: tuple[tuple[Where, str], ...] = (("context", chunk.context), ("text", chunk.text))
+        for where, text in parts:
+            found = scan(text) if text else ()
+            left = [span for span in found if confirm(text[span.start : span.end])]
+            yield from _leak(where, chunk.ordinal, left)
 
 
 class Gate:
@@ -280,8 +283,6 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         context.log.warning(f"the next run deletes their entries from the index: {error.message}")
 
 
-def _leak(
-    where: Literal["title", "heading", "text"], ordinal: int | None, spans: Sequence[SecretSpan]
-) -> Iterator[Leak]:
+def _leak(where: Where, ordinal: int | None, spans: Sequence[SecretSpan]) -> Iterator[Leak]:
     if spans:
         yield Leak(where, ordinal, tuple(sorted({span.rule for span in spans})))

@@ -191,8 +191,16 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+_RULES_OF_CHUNKERS = """\
+A limit is never exceeded; the overlap is at most half of it. A table, code, a list's item or a
+paragraph that fits into a chunk is not cut. A longer table is cut between rows, code between
+statements, and a chunk that begins within one has a [context](searching.md#context-of-a-passage),
+which counts in the limit and has a quarter of it at most.
+"""
+
+
 def _chunkers() -> Iterator[str]:
-    yield "A limit is never exceeded; the overlap is at most half of it.\n"
+    yield _RULES_OF_CHUNKERS
     yield "| chunker | cuts | limit | from | to | overlap |\n|---|---|---:|---:|---:|---:|"
     for name, kind in installed_kinds().chunkers.items():
         limit = f"`max_{kind.unit}: {kind.limit}`"

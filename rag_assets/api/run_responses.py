@@ -120,6 +120,7 @@ class CodeChunk:
         also: other documents that hold the same text.
         stale: whether the file changed since.
         trimmed: whether the end of its text was left out.
+        context: lines from above it, where it begins within a table, a list or code.
         metadata_json: what it is related to, and where it is from.
     """
 
@@ -139,6 +140,7 @@ class CodeChunk:
     also: tuple[str, ...] = ()
     stale: bool = False
     trimmed: bool = False
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ CHUNK_COLUMNS = _schema(
         "digest": ("string", "hash of the chunks; the index key derives from it"),
         "chunks": ("list", "text, offsets, heading path, place and token count of each"),
         "text_sha256": ("list", "hash of each embedded text, in their order"),
+        "contexts": ("list", "lines from above each chunk that begins within a block"),
         "dropped": ("list", "place and rules of dropped chunks, never their text"),
         "language": ("string", "of the document; none where that is not sure"),
         "created_at": ("timestamp", "when it was computed"),
@@ -59,7 +60,7 @@ CHUNK_COLUMNS = _schema(
 )
 EMBEDDING_COLUMNS = _schema(
     {
-        "text_sha256": ("string", "hash of the embedded text: title, headings, passage"),
+        "text_sha256": ("string", "hash of the embedded text: title, headings, context, passage"),
         "vector": ("binary", "little-endian float32, of length 1"),
         "created_at": ("timestamp", "when it was stored"),
     }
@@ -77,6 +78,7 @@ ENTRY_COLUMNS = _schema(
         "uri": ("keyword", "source and path of the document"),
         "title": ("text", "of the document"),
         "heading_path": ("text", "headings above the passage"),
+        "context": ("text", "of a passage that begins within a table, a list or code"),
         "language": ("keyword", "of the document; none where that is not sure"),
         "modified_at": ("date", "when its current content was made"),
         "text": ("text", "the passage"),

@@ -33,8 +33,8 @@ class Rerankers:
         Raises:
             ConfigurationError: its folder is missing or not usable.
         """
-        if config.folder is not None:
-            return _local_reranker(config.folder, config.threads)
+        if config.local_folder is not None:
+            return _local_reranker(config.local_folder, config.threads)
         from rag_assets.models.reranking.endpoint import RerankEndpoint
 
         credentials = self._keys.credentials(

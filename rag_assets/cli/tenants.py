@@ -37,12 +37,20 @@ def add(
     ] = "documents",
     organization: Annotated[str | None, typer.Option(help="Organization of the tenant.")] = None,
     project: Annotated[str | None, typer.Option(help="Project of the organization.")] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="Embedding model on this machine, such as multilingual-e5-small."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Add a tenant to tenants.yaml."""
     from rag_assets.cli.commands import tenants
 
-    given = {"organization": organization, "project": project}
+    given = {
+        "organization": organization,
+        "project": project,
+        "embedder": {"model": embedder} if embedder else None,
+    }
     settings = {name: value for name, value in given.items() if value is not None}
     tenants.add(
         tenant,

@@ -22,6 +22,8 @@ from rag_assets.pipeline.languages import UnreadDocuments
 from rag_assets.pipeline.source_plans import SourcePlan
 
 _BATCH = 200
+_SAMPLED = 8
+"""Texts that a plan embeds to measure their CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class MeasuredWork:
         seconds: that parsing and cutting took.
         read: documents whose text was looked at for what the embedder reads.
         unread: number of these that it does not read, by language.
+        sample: a few of the texts without a vector.
     """
 
     parse: int = 0
@@ -50,6 +53,7 @@ class MeasuredWork:
     seconds: float = 0.0
     read: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
+    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class _Texts:
         self._under_way = set(texts_in_batches(ctx))
         self.missing = self.tokens = 0
         self.unread = UnreadDocuments(ctx.embedder)
+        self._sample: dict[str, str] = {}
 
     def meet(self, texts: dict[str, str | None]) -> None:
         """Count texts by hash; None where the text need not be read."""
@@ -88,8 +93,16 @@ class _Texts:
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
         without -= self._under_way
         self.missing += len(without)
-        lacking = [text for key, text in new.items() if key in without and text is not None]
-        self.tokens += sum(self._ctx.embedder.count_tokens(lacking)) if lacking else 0
+        lacking = {key: text for key, text in new.items() if key in without and text is not None}
+        if lacking:
+            self.tokens += sum(self._ctx.embedder.count_tokens([*lacking.values()]))
+            # Texts in the order of their hashes are a random sample, the same at every plan.
+            self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED])
+
+    @property
+    def sample(self) -> tuple[str, ...]:
+        """A few of the texts without a vector."""
+        return tuple(self._sample.values())
 
     @property
     def seen(self) -> int:
@@ -172,6 +185,7 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
         seconds=time.monotonic() - started,
         read=texts.unread.documents,
         unread=dict(texts.unread.by_language),
+        sample=texts.sample,
     )
 
 

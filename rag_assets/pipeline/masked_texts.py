@@ -13,6 +13,7 @@ from functools import cached_property
 
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import key_of
+from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.document_masker import masked_again
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
@@ -44,11 +45,15 @@ class _Found:
     masked: ParsedText | None
     rules: Sequence[str]
 
-    def changes(self, start: int, end: int) -> bool:
-        """Whether something is masked in a part of the text, or in the headings above it."""
+    def changes(self, chunk: Chunk) -> bool:
+        """Return whether something is masked in a chunk, in its context or in its headings.
+
+        Where the lines of a context stand in the text is not stored: any change above counts.
+        """
         if self.masked is None or self.masked.blocks != self.text.blocks:
             return True
-        return self.masked.text[start:end] != self.text.text[start:end]
+        start = 0 if chunk.context else chunk.start
+        return self.masked.text[start : chunk.end] != self.text.text[start : chunk.end]
 
 
 class MaskedTexts:
@@ -110,7 +115,7 @@ class MaskedTexts:
             for keys in batched(chunk_sets, _CHUNK_SETS)
             for key, row in self._ctx.lake.chunk_sets(keys).items()
             for chunk in row.chunks
-            if found[chunk_sets[key]].changes(chunk.start, chunk.end)
+            if found[chunk_sets[key]].changes(chunk)
         }
 
     def _present(self, ids: Collection[str], found: Collection[str]) -> list[Document]:

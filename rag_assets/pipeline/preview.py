@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import dataclass
+from typing import Final
 
 from rag_assets.billing.ledger import present_caps
 from rag_assets.billing.spending import Cap, cap_that_stops, require_price
 from rag_assets.common.errors import ListingFailed
+from rag_assets.models.embedding.protocol import PROBE_TEXT
+from rag_assets.models.factory import build_embedder
+from rag_assets.models.providers.base import LocalEmbedding
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.due_work import DueDocument, due_documents, measure
+from rag_assets.pipeline.due_work import DueDocument, MeasuredWork, due_documents, measure
 from rag_assets.pipeline.estimates import (
     NOTHING_TO_ESTIMATE,
     Estimate,
@@ -28,6 +34,8 @@ from rag_assets.pipeline.source_plans import (
     require_any_listed,
 )
 from rag_assets.privacy.masker import masker_of
+
+_MEASURING_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,8 @@ class Preview:
         unlisted: why sources could not be listed; the others were.
         cap: the spending cap that would stop it before its end.
         preparing_seconds: that parsing and cutting took for the preview.
+        embedding_cpu_seconds: of all texts that would be embedded, measured on a few of them;
+            None if nothing is embedded on this machine.
         estimate: how long the sync would take, and what it adds on disk.
         twice: what edits cost while two builds are kept up to date.
         unread: which of these documents the embedder does not read, in words; "" if it reads all.
@@ -80,6 +90,7 @@ class Preview:
     unlisted: tuple[str, ...] = ()
     cap: Cap | None = None
     preparing_seconds: float = 0.0
+    embedding_cpu_seconds: float | None = None
     estimate: Estimate = NOTHING_TO_ESTIMATE
     twice: Twice | None = None
     unread: str = ""
@@ -156,9 +167,26 @@ def preview(ctx: TenantContext) -> Preview:
         unlisted=tuple(failure.message for failure in failures),
         cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
         preparing_seconds=work.seconds,
+        embedding_cpu_seconds=_embedding_cpu_seconds(ctx, work),
         estimate=estimate(ctx, generations, ahead),
         twice=edits_twice(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
         ),
         unread=unread_notice(ctx.embedder.embedder_id, work.unread, work.read),
     )
+
+
+def _embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | None:
+    """Estimate the CPU time of embedding by that of a few texts, which takes about a second."""
+    if not work.sample or not isinstance(ctx.tenant.embedder.offer, LocalEmbedding):
+        return None
+    embedder = build_embedder(ctx.tenant.embedder)
+    asyncio.run(embedder.embed([PROBE_TEXT]))  # loads the model
+    measured = 0
+    began, cpu_before = time.monotonic(), time.process_time()
+    for text in work.sample:
+        asyncio.run(embedder.embed([text]))
+        measured += 1
+        if time.monotonic() - began > _MEASURING_SECONDS:
+            break
+    return (time.process_time() - cpu_before) / measured * work.embeddings

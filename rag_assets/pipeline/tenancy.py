@@ -120,8 +120,16 @@ def _require_none_of_the_api(
 
 def _require_reranker(config: Mapping[str, Any]) -> None:
     """Load a reranker before the change is accepted: a search would continue without it."""
-    rerank = Tenant.from_config(config).retrieval.rerank
-    if rerank is not None and rerank.folder is not None:
-        from rag_assets.models.reranking.cross_encoder import require_cross_encoder
+    tenant = Tenant.from_config(config)
+    rerank = tenant.retrieval.rerank
+    if rerank is None or rerank.local_folder is None:
+        return
+    if rerank.is_shipped and tenant.reads_code:
+        raise ConfigurationError(
+            f"tenant {tenant.id!r} reads source code, which the reranker {rerank.model} was not"
+            " trained for",
+            hint="take retrieval.rerank out, or name a reranker of code by its folder or url",
+        )
+    from rag_assets.models.reranking.cross_encoder import require_cross_encoder
 
-        require_cross_encoder(rerank.folder)
+    require_cross_encoder(rerank.local_folder)

@@ -201,7 +201,8 @@ def _phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]:
         for chunk_set in ctx.lake.chunk_sets(keys).values()
         for chunk in chunk_set.chunks
         if chunk.text_sha256 in dead.texts
-        for phrase in phrases_in(chunk.text)
+        for text in (chunk.text, chunk.context)
+        for phrase in phrases_in(text)
     )
     return islice(found, _MOST_PHRASES)
 

@@ -20,9 +20,10 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
         question: what the excerpt of one that is cut is to be about.
     """
     packed: list[Hit] = []
-    for hit, count in zip(hits, count_tokens([hit.text for hit in hits]), strict=True):
+    counts = count_tokens([hit.text_in_context for hit in hits])
+    for hit, count in zip(hits, counts, strict=True):
         if count > tokens:
-            if text := first_sentences(hit.text, _within(tokens)):
+            if text := first_sentences(hit.text, _within(hit, tokens)):
                 packed.append(_cut(hit, text, question))
             break
         packed.append(hit)
@@ -38,7 +39,7 @@ def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]
         tokens: as of within_budget.
         paths: of definitions, each with those that lead to it before it.
     """
-    counts = dict(zip(hits, count_tokens([hit.text for hit in hits]), strict=True))
+    counts = dict(zip(hits, count_tokens([hit.text_in_context for hit in hits]), strict=True))
     by_symbol: dict[str, Hit] = {}
     for hit in hits:
         if hit.symbol:
@@ -88,5 +89,5 @@ def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
     return text[: cuts[most - 1]].rstrip() if most else ""
 
 
-def _within(tokens: int) -> Callable[[str], bool]:
-    return lambda text: count_text(text) <= tokens
+def _within(hit: Hit, tokens: int) -> Callable[[str], bool]:
+    return lambda text: count_text(replace(hit, text=text).text_in_context) <= tokens

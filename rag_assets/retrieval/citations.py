@@ -257,7 +257,8 @@ class _Evidence:
 def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
     return {
         hit.number: _evidence(
-            "\n".join([hit.title or "", *hit.heading_path, hit.text]), getattr(hit, "uri", "")
+            "\n".join([hit.title or "", *hit.heading_path, getattr(hit, "context", ""), hit.text]),
+            getattr(hit, "uri", ""),
         )
         for hit in hits
     }

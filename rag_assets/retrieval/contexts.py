@@ -45,7 +45,9 @@ _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 def as_results(hits: Sequence[Hit]) -> str:
     """Hits as an agent's tool returns them; a sentence if there are none."""
-    return results_text((hit.number, hit.score, hit.url or hit.uri, hit.text) for hit in hits)
+    return results_text(
+        (hit.number, hit.score, hit.url or hit.uri, hit.text_in_context) for hit in hits
+    )
 
 
 def results_text(results: Iterable[tuple[int, float | None, str, str]]) -> str:

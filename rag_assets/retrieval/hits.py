@@ -63,6 +63,7 @@ def hit_of(
         block_id=block_id,
         url=url_of(fields["uri"], block_id),
         blocks=blocks,
+        context=fields.get("context") or "",
     )
 
 

@@ -370,6 +370,9 @@ class Hit(Location):
         url: the uri, and the block as its fragment.
         blocks: the blocks in its text, where blocks have ids, each with its first character, an
             offset as `start` is.
+        context: lines from above the passage that a reader of it lacks, where it begins within a
+            table, a list or code: the names of the columns, the sentence that leads to the list,
+            the lines that enclose it; "" for most passages, and in builds of earlier schemas.
         breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
             on, and of its own page unless it is that page; only of pages that the caller may read.
     """
@@ -402,6 +405,12 @@ class Hit(Location):
     url: str = ""
     blocks: tuple[BlockPlace, ...] = ()
     breadcrumb: tuple[str, ...] = ()
+    context: str = ""
+
+    @property
+    def text_in_context(self) -> str:
+        """The text below its context, as a model reads it."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
 
 
 @dataclass(frozen=True, slots=True)

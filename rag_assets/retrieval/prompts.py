@@ -74,4 +74,5 @@ def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 def _passage(hit: Hit, seal: str) -> str:
     where = (hit.uri, describe(hit), hit.title or "", " › ".join(hit.heading_path))
     source = as_source("; ".join(filter(None, where)))
-    return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{neutralised(hit.text)}"
+    shown = neutralised(hit.text_in_context)
+    return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{shown}"

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from anyio.to_thread import run_sync
 from cachetools import LRUCache
@@ -32,30 +33,51 @@ class Reranking:
 
     Attributes:
         scores: by id of the passages that were scored; empty where reranking failed.
-        fault: why it failed, if it did.
+        fault: why it failed, if it did; "late" also where only the first passages were scored.
+        blend: share of the scores in the order; the rest is the fused scores' share.
     """
 
     scores: Mapping[str, float]
     fault: RerankFault | None = None
+    blend: float = 1.0
 
     def ordered(
-        self, order: Sequence[Passage], prefers: Callable[[Candidate], bool]
+        self,
+        order: Sequence[Passage],
+        prefers: Callable[[Candidate], bool],
+        fused: Mapping[str, float] = MappingProxyType({}),
     ) -> list[Passage]:
-        """Scored passages by their scores, equal ones in their former order; then the others.
+        """Return scored passages, best first, equal ones in their former order; then the others.
 
         Args:
             order: before.
             prefers: whether a candidate ranks higher; as in the search itself, those are a
                 ranking of their own, and both are fused.
+            fused: scores of the search, by id; needed if they are blended.
         """
-        scores = self.scores
-        scored = [passage for passage in order if passage.id in scores]
-        others = [passage for passage in order if passage.id not in scores]
+        scored = [passage for passage in order if passage.id in self.scores]
+        others = [passage for passage in order if passage.id not in self.scores]
+        scores = self._blended([passage.id for passage in scored], fused)
         scored.sort(key=lambda passage: -scores[passage.id])
         if preferred := [passage.id for passage in scored if prefers(passage.candidate)]:
-            fused = fuse([by_rank([passage.id for passage in scored]), by_rank(preferred)])
-            scored.sort(key=lambda passage: -fused[passage.id])
+            by_both = fuse([by_rank([passage.id for passage in scored]), by_rank(preferred)])
+            scored.sort(key=lambda passage: -by_both[passage.id])
         return scored + others
+
+    def _blended(self, ids: Sequence[str], fused: Mapping[str, float]) -> Mapping[str, float]:
+        """Return the weighted mean of both kinds of scores, each from 0 to 1 over these ids."""
+        if self.blend == 1 or not ids:
+            return self.scores
+        lowest = min(fused.values(), default=0.0)
+        by_search = _normalize({id_: fused.get(id_, lowest) for id_ in ids})
+        by_model = _normalize({id_: self.scores[id_] for id_ in ids})
+        return {id_: (1 - self.blend) * by_search[id_] + self.blend * by_model[id_] for id_ in ids}
+
+
+def _normalize(scores: Mapping[str, float]) -> dict[str, float]:
+    """Map scores to 1 for the best and 0 for the last; all to 0 if they are equal."""
+    least, most = min(scores.values()), max(scores.values())
+    return {id_: (score - least) / ((most - least) or 1.0) for id_, score in scores.items()}
 
 
 @dataclass(slots=True)
@@ -104,8 +126,12 @@ class RerankerPool:
         except ConfigurationError as error:
             _LOG.warning(f"{ref.id}: a search was not reranked: {error.advice}")
             return Reranking({}, "not usable")
-        ids = [passage.id for passage in first]
-        return Reranking(dict(zip(ids, scores, strict=True)))
+        scored = {
+            passage.id: score
+            for passage, score in zip(first, scores, strict=True)
+            if score is not None
+        }
+        return Reranking(scored, "late" if len(scored) < len(first) else None, config.blend)
 
     async def close(self) -> None:
         """Close the rerankers' connections, in the event loop that used them."""
@@ -131,4 +157,9 @@ class RerankerPool:
 def _text(passage: Passage) -> str:
     """The text of a passage as it was embedded, with its title and headings."""
     fields = passage.fields
-    return embedding_text(fields.get("title"), tuple(fields["heading_path"]), fields["text"])
+    return embedding_text(
+        fields.get("title"),
+        tuple(fields["heading_path"]),
+        fields["text"],
+        context=fields.get("context") or "",
+    )

@@ -11,6 +11,7 @@ from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.retrieval.model import MAX_TOP_K, SearchRequest
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.thresholds import measured_floors, measured_value
+from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import is_within
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
@@ -160,4 +161,7 @@ def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | Non
             )
         return None
     wanted = config.by_default if request.rerank is None else request.rerank
-    return config if wanted else None
+    if config.is_shipped and tenant.reads_code:
+        return None
+    is_readable = config.languages == "any" or is_english(request.query)
+    return config if wanted and is_readable else None

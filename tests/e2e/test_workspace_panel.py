@@ -323,6 +323,7 @@ def test_settings_are_saved_and_another_model_waits(wiki: Wiki, browser: Browser
         page = watched.page
         wiki.enter(page)
         follow(page.get_by_role("link", name="Settings"))
+        assert page.get_by_text("multilingual-e5-small (about a hundred languages").is_visible()
         page.get_by_label("Server").fill("http://10.9.8.7:1/v1")
         page.get_by_label("Provider").select_option("ollama")
         follow(page.get_by_role("button", name="Save"))

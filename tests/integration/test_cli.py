@@ -244,6 +244,37 @@ def test_bad_tenants_are_refused_and_nothing_is_written(
     assert (home / "tenants.yaml").read_text() == before
 
 
+def test_adding_a_tenant_offers_the_embedder_that_its_languages_need(
+    run: Run, tmp_path: Path, shared_installation: Installation
+) -> None:
+    paragraphs = {
+        "de": "Die Kündigungsfrist beträgt drei Monate zum Ende eines Quartals, sofern im"
+        " Arbeitsvertrag keine andere Frist vereinbart wurde.",
+        "en": "The notice period is three months to the end of a quarter, unless the contract of"
+        " employment says something else.",
+        "ar": "مدة الإشعار ثلاثة أشهر حتى نهاية ربع السنة ما لم ينص عقد العمل على خلاف ذلك.",
+    }
+    for name, languages in {"mixed": ("de", "en", "ar"), "english": ("en",)}.items():
+        (tmp_path / name).mkdir()
+        for language in languages:
+            (tmp_path / name / f"{language}.md").write_text(paragraphs[language])
+    offered = run("tenants", "add", "mixed", "--source", str(tmp_path / "mixed"))
+    assert "2 of 3 sampled documents are in other languages than English" in offered.out
+    assert "embedder: {model: multilingual-e5-small} for mixed" in offered.out
+    source = str(tmp_path / "mixed")
+    chosen = run(
+        *("tenants", "add", "chosen", "--source", source, "--embedder", "multilingual-e5-small"),
+        "--json",
+    )
+    assert json.loads(chosen.out)["tenant"]["embedder"] == {"model": "multilingual-e5-small"}
+    assert "advice" not in json.loads(chosen.out)
+    english = run("tenants", "add", "english", "--source", str(tmp_path / "english"), "--json")
+    assert "advice" not in json.loads(english.out)
+    assert_refused(
+        run("tenants", "add", "other", "--source", source, "--embedder", "bge"), "no model 'bge'"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.builds import prose
@@ -71,6 +72,21 @@ def test_an_estimate_of_disk_is_near_what_is_added(
         assert serving is not None
         added += round(entries * (ctx.store.indexes.bytes_per_entry(serving.index_name) or 0))
     assert estimate["bytes"] / 3 < added < 3 * estimate["bytes"]
+
+
+def test_a_plan_measures_the_cpu_time_of_embedding_on_this_machine(
+    shared_installation: Installation, tenant: str
+) -> None:
+    folder = shared_installation.add_tenant(tenant, embedder={"model": DEFAULT_MODEL})
+    texts = [f"{number} {prose(str(number))} " * 3 for number in range(12)]
+    for number, text in enumerate(texts):
+        (folder / f"{number}.md").write_text(text)
+    found = planned(shared_installation, tenant)
+    each = found["embedding_cpu_seconds"] / found["embeddings"]
+    assert 0.001 < each < 1
+    shown = shared_installation.command("plan", tenant).out
+    assert "of a core for embedding" in shown
+    assert "ms a text" in shown
 
 
 def lake_bytes(driver: Driver, tenant: str) -> int:

@@ -163,3 +163,30 @@ def test_reranking_without_a_reranker_is_an_error(ask: Callable[..., Ask], tmp_p
     assert numbers(search(rerank=True)) == [6, 4, 2, 0]
     with pytest.raises(ConfigurationError, match="not one score a pair"):
         ask(folder=str(encoder_of_tokens(tmp_path / "vectors")))
+
+
+def test_the_shipped_model_reranks_questions_in_english(ask: Callable[..., Ask]) -> None:
+    search = ask(model="ms-marco-minilm-l12", seconds=30, blend=1)
+    best = "What is the public document about a river, a table and the colour green?"
+    answer = search(best)
+    assert answer.debug is not None
+    scores = [one.rerank for one in answer.debug.scores]
+    assert all(score is not None for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    assert numbers(answer) != numbers(search(best, rerank=False))
+    for other in ("Wovon handelt das öffentliche Dokument über Flüsse?", "عن ماذا تتحدث الوثيقة؟"):
+        kept = search(other, rerank=True)
+        assert kept.debug is not None
+        assert {one.rerank for one in kept.debug.scores} == {None}
+        assert numbers(kept) == numbers(search(other, rerank=False))
+        assert (kept.degraded, "rerank" in kept.debug.latency_ms) == ((), False)
+
+
+def test_a_tenant_that_reads_code_cannot_have_the_shipped_model(shared: Installation) -> None:
+    shared.configure("reread", retrieval=None)
+    retrieval = {"rerank": {"model": "ms-marco-minilm-l12"}}
+    shared.add_tenant("of-code", **{**FAST, "chunker": {"chunker": "code"}, "retrieval": retrieval})
+    session = shared.session()
+    with pytest.raises(ConfigurationError, match="'of-code' reads source code"):
+        session.reconcile()
+    shared.configure("of-code", retrieval=None)

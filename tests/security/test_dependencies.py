@@ -83,7 +83,7 @@ def test_the_bill_of_materials_is_valid_and_lists_all_that_is_locked() -> None:
     listed = {c["purl"]: c for c in json.loads(text)["components"]}
     assert set(listed) == {purl(c) for c in components()}
     assert sum(p.startswith("pkg:maven/") for p in listed) == len(locked_jars())
-    assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 1
+    assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 2
     assert all(c["licenses"] and c["hashes"] for c in listed.values())
     assert all(PackageURL.from_string(p).version for p in listed)
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements" / "lock.txt"
 BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
 
-_MODELS = ROOT / "rag_assets" / "models" / "embedding" / "models"
+_MODELS = ROOT / "rag_assets" / "models"
 _PACKAGE = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*])?==(?P<version>[^ ;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _VIA = re.compile(r"^ +# (?:via )?(?:  )?(?P<parent>\S+(?: \(.*\))?)$")
@@ -110,7 +110,7 @@ def _jars() -> Iterator[Component]:
 
 
 def _models() -> Iterator[Component]:
-    for manifest in sorted(_MODELS.glob("*/manifest.json")):
+    for manifest in sorted(_MODELS.glob("*/models/*/manifest.json")):
         files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
         weights = [facts["sha256"] for name, facts in files.items() if name.endswith(".onnx")]
         yield Component("model", "", manifest.parent.name, weights[0][:12], tuple(weights))

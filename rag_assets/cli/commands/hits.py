@@ -19,6 +19,8 @@ def print_hit(hit: Hit) -> None:
         say(f"   {' › '.join(hit.heading_path)}")
     if hit.origin is not None and hit.origin.differs:
         say(f"   not as in commit {(hit.origin.commit or 'none')[:_COMMIT]}")
+    for line in hit.context.splitlines():
+        say(f"   ┆ {textwrap.shorten(line, _WIDTH, placeholder=' …')}")
     say(textwrap.indent(textwrap.fill(hit.excerpt, _WIDTH), "   │ "))
     say()
 

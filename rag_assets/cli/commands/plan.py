@@ -42,6 +42,7 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
                 f"{found.embeddings:,} new ({found.tokens:,} tokens), {found.reused:,} reused",
             ),
             ("cost", _cost(found)),
+            *([("CPU time", _cpu_time(found))] if found.embedding_cpu_seconds is not None else []),
             ("duration", _duration(found.estimate, batch=found.batch)),
             ("disk", _disk(found.estimate)),
             ("deletions", f"{found.entries_deleted:,} entries"),
@@ -68,6 +69,12 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
         say("\nThe configuration changed: a new generation is built beside the serving one.")
     if found.twice is not None:
         say(f"\nUntil it answers, {_twice(found.twice)}")
+
+
+def _cpu_time(found: Preview) -> str:
+    seconds = found.embedding_cpu_seconds or 0.0
+    each = 1000 * seconds / max(1, found.embeddings)
+    return f"about {duration(seconds)} of a core for embedding, {each:,.0f} ms a text"
 
 
 def _duration(estimate: Estimate, *, batch: bool) -> str:

@@ -113,7 +113,7 @@ def add(
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Append a tenant to tenants.yaml and to the catalog."""
+    """Append a tenant to tenants.yaml and to the catalog; offer an embedder for its languages."""
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     if sources or records or uploads or not configured_sources(config):
         home = session.settings.home
@@ -123,10 +123,14 @@ def add(
     _require_sources(file.with_absolute_paths(config), session)
     file.add(config)
     session.reconcile()
+    advice = _embedder_advice(session, file.with_absolute_paths(config))
     if as_json:
-        print_json({"tenant": session.catalog.tenants.get(tenant_id).config})
+        shown = {"tenant": session.catalog.tenants.get(tenant_id).config}
+        print_json({**shown, "advice": advice} if advice else shown)
         return
     say(f"Tenant {tenant_id} added to {file.path.name}. Index it with: rag-assets sync {tenant_id}")
+    if advice:
+        say(f"\n{advice}")
 
 
 @with_reading_session
@@ -301,6 +305,20 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
                 f"source {source.name!r}: {folder} is not a folder",
                 hint="give --source a folder that exists",
             )
+
+
+def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
+    """Return the offer of another embedder, if the documents' languages need it."""
+    from rag_assets.pipeline.document_languages import (
+        advise_embedder,
+        sample_languages,
+        uses_shipped_embedder,
+    )
+
+    tenant = Tenant.from_config(config)
+    if not uses_shipped_embedder(tenant):
+        return None
+    return advise_embedder(tenant, sample_languages(tenant, session.settings, session.catalog))
 
 
 def _waiting(holder: object) -> None:

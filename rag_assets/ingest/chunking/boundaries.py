@@ -16,14 +16,16 @@ class Rank(IntEnum):
     HEADING = -1  # between a heading and what follows it: only when nothing else is left
     GRAPHEME = 0
     WORD = 1
-    SENTENCE = 2  # also a line of code, of a table, of a list
-    LINE = 3  # for chunkers that prefer the end of a line to that of a sentence
+    SENTENCE = 2  # also a line of a list
+    LINE = 3  # for chunkers that prefer the end of a line to that of a sentence; also a cell's end
     PARAGRAPH = 4  # a blank line inside a block
-    BLOCK = 5
+    ITEM = 5  # between the rows of a table, or the items of a list
+    BLOCK = 6
 
 
-# (text, start, end) → where to cut strictly between, in order, and how good each place is.
-Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, Rank]]]
+# (text, start, end) → where to cut strictly between, in order, and how good each place is: a rank,
+# or a number between two.
+Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, float]]]
 
 # Repetitions are bounded: a run of a million dots or spaces must not be scanned from each of them.
 # Begins with a set of characters, by which the search skips the others quickly.

@@ -24,7 +24,7 @@ _LEFT_SHARE = 2
 _SHOWN = 200
 """Characters of a fact's evidence that are kept."""
 
-CHUNKER_VERSION = 1
+CHUNKER_VERSION = 2
 """Increased whenever the same text and parameters would give other chunks."""
 DROPPING_VERSION = 2
 """Increased whenever other chunks are dropped for the credentials that were masked in them.

@@ -122,7 +122,9 @@ def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _statement_cuts(found))
     grouping = partial(_groups, found=found, minimum=request.minimum, limit=request.limit)
     parsed = replace(request.parsed, blocks=blocks)
-    passages = pack(parsed, grammar, Limits(request.limit, overlap=0), grouping)
+    # What continues a unit has its signature among the headings.
+    limits = Limits(request.limit, overlap=0, with_context=False)
+    passages = pack(parsed, grammar, limits, grouping)
     names = _Names(request.parsed.text, found)
     return [names.named(passage) for passage in passages]
 

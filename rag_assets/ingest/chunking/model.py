@@ -42,13 +42,17 @@ class Chunk:
         byte_start: the UTF-8 byte offset that belongs to start; where the text is the source, of
             its file, a byte order mark counted.
         heading_path: headings above the passage, outermost first.
-        token_count: cl100k_base tokens in text.
+        token_count: cl100k_base tokens in text and context.
         text_sha256: hash of the text that is embedded (see embedding_text).
         location: where in the document it is.
         facts: further values from its chunker; JSON values by name.
         definition: what it defines, where the chunker of source code made it; else None.
         blocks: the blocks that it holds and that have ids, in order.
         of_block: whether it is one block, or a part of one, of a text that was also cut as a whole.
+        context: lines from above the passage that a reader of it lacks, where it begins within a
+            table, a list or code: the names of the columns, the sentence that leads to the list,
+            the lines that enclose it. It is embedded, searched and shown with the text, and no part
+            of it; "" for most passages.
     """
 
     ordinal: int
@@ -64,20 +68,22 @@ class Chunk:
     definition: Definition | None = None
     blocks: tuple[BlockPlace, ...] = ()
     of_block: bool = False
+    context: str = ""
 
     def embedded(self, title: str | None) -> str:
         """The text whose vector stands for it, in a document with this title."""
+        is_code = self.definition is not None
         return embedding_text(
-            title, self.heading_path, self.text, is_code=self.definition is not None
+            title, self.heading_path, self.text, context=self.context, is_code=is_code
         )
 
 
-_NOT_FLAT = ("location", "facts", "definition", "blocks", "of_block")
+_NOT_FLAT = ("location", "facts", "definition", "blocks", "of_block", "context")
 _FLAT = tuple(each.name for each in fields(Chunk) if each.name not in _NOT_FLAT)
 
 
 def chunk_record(chunk: Chunk) -> dict[str, Any]:
-    """A chunk as a flat row; facts, a definition and blocks are in it only where there are any."""
+    """A chunk as a flat row; facts, a definition, blocks and a context only where there are any."""
     values = {name: getattr(chunk, name) for name in _FLAT}
     values["heading_path"] = list(chunk.heading_path)
     values |= location_fields(chunk.location)
@@ -88,6 +94,8 @@ def chunk_record(chunk: Chunk) -> dict[str, Any]:
     if chunk.blocks:
         values["blocks"] = [asdict(block) for block in chunk.blocks]
         values["of_block"] = chunk.of_block
+    if chunk.context:
+        values["context"] = chunk.context
     return values
 
 
@@ -103,13 +111,19 @@ def chunk_of(record: Mapping[str, Any]) -> Chunk:
         definition=None if definition is None else Definition(**definition),
         blocks=tuple(BlockPlace(**block) for block in record.get("blocks") or ()),
         of_block=bool(record.get("of_block")),
+        context=record.get("context") or "",
     )
 
 
 def embedding_text(
-    title: str | None, heading_path: tuple[str, ...], text: str, *, is_code: bool = False
+    title: str | None,
+    heading_path: tuple[str, ...],
+    text: str,
+    *,
+    context: str = "",
+    is_code: bool = False,
 ) -> str:
-    """The text whose vector stands for a chunk: title found in the content, headings, passage.
+    """The text whose vector stands for a chunk: title in the content, headings, context, passage.
 
     File names and paths are left out on purpose: a rename must not cost an embedding. Nor must
     a change of indentation, of line ends or of blanks at the end of lines in source code, or of
@@ -120,14 +134,22 @@ def embedding_text(
     above = [part for part in (title, *heading_path) if part]
     if len(above) > 1 and above[0] == above[1]:
         above = above[1:]
-    return "\n".join([" › ".join(above), text]) if above else text
+    return "\n".join(
+        [*([" › ".join(above)] if above else []), *([context] if context else []), text]
+    )
 
 
 def text_hash(
-    title: str | None, heading_path: tuple[str, ...], text: str, *, is_code: bool = False
+    title: str | None,
+    heading_path: tuple[str, ...],
+    text: str,
+    *,
+    context: str = "",
+    is_code: bool = False,
 ) -> str:
     """The key of the vector of embedding_text(...)."""
-    return sha256_hex(embedding_text(title, heading_path, text, is_code=is_code))
+    embedded = embedding_text(title, heading_path, text, context=context, is_code=is_code)
+    return sha256_hex(embedded)
 
 
 def normalised(text: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.boundaries import Rank
+from rag_assets.ingest.chunking.contexts import Contexts
 from rag_assets.ingest.chunking.graphemes import is_boundary
 from rag_assets.ingest.chunking.measure import Measure
 from rag_assets.ingest.chunking.overlap import overlap_start
@@ -17,6 +18,10 @@ from rag_assets.ingest.chunking.regions import Region, find_regions
 from rag_assets.ingest.chunking.sections import common_path
 from rag_assets.ingest.chunking.units import Grammar, Units, find_units
 from rag_assets.ingest.parsing.model import ParsedText
+
+_KEPT_WHOLE: Final = (Rank.BLOCK, Rank.ITEM)
+"""Ranks of places between which text is not cut that fits a passage."""
+_LONGEST_INDENT: Final = 200
 
 # (regions, their units) → ranges of units, low to high (exclusive), that no passage reaches across.
 Grouping: TypeAlias = Callable[[Sequence[Region], Units], Iterable[tuple[int, int]]]
@@ -30,25 +35,31 @@ class Limits:
         size: the largest size of a passage.
         overlap: the most that a passage repeats of the one before it.
         by_sentence: whether the repetition begins with a sentence where a whole one fits.
+        with_context: whether a passage that begins within a block has a context.
     """
 
     size: int
     overlap: int
     by_sentence: bool = False
+    with_context: bool = True
 
     @property
     def whole(self) -> int:
-        """Up to this size a block is kept whole, even if that leaves a quarter of the overlap."""
+        """Up to this size a sentence stays whole, even if that leaves a quarter of the overlap."""
         return self.size - -(-self.overlap // 4)
 
 
 def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> list[Passage]:
     """The passages of a document, in order; every non-blank character is in at least one.
 
-    - A passage ends at the best place in the last three quarters of what fits, by the ranks of
-      the units. A table or a code block that would fit whole is not cut at all.
-    - A passage that continues a group repeats the last words, or sentences, of the one before it.
-      Nothing is repeated into another group, or across a masked span.
+    - A block that fits a passage is not cut, nor is a row of a table or an item of a list. What is
+      larger ends at the best place in the last three quarters of what fits, by the ranks of the
+      units.
+    - A passage that continues a group repeats the last words, or sentences, of the one before it;
+      of tables and code the last whole rows or lines. Nothing is repeated into another group, or
+      across a masked span.
+    - A passage that begins within a table, a list or code has a context: see contexts. It counts
+      as a part of the passage, whose size is never over the limit.
     - Text around a span that a described pattern masked is a passage of its own, as small as a
       sentence or line, so that dropping it takes little else along.
     - Front matter is left out: it is metadata. So is white space at both ends.
@@ -58,11 +69,11 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
     """
     regions = find_regions(parsed)
     units = find_units(parsed.text, regions, parsed.masked, grammar)
-    packer = _Packer(parsed.text, regions, units, grammar.measure, limits)
+    packer = _Packer(parsed, regions, units, grammar.measure, limits)
     return [
         passage
         for low, high in grouping(regions, units)
-        for run_low, run_high in _runs(units.masked, low, high)
+        for run_low, run_high in _runs(units, low, high, limits.size)
         for passage in packer.pack(run_low, run_high)
     ]
 
@@ -72,11 +83,12 @@ def one_group(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
     yield 0, len(units.starts)
 
 
-def _runs(masked: Sequence[bool], low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Cut a range of units wherever masked ones begin or end."""
+def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple[int, int]]:
+    """Cut a range of units wherever masked ones begin or end, and where much text is left out."""
     start = low
     for index in range(low + 1, high):
-        if masked[index] != masked[index - 1]:
+        gap = units.starts[index] - units.ends[index - 1]
+        if units.masked[index] != units.masked[index - 1] or gap > longest_gap:
             yield start, index
             start = index
     if start < high:
@@ -87,10 +99,16 @@ class _Packer:
     """Fills passages with units, never looking back further than one passage."""
 
     def __init__(
-        self, text: str, regions: Sequence[Region], units: Units, measure: Measure, limits: Limits
+        self,
+        parsed: ParsedText,
+        regions: Sequence[Region],
+        units: Units,
+        measure: Measure,
+        limits: Limits,
     ) -> None:
-        self._text, self._regions, self._units = text, regions, units
+        self._text, self._regions, self._units = parsed.text, regions, units
         self._measure, self._limits = measure, limits
+        self._contexts = Contexts(parsed.text, regions, parsed.masked, measure)
 
     def pack(self, low: int, high: int) -> Iterator[Passage]:
         """Passages for units low to high (exclusive); the first repeats nothing."""
@@ -107,66 +125,93 @@ class _Packer:
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
         """One passage from unit low on, and the unit after it."""
-        overlap = self._overlap_before(low) if previous else 0
+        whole = self._whole_until(low, high)
+        room = self._limits.size - (self._units.size(low, whole) if whole else 0)
+        overlap = min(self._limits.overlap, room) if previous else 0
+        with_context = self._limits.with_context
         while True:
             start = self._repeat(previous, overlap, new_start) if previous else new_start
-            stop, end, size = self._fill(low, high, start, new_start)
-            if size <= self._limits.size or start == new_start:
-                tokens = size if self._measure.in_tokens else count_text(self._text[start:end])
+            context, taken = self._context(start, new_start, room) if with_context else ("", 0)
+            stop, end, size = self._fill(low, high, start, new_start, taken)
+            is_within = size + taken <= self._limits.size and stop >= whole
+            if is_within or not (taken or start < new_start):
+                tokens = (
+                    size + taken if self._measure.in_tokens else self._tokens(start, end, context)
+                )
                 path = common_path(self._touched(low, stop))
-                return stop, Passage(start, new_start, end, path, tokens)
-            overlap //= 2  # a first unit so large that it needs some of the overlap's room
+                return stop, Passage(start, new_start, end, path, tokens, context=context)
+            # A first unit, or a block, so large that it needs some of the other's room.
+            with_context = with_context and start < new_start
+            overlap //= 2
 
-    def _fill(self, low: int, high: int, start: int, new_start: int) -> tuple[int, int, int]:
+    def _whole_until(self, low: int, high: int) -> int:
+        """The unit after the block, row or item that unit low begins, if that fits; else 0."""
+        for level in _KEPT_WHOLE:
+            if self._units.ranks[low] >= level:
+                after = self._units.next_edge(low, level, high)
+                if self._units.size(low, after) <= self._limits.size:
+                    return after
+        return 0
+
+    def _tokens(self, start: int, end: int, context: str) -> int:
+        """The tokens of a passage and its context, for chunkers that do not count them."""
+        counted = count_text(self._text[start:end])
+        return counted + count_text(f"{context}\n") if context else counted
+
+    def _context(self, start: int, new_start: int, room: int) -> tuple[str, int]:
+        """The context of a passage that begins at start, and its size."""
+        if start < new_start:
+            room -= self._measure.of(self._text[start:new_start])
+        unit = max(0, bisect_right(self._units.starts, start) - 1)
+        region = self._units.region[unit]
+        return self._contexts.context_at(region, start, self._limits.size, room)
+
+    def _fill(
+        self, low: int, high: int, start: int, new_start: int, taken: int
+    ) -> tuple[int, int, int]:
         """Where a passage from start stops: the unit after it, its last character, its size.
 
-        It holds unit low in any case; so it may be over the limit, but only for the overlap.
+        It holds unit low in any case; so it may be over the limit, but only for the overlap, and
+        for the context, which has taken some of the limit already.
         """
-        budget = self._limits.size
+        limit = self._limits.size - taken
+        budget = limit
         if start < new_start:
             budget -= self._measure.of(self._text[start:new_start])
         while True:
             stop = self._best_stop(low, high, budget)
             end = self._content_end(low, stop)
             size = self._measure.of(self._text[start:end])
-            if size <= self._limits.size or stop == low + 1:
+            if size <= limit or stop == low + 1:
                 return stop, end, size
             # Joined, units can have a few tokens more than their sum: leave out as many.
-            budget = min(budget, self._units.size(low, stop)) - (size - self._limits.size)
+            budget = min(budget, self._units.size(low, stop)) - (size - limit)
 
     def _best_stop(self, low: int, high: int, budget: int) -> int:
-        """The best place to end a passage that begins with unit low; at least one unit after it."""
+        """The best place to end a passage that begins with unit low; at least one unit after it.
+
+        A block that fits a passage is not cut, nor is a row of a table or an item of a list: the
+        passage ends before it, however small it is.
+        """
         totals, ranks = self._units.totals, self._units.ranks
         fits = max(bisect_right(totals, totals[low] + budget, low, high + 1) - 1, low + 1)
         if fits >= high:
             return high
+        for level in _KEPT_WHOLE:
+            stop = self._units.edge_before(fits, level)
+            if stop <= low:
+                continue
+            after = self._units.next_edge(stop, level, high)
+            is_filled = 4 * (totals[stop] - totals[low]) >= budget
+            if is_filled or self._units.size(stop, after) <= self._limits.size:
+                return stop
         best = fits
         for stop in range(fits - 1, low, -1):
             if 4 * (totals[stop] - totals[low]) < budget:
                 break
             if ranks[stop] > ranks[best]:
                 best = stop
-        return self._spare_block(low, best)
-
-    def _spare_block(self, low: int, stop: int) -> int:
-        """Stop before a table or code block rather than inside one that fits a passage whole."""
-        region = self._units.region[stop]
-        first, after = self._units.first[region], self._units.first[region + 1]
-        if not low < first < stop or self._units.ranks[first] is Rank.HEADING:
-            return stop
-        if self._regions[region].kind not in {"table", "code"}:
-            return stop
-        return first if self._units.size(first, after) <= self._limits.whole else stop
-
-    def _overlap_before(self, low: int) -> int:
-        """How much may be repeated before unit low."""
-        region = self._units.region[low]
-        first, after = self._units.first[region], self._units.first[region + 1]
-        size = self._units.size(first, after)
-        whole = low == first and self._regions[region].kind in {"table", "code"}
-        if whole and size <= self._limits.whole:
-            return min(self._limits.overlap, self._limits.size - size)
-        return self._limits.overlap
+        return best
 
     def _repeat(self, previous: Passage, overlap: int, new_start: int) -> int:
         """Where a passage starts that repeats the end of the previous one.
@@ -180,7 +225,36 @@ class _Packer:
         start = overlap_start(self._text, *span, overlap, self._measure)
         if self._limits.by_sentence:
             start = self._sentence_start(start, previous.end)
+        start = self._row_start(start, previous.end, new_start)
         return start if start < previous.end else new_start
+
+    def _row_start(self, start: int, end: int, new_start: int) -> int:
+        """Where the first row, or line of code, begins from start on; end where none does.
+
+        Elsewhere than in tables and code, and where a row or line is cut, that is start itself. No
+        row is repeated before what is not of its table.
+        """
+        units = self._units
+        unit = max(0, bisect_right(units.starts, start) - 1)
+        region = units.region[unit]
+        kind = self._regions[region].kind
+        if kind not in {"table", "code"} or self._is_within_line(new_start):
+            return start
+        if kind == "table" and end <= self._regions[region].end <= new_start:
+            return end
+        while unit < len(units.starts) and units.starts[unit] < end:
+            is_row = units.ranks[unit] >= Rank.ITEM or units.region[unit] != region
+            if is_row or (kind == "code" and self._text[units.starts[unit] - 1] == "\n"):
+                content = self._content_start(unit)
+                if content is not None and content >= start:
+                    return content
+            unit += 1
+        return end
+
+    def _is_within_line(self, at: int) -> bool:
+        """Whether text stands before a place on its line."""
+        line = self._text.rfind("\n", max(0, at - _LONGEST_INDENT), at) + 1
+        return bool(self._text[max(line, at - _LONGEST_INDENT) : at].strip())
 
     def _sentence_start(self, low: int, high: int) -> int:
         """Where the first sentence in text[low:high] begins; low where none does."""

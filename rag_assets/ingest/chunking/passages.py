@@ -21,9 +21,10 @@ class Passage:
         start, end: character offsets into ParsedText.text, half open; includes the overlap.
         new_start: the start of the text that the passage before did not hold.
         heading_path: headings above the new text, outermost first.
-        token_count: cl100k_base tokens of text[start:end].
+        token_count: cl100k_base tokens of text[start:end], and of the context.
         facts: further values from the chunker; JSON values by name.
         definition: what it defines, in source code that was cut along definitions; else None.
+        context: see Chunk.context.
     """
 
     start: int
@@ -33,6 +34,7 @@ class Passage:
     token_count: int
     facts: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
     definition: Definition | None = None
+    context: str = ""
 
 
 def locate(
@@ -65,13 +67,18 @@ def locate(
             heading_path=passage.heading_path,
             token_count=passage.token_count,
             text_sha256=text_hash(
-                parsed.title, passage.heading_path, text, is_code=passage.definition is not None
+                parsed.title,
+                passage.heading_path,
+                text,
+                context=passage.context,
+                is_code=passage.definition is not None,
             ),
             location=location,
             facts=passage.facts,
             definition=passage.definition,
             blocks=named.of(passage.start, passage.end),
             of_block=of_blocks,
+            context=passage.context,
         )
 
 

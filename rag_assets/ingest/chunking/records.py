@@ -74,11 +74,12 @@ def _values(chunk: Chunk) -> list[Any]:
     values = [getattr(chunk, name) for name in _FIELDS]
     definition = None if chunk.definition is None else astuple(chunk.definition)
     blocks = [[block.block_id, block.start] for block in chunk.blocks]
-    return [*values, place, dict(chunk.facts) or None, definition, blocks or None, chunk.of_block]
+    parts = place, dict(chunk.facts) or None, definition, blocks or None
+    return [*values, *parts, chunk.of_block, chunk.context]
 
 
 def _chunk(text: str, values: list[Any]) -> Chunk:
-    *rest, place, facts, definition, blocks, of_block = values
+    *rest, place, facts, definition, blocks, of_block, context = values
     known = dict(zip(_FIELDS, rest, strict=True))
     known["heading_path"] = tuple(known["heading_path"])
     location = UNKNOWN_LOCATION
@@ -91,5 +92,6 @@ def _chunk(text: str, values: list[Any]) -> Chunk:
         definition=None if definition is None else Definition(*definition),
         blocks=tuple(BlockPlace(id_, start) for id_, start in blocks or ()),
         of_block=of_block,
+        context=context,
         **known,
     )

@@ -20,7 +20,7 @@ def split(request: ChunkRequest) -> list[Passage]:
     - Every passage but the first repeats words of the one before it, across headings too.
     """
     longest = 3 * (request.limit - request.overlap) // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, _prose_cuts, _line_cuts)
+    grammar = Grammar(TOKENS, longest, longest // 2, _prose_cuts)
     return pack(request.parsed, grammar, Limits(request.limit, request.overlap), one_group)
 
 

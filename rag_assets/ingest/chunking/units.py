@@ -7,17 +7,18 @@ after a line end), so that the sums are nearly exact.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from rag_assets.ingest.chunking.block_cuts import cell_cuts, code_cuts, list_cuts, table_cuts
 from rag_assets.ingest.chunking.boundaries import Cuts, Rank, grapheme_cuts, line_cuts, words_cuts
 from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.measure import Measure
 from rag_assets.ingest.chunking.regions import Region
-from rag_assets.ingest.parsing.model import MaskedSpan
+from rag_assets.ingest.parsing.model import BlockKind, MaskedSpan
 from rag_assets.privacy.described import is_described
 
 
@@ -30,20 +31,30 @@ class Grammar:
         longest: the size that no unit exceeds; at least 4, since one character may be four tokens.
         after_heading: the same for a unit right after a heading, which must find room beside it.
         prose: where a paragraph, or a line over `longest`, is cut into sentences.
-        lines: where code, tables, lists and rows are cut.
+        code: where source code is cut.
     """
 
     measure: Measure
     longest: int
     after_heading: int
     prose: Cuts
-    lines: Cuts = line_cuts
+    code: Cuts = code_cuts
+
+    def cuts_of(self, kind: BlockKind) -> Cuts:
+        """Return where a region of this kind is cut first."""
+        if kind == "paragraph":
+            return self.prose
+        return self.code if kind == "code" else _CUTS.get(kind, line_cuts)
+
+
+_CUTS: Final[Mapping[BlockKind, Cuts]] = {"table": table_cuts, "list": list_cuts}
+_WITH_CELLS: Final = frozenset({"table", "row"})
 
 
 class _Piece(NamedTuple):
     start: int
     end: int
-    rank: Rank
+    rank: float
     region: int
 
 
@@ -57,15 +68,27 @@ class Units:
         totals: size of all units before the k-th; one longer than the rest.
         first: index of each region's first unit, and one more for the end.
         masked: whether a span that a described pattern masked touches the unit.
+        edges: by rank, the units before which a cut is at least that good; of the highest ranks.
     """
 
     starts: list[int]
     ends: list[int]
-    ranks: list[Rank]
+    ranks: list[float]
     region: list[int]
     totals: list[int]
     first: list[int]
     masked: list[bool]
+    edges: Mapping[Rank, list[int]]
+
+    def edge_before(self, unit: int, level: Rank) -> int:
+        """Return the last unit, this one included, before which a cut is that good; else -1."""
+        at = bisect_right(self.edges[level], unit)
+        return self.edges[level][at - 1] if at else -1
+
+    def next_edge(self, unit: int, level: Rank, high: int) -> int:
+        """Return the first unit after this one before which a cut is that good; at most high."""
+        at = bisect_right(self.edges[level], unit)
+        return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
     def size(self, low: int, high: int) -> int:
         """About how large units low to high (exclusive) are together."""
@@ -78,7 +101,7 @@ def find_units(
     """Cut regions into units.
 
     Paragraphs are cut into sentences, code, tables, lists and rows into lines; what is too long
-    for a unit then into sentences, words, and visible characters.
+    for a unit then into cells, sentences, words, and visible characters.
     """
     pieces = [
         piece
@@ -86,8 +109,26 @@ def find_units(
         for piece in _cut_region(text, regions, index, grammar)
     ]
     sizes = grammar.measure.count([text[piece.start : piece.end] for piece in pieces])
-    for cuts in (grammar.prose, words_cuts, grapheme_cuts(max(1, grammar.longest // 4))):
-        pieces, sizes = _refine(text, pieces, sizes, cuts, grammar)
+    characters = grapheme_cuts(max(1, grammar.longest // 4))
+    finer: list[Callable[[BlockKind], Cuts]] = [
+        lambda kind: cell_cuts if kind in _WITH_CELLS else grammar.prose,
+        lambda _: grammar.prose,
+        lambda _: words_cuts,
+        lambda _: characters,
+    ]
+    for cuts_of in finer:
+        long = [
+            size > grammar.after_heading and size > _room(piece, grammar)
+            for piece, size in zip(pieces, sizes, strict=True)
+        ]
+        if not any(long):
+            break
+        parts = [
+            [*_cut(text, piece, cuts_of(regions[piece.region].kind))] if cut else [piece]
+            for piece, cut in zip(pieces, long, strict=True)
+        ]
+        sizes = _sizes(text, parts, sizes, long, grammar.measure)
+        pieces = [part for each in parts for part in each]
     return _assemble(pieces, sizes, len(regions), masked)
 
 
@@ -100,7 +141,7 @@ def _cut_region(
     whole = _Piece(region.start, region.end, rank, index)
     if region.kind == "heading":
         return iter((whole,))
-    return _cut(text, whole, grammar.prose if region.kind == "paragraph" else grammar.lines)
+    return _cut(text, whole, grammar.cuts_of(region.kind))
 
 
 def _cut(text: str, piece: _Piece, cuts: Cuts) -> Iterator[_Piece]:
@@ -117,25 +158,20 @@ def _room(piece: _Piece, grammar: Grammar) -> int:
     return grammar.after_heading if piece.rank is Rank.HEADING else grammar.longest
 
 
-def _refine(
-    text: str, pieces: list[_Piece], sizes: list[int], cuts: Cuts, grammar: Grammar
-) -> tuple[list[_Piece], list[int]]:
-    """Cut the pieces that are too long and measure their parts."""
-    long = [size > _room(piece, grammar) for piece, size in zip(pieces, sizes, strict=True)]
-    if not any(long):
-        return pieces, sizes
-    parts = [list(_cut(text, piece, cuts)) for piece, cut in zip(pieces, long, strict=True) if cut]
-    counts = iter(
-        grammar.measure.count([text[part.start : part.end] for each in parts for part in each])
-    )
-    refined: list[_Piece] = []
-    refined_sizes: list[int] = []
-    cut_pieces = iter(parts)
-    for piece, size, cut in zip(pieces, sizes, long, strict=True):
-        these = next(cut_pieces) if cut else [piece]
-        refined += these
-        refined_sizes += [next(counts) for _ in these] if cut else [size]
-    return refined, refined_sizes
+def _sizes(
+    text: str,
+    parts: Sequence[Sequence[_Piece]],
+    sizes: Sequence[int],
+    is_cut: Sequence[bool],
+    measure: Measure,
+) -> list[int]:
+    """Return the sizes of all parts, of which those of cut pieces are measured."""
+    cut = [each for each, anew in zip(parts, is_cut, strict=True) if anew]
+    counts = iter(measure.count([text[part.start : part.end] for each in cut for part in each]))
+    found: list[int] = []
+    for each, size, anew in zip(parts, sizes, is_cut, strict=True):
+        found += [next(counts) for _ in each] if anew else [size]
+    return found
 
 
 def _assemble(
@@ -149,5 +185,9 @@ def _assemble(
         region=region,
         totals=[0, *accumulate(sizes)],
         first=[bisect_left(region, index) for index in range(regions + 1)],
+        edges={
+            level: [at for at, piece in enumerate(pieces) if piece.rank >= level]
+            for level in (Rank.ITEM, Rank.BLOCK)
+        },
         masked=[any(is_described(m.rule) for m in spans) for spans in touching(masked, pieces)],
     )

@@ -61,7 +61,8 @@ class EmbedderConfig(BaseModel):
             tenant's chat model and keys.
             "deterministic" makes vectors from a hash of the text: for tests and benchmarks, since
             such vectors do not reflect meaning.
-        model: the model's name at its provider; local: the name of a shipped one.
+        model: the model's name at its provider; local: all-MiniLM-L6-v2, which is shipped, or
+            multilingual-e5-small, which the extra "multilingual" installs.
         path: local: the absolute folder of a model of your own, instead of a shipped one.
         dimensions: length of a vector, where there is a choice or the model is not known. local:
             needed only where the model's config.json does not set it. deterministic: any, by
@@ -72,7 +73,8 @@ class EmbedderConfig(BaseModel):
         base_url: of a server other than the provider's own, which has to be public and encrypted
             unless the operator allows it.
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
-        document_prefix, query_prefix: put before texts and questions, where a model requires it.
+        document_prefix, query_prefix: put before texts and questions, where a model requires it;
+            local: in place of the prompts of the model's folder.
         requests_per_minute, tokens_per_minute: the limits of the account, enforced before the
             provider has to refuse.
         concurrency: requests in progress at most.

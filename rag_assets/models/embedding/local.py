@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,59 +29,34 @@ if TYPE_CHECKING:
 _BATCH = 32  # half a second of two cores: short enough to report progress and to stop
 
 
-class OnnxEmbedder:
-    """An ONNX sentence-embedding model, run by onnxruntime on the CPU.
+class LocalEmbedder(ABC):
+    """A model whose texts are embedded on this machine's cores.
 
     Each text is one call on one thread, and texts run in parallel in a pool of threads. On a CPU
     that is faster than padded batches, and a vector does not depend on other texts: it is the same
     bit for bit whatever the order, the batch or the number of threads (on one kind of CPU;
     another may round the last bits differently).
 
-    A text longer than the model's window is cut into consecutive windows, each embedded
-    separately; its vector is the mean of their unit vectors, weighted by their tokens, normalised
-    again. No part of a text is left out.
-
     The model is loaded at the first use, not when the object is created.
 
     Args:
-        folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
         threads: texts embedded concurrently; by default the cores available to this process.
-        dimensions: see describe_folder.
-        pooling: see describe_folder.
-
-    Raises:
-        ConfigurationError: the folder does not hold a usable model (also at the first use).
     """
 
-    def __init__(
-        self,
-        folder: Path | None = None,
-        threads: int | None = None,
-        *,
-        dimensions: int | None = None,
-        pooling: Pooling | None = None,
-    ) -> None:
-        self._model = describe_folder(folder, dimensions=dimensions, pooling=pooling)
+    def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or available_cores()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._tokenizer: Tokenizer | None = None
-        self._network: Network | None = None
 
     @property
+    @abstractmethod
     def embedder_id(self) -> str:
-        """local/name@dimensions and a digest of weights, tokenizer, pooling and window."""
-        return self._model.embedder_id
+        """local/name@dimensions and a digest of all that determines a vector."""
 
     @property
+    @abstractmethod
     def dimensions(self) -> int:
         """Length of every vector."""
-        return self._model.dimensions
-
-    @property
-    def window(self) -> int:
-        """Tokens the model reads at once, special ones included."""
-        return self._model.window
 
     @property
     def limits(self) -> CallLimits:
@@ -98,7 +74,7 @@ class OnnxEmbedder:
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """One unit vector for each text, whatever the purpose; see Embedder.embed.
+        """Return one unit vector for each text; see Embedder.embed.
 
         Raises:
             InputRejected: a text is empty, white space, or has no token.
@@ -113,7 +89,7 @@ class OnnxEmbedder:
         loop, pool = asyncio.get_running_loop(), self._thread_pool()
         # A job per thread, not per text: the loop wakes rarely, and clearing todo stops all.
         jobs = [
-            loop.run_in_executor(pool, self._work_off, todo, vectors, tokens)
+            loop.run_in_executor(pool, self._work_off, todo, purpose, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
         ]
         try:
@@ -122,21 +98,28 @@ class OnnxEmbedder:
             todo.clear()  # after a failure or a cancellation no thread begins another text
         return Answer(vectors, int(tokens.sum()))
 
+    @abstractmethod
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens the model reads for each text, special ones included; nothing is charged."""
-        tokenizer = self._loaded_tokenizer()
-        return [_tokens_of(_windows(tokenizer, text)) for text in texts]
+        """Count the tokens that the model reads for each text; nothing is charged."""
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return the share of letters that the tokenizer does not read as words."""
-        return unread_share(self._loaded_tokenizer(), texts)
+        """Return None: nothing shows what a model reads whose tokenizer is not looked at."""
+        return None
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - right for every model on this machine
         """There are no connections to close; the loaded model is kept for the next call."""
+
+    @abstractmethod
+    def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
+        """Return the vector of a text and its tokens; None if it has no token.
+
+        Several threads of the pool call it at once.
+        """
 
     def _work_off(
         self,
         todo: deque[tuple[int, str]],
+        purpose: Purpose,
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
@@ -146,31 +129,110 @@ class OnnxEmbedder:
                 index, text = todo.popleft()
             except IndexError:
                 return
-            windows = _windows(self._loaded_tokenizer(), text)
-            vector = self._embed_one(windows)
-            if vector is None:
+            embedded = self._embed_one(text, purpose)
+            if embedded is None:
                 raise _rejected(index + 1, len(vectors))
-            vectors[index] = vector
-            tokens[index] = _tokens_of(windows)
-
-    def _embed_one(self, windows: list[Encoding]) -> Vectors | None:
-        """The vector of a text; None if it has no token."""
-        network = self._loaded_network()
-        weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
-        if not any(weights):
-            return None
-        if len(windows) == 1:
-            return network.vector(windows[0]).astype(np.float32)
-        total = np.zeros(self.dimensions)
-        for window, weight in zip(windows, weights, strict=True):
-            total += weight * network.vector(window)
-        return unit(total).astype(np.float32)
+            vectors[index], tokens[index] = embedded
 
     def _thread_pool(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
             return self._pool
+
+
+class OnnxEmbedder(LocalEmbedder):
+    """An ONNX sentence-embedding model, run by onnxruntime on the CPU.
+
+    A text longer than the model's window is cut into consecutive windows, each embedded
+    separately; its vector is the mean of their unit vectors, weighted by their tokens, normalised
+    again. No part of a text is left out. A prefix stands in the first window only.
+
+    Args:
+        folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
+        threads: see LocalEmbedder.
+        dimensions, pooling, document_prefix, query_prefix: see describe_folder.
+
+    Raises:
+        ConfigurationError: the folder does not hold a usable model (also at the first use).
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        threads: int | None = None,
+        *,
+        dimensions: int | None = None,
+        pooling: Pooling | None = None,
+        document_prefix: str | None = None,
+        query_prefix: str | None = None,
+    ) -> None:
+        super().__init__(threads)
+        self._model = describe_folder(
+            folder,
+            dimensions=dimensions,
+            pooling=pooling,
+            document_prefix=document_prefix,
+            query_prefix=query_prefix,
+        )
+        self._tokenizer: Tokenizer | None = None
+        self._network: Network | None = None
+
+    @property
+    def embedder_id(self) -> str:
+        """local/name@dimensions and a digest of weights, tokenizer, pooling, window, prefixes."""
+        return self._model.embedder_id
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self._model.dimensions
+
+    @property
+    def window(self) -> int:
+        """Tokens the model reads at once, special ones included."""
+        return self._model.window
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each text with its prefix, special ones included."""
+        prefix = self._model.document_prefix
+        return [_tokens_of(self._windows(prefix + text)) for text in texts]
+
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return the share of letters that the tokenizer does not read as words."""
+        return unread_share(self._loaded_tokenizer(), texts)
+
+    def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
+        network, prefix = self._loaded_network(), self._model.prefix(purpose)
+        windows = self._windows(prefix + text)
+        weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
+        if not any(weights) or (prefix and not self._has_tokens(text)):
+            return None
+        tokens = _tokens_of(windows)
+        left_out = self._prefix_tokens(prefix)
+        if len(windows) == 1:
+            return network.vector(windows[0], left_out).astype(np.float32), tokens
+        total = np.zeros(self.dimensions)
+        for number, (window, weight) in enumerate(zip(windows, weights, strict=True)):
+            total += weight * network.vector(window, 0 if number else left_out)
+        return unit(total).astype(np.float32), tokens
+
+    def _windows(self, text: str) -> list[Encoding]:
+        """Cut a text into pieces of at most the model's window, special tokens in each."""
+        text = text.lower() if self._model.is_lowercase else text
+        first = self._loaded_tokenizer().encode(encodable(text))
+        return [first, *first.overflowing]
+
+    def _has_tokens(self, text: str) -> bool:
+        encoding = self._loaded_tokenizer().encode(encodable(text), add_special_tokens=False)
+        return bool(encoding.ids)
+
+    def _prefix_tokens(self, prefix: str) -> int:
+        """Return how many first tokens are not pooled: the prefix and what stands before it."""
+        if self._model.pools_prefix or not prefix:
+            return 0
+        encoding = self._windows(prefix)[0]
+        return len(encoding.ids) - encoding.special_tokens_mask[-1]
 
     def _loaded_tokenizer(self) -> Tokenizer:
         with self._lock:
@@ -191,12 +253,6 @@ def _load_tokenizer(model: ModelFolder) -> Tokenizer:
     tokenizer.enable_truncation(max_length=model.window, stride=0)
     tokenizer.no_padding()
     return tokenizer
-
-
-def _windows(tokenizer: Tokenizer, text: str) -> list[Encoding]:
-    """Cut a text into pieces of at most the model's window, special tokens in each."""
-    first = tokenizer.encode(encodable(text))
-    return [first, *first.overflowing]
 
 
 def _tokens_of(windows: list[Encoding]) -> int:

@@ -8,18 +8,28 @@ own folder are hashed once per process and change of the file.
 |---|---|---|
 | weights, tokenizer, word pieces read at once | see onnx_folder | |
 | config.json: hidden_size | dimensions, unless given | an error, unless given |
-| 1_Pooling/config.json | pooling, unless given | mean |
+| modules.json | the modules after the network: Pooling, Dense, Normalize | Pooling |
+| 1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does |
+| 2_Dense/config.json, model.safetensors | a projection of the pooled vector | none |
+| config_sentence_transformers.json: prompts | prefixes, unless given | none |
+| sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no |
+
+These are the files of sentence-transformers, whose rules for them hold here as well. Vectors are
+normalized whether or not Normalize is among the modules.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
+from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.onnx.folder import (
     digest_of,
     find_tokenizer,
@@ -27,16 +37,34 @@ from rag_assets.models.onnx.folder import (
     missing,
     positive,
     read_json,
+    read_json_list,
     window_of,
     with_external_data,
 )
 
-Pooling: TypeAlias = Literal["mean", "cls"]
+Pooling: TypeAlias = Literal["mean", "cls", "last"]
+
+Activation: TypeAlias = Literal["identity", "tanh", "relu"]
 
 MODELS = Path(__file__).parent / "models"
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 _MANIFEST = "manifest.json"
+_POOLING_MODES: Mapping[str, Pooling] = MappingProxyType(
+    {
+        "mean": "mean",
+        "mean_tokens": "mean",
+        "mean_sqrt_len": "mean",  # another length of the same direction
+        "mean_sqrt_len_tokens": "mean",
+        "cls": "cls",
+        "cls_token": "cls",
+        "lasttoken": "last",
+    }
+)
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+_ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
+    {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu"}
+)
 
 _KNOWN = frozenset(
     {
@@ -53,6 +81,21 @@ _KNOWN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class DenseLayer:
+    """A projection of pooled vectors, as a Dense module stores it.
+
+    Attributes:
+        weights: the file with the tensors `linear.weight` and `linear.bias`.
+        dimensions: of the projected vectors.
+        activation: applied to them.
+    """
+
+    weights: Path
+    dimensions: int
+    activation: Activation
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFolder:
     """A local embedding model: its files and everything that determines its vectors.
 
@@ -63,6 +106,10 @@ class ModelFolder:
         dimensions: length of a vector.
         window: tokens of one call, special ones included.
         pooling: how token vectors become one, if the model does not do it itself.
+        pools_prefix: whether the tokens of a prefix are pooled.
+        document_prefix, query_prefix: put before texts and questions.
+        is_lowercase: whether texts are read in lower case.
+        dense: projections of the pooled vector, in order.
     """
 
     name: str
@@ -72,19 +119,43 @@ class ModelFolder:
     dimensions: int
     window: int
     pooling: Pooling
+    pools_prefix: bool = True
+    document_prefix: str = ""
+    query_prefix: str = ""
+    is_lowercase: bool = False
+    dense: tuple[DenseLayer, ...] = ()
 
     @property
     def embedder_id(self) -> str:
         """local/name@dimensions+digest; the same for copies of a folder, wherever they are."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
         hashes = [digest for _, digest in self.digests]
-        digest = key_of("local_embedder", hashes, self.pooling, self.window, "windows averaged")
+        # Only settings that not every folder has: the ids of the other folders stay as they were.
+        settings = {
+            setting: value
+            for setting, value in (
+                ("document_prefix", self.document_prefix),
+                ("query_prefix", self.query_prefix),
+                ("prefix_not_pooled", not self.pools_prefix),
+                ("lower_case", self.is_lowercase),
+                ("activations", [layer.activation for layer in self.dense]),
+            )
+            if value
+        }
+        digest = key_of(
+            *("local_embedder", hashes, self.pooling, self.window, "windows averaged"),
+            *([settings] if settings else []),
+        )
         return f"local/{name}@{self.dimensions}+{digest[:12]}"
 
     @property
     def is_known(self) -> bool:
         """Whether all files are those of a published model, by their checksums."""
         return all(digest in _KNOWN for _, digest in self.digests)
+
+    def prefix(self, purpose: Purpose) -> str:
+        """Return the prefix of a text."""
+        return self.query_prefix if purpose == "query" else self.document_prefix
 
     def verify(self) -> None:
         """Compare the files with their digests, before they are loaded.
@@ -105,27 +176,40 @@ def describe_folder(
     *,
     dimensions: int | None = None,
     pooling: Pooling | None = None,
+    document_prefix: str | None = None,
+    query_prefix: str | None = None,
 ) -> ModelFolder:
     """Describe a model's folder, by default that of the model shipped with the package.
 
     Args:
         folder: a folder with an ONNX model and its tokenizer.json.
-        dimensions: length of a vector, if it is not config.json's hidden_size.
+        dimensions: length of a vector, if it is not the last Dense module's or hidden_size.
         pooling: if the folder does not set it and it is not the mean.
+        document_prefix, query_prefix: in place of the folder's prompts.
 
     Raises:
         ConfigurationError: the folder lacks a required file or setting, or holds several models.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
+    pooling_folder, dense_folders = _modules(folder)
+    pooling_config = read_json(pooling_folder / "config.json")
+    dense = tuple(_dense_layer(dense_folder) for dense_folder in dense_folders)
+    files = (*with_external_data(weights), tokenizer, *(layer.weights for layer in dense))
+    prompts = _prompts(folder)
     return ModelFolder(
         name=folder.resolve().name,
         weights=weights,
         tokenizer=tokenizer,
-        digests=_digests(folder, (*with_external_data(weights), tokenizer)),
-        dimensions=dimensions or _hidden_size(folder),
+        digests=_digests(folder, files),
+        dimensions=dimensions or (dense[-1].dimensions if dense else _hidden_size(folder)),
         window=window_of(folder),
-        pooling=pooling or _pooling(folder),
+        pooling=pooling or _pooling(pooling_folder, pooling_config),
+        pools_prefix=pooling_config.get("include_prompt") is not False,
+        document_prefix=prompts["document"] if document_prefix is None else document_prefix,
+        query_prefix=prompts["query"] if query_prefix is None else query_prefix,
+        is_lowercase=read_json(folder / "sentence_bert_config.json").get("do_lower_case") is True,
+        dense=dense,
     )
 
 
@@ -144,17 +228,70 @@ def _hidden_size(folder: Path) -> int:
     return positive(config.get("hidden_size")) or missing(folder, "config.json: hidden_size")
 
 
-def _pooling(folder: Path) -> Pooling:
-    modes = {
+def _modules(folder: Path) -> tuple[Path, list[Path]]:
+    """Return the folders of the Pooling and the Dense modules.
+
+    Raises:
+        ConfigurationError: modules.json lists other modules, or these in another order.
+    """
+    modules = read_json_list(folder / "modules.json")
+    if not modules:
+        return folder / "1_Pooling", []
+    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    after = kinds[2:-1] if kinds[-1] == "Normalize" else kinds[2:]
+    if kinds[:2] != ["Transformer", "Pooling"] or set(after) - {"Dense"}:
+        raise ConfigurationError(
+            f"the embedding model's modules are not supported ({', '.join(kinds)}): {folder}",
+            hint="supported are Transformer, Pooling, any Dense, Normalize, in this order",
+        )
+    folders = [folder / str(module.get("path", "")) for module in modules]
+    return folders[1], folders[2 : 2 + len(after)]
+
+
+def _dense_layer(folder: Path) -> DenseLayer:
+    """Describe a Dense module.
+
+    Raises:
+        ConfigurationError: its tensors are not in safetensors, or its activation is another one.
+    """
+    config = read_json(folder / "config.json")
+    activation = str(config.get("activation_function", "")).rpartition(".")[2]
+    if activation not in _ACTIVATIONS:
+        raise ConfigurationError(
+            f"the Dense module's activation is not supported ({activation or 'none'}): {folder}",
+            hint=f"supported are {', '.join(_ACTIVATIONS)}",
+        )
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ConfigurationError(
+            f"the Dense module has no model.safetensors: {folder}",
+            hint="save the model with a current sentence-transformers",
+        )
+    dimensions = positive(config.get("out_features")) or missing(folder, "out_features")
+    return DenseLayer(weights, dimensions, _ACTIVATIONS[activation])
+
+
+def _prompts(folder: Path) -> dict[Purpose, str]:
+    """Return the prefixes of texts and questions that the folder's own files set."""
+    config = read_json(folder / "config_sentence_transformers.json")
+    prompts: dict[str, Any] = config.get("prompts") or {}
+    default = prompts.get(config.get("default_prompt_name") or "") or ""
+    document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), default)
+    return {"document": str(document or ""), "query": str(prompts.get("query", default) or "")}
+
+
+def _pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
+    named = config.get("pooling_mode", [])
+    modes = set(named if isinstance(named, list) else [named]) | {
         key.removeprefix("pooling_mode_")
-        for key, value in read_json(folder / "1_Pooling" / "config.json").items()
+        for key, value in config.items()
         if key.startswith("pooling_mode_") and value is True
     }
-    if modes <= {"mean_tokens"}:
+    if not modes:
         return "mean"
-    if modes == {"cls_token"}:
-        return "cls"
+    if len(modes) == 1 and modes <= _POOLING_MODES.keys():
+        return _POOLING_MODES[min(modes)]
     raise ConfigurationError(
         f"the embedding model's pooling is not supported ({', '.join(sorted(modes))}): {folder}",
-        hint="supported are mean_tokens and cls_token",
+        hint="supported are mean_tokens, cls_token and lasttoken, one of them",
     )

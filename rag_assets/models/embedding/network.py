@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import BadVectors, ConfigurationError
-from rag_assets.models.embedding.model_folder import ModelFolder
+from rag_assets.models.embedding.model_folder import DenseLayer, ModelFolder
 from rag_assets.models.embedding.vectors import unit
 from rag_assets.models.onnx.loading import feed, load_session, plan_inputs
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 _OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
+_RANK_OF_TEXTS = 2
+_NUMBER_TYPES: Mapping[str, str] = MappingProxyType({"F64": "<f8", "F32": "<f4", "F16": "<f2"})
 
 
 class Network:
@@ -32,21 +37,21 @@ class Network:
         self._session = load_session(model.weights)
         self._inputs = plan_inputs(self._session, model.weights)
         self._output = self._plan_output(model)
+        self._dense = [(*_load_dense(layer), layer.activation) for layer in model.dense]
 
-    def vector(self, window: Encoding) -> npt.NDArray[np.float64]:
+    def vector(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
         """Embed one window of tokens, as a unit vector.
+
+        Args:
+            window: one text, without padding.
+            prefix_tokens: first tokens that the mean leaves out.
 
         Raises:
             BadVectors: the model returned no finite vector, or zeros.
         """
         answer = self._session.run([self._output], feed(self._inputs, [window]))[0][0]
-        if answer.ndim == 1:  # the model pools itself
-            pooled = answer
-        elif self._pooling == "cls":
-            pooled = answer[0]
-        else:
-            # One text without padding: the mask is all ones, so its mean is a plain mean.
-            pooled = np.mean(answer, axis=0, dtype=np.float64)
+        # An output of texts has all modules in it.
+        pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
         shaped = pooled.shape == (self._dimensions,)
         if not (shaped and np.isfinite(pooled).all() and pooled.any()):
             raise BadVectors(
@@ -55,18 +60,64 @@ class Network:
             )
         return unit(pooled)
 
+    def _pool(self, tokens: npt.NDArray[Any], prefix_tokens: int) -> npt.NDArray[np.float64]:
+        """Make one vector of those of tokens."""
+        if self._pooling == "cls":
+            return np.asarray(tokens[0], np.float64)
+        if self._pooling == "last":
+            return np.asarray(tokens[-1], np.float64)
+        # One text without padding: the mask is all ones, so its mean is a plain mean.
+        return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
+
+    def _project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        for matrix, bias, activation in self._dense:
+            vector = matrix @ vector + bias
+            if activation == "tanh":
+                vector = np.tanh(vector)
+            elif activation == "relu":
+                vector = np.maximum(vector, 0.0)
+        return vector
+
     def _plan_output(self, model: ModelFolder) -> str:
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
-        if rank not in {2, 3}:
+        if rank not in {_RANK_OF_TEXTS, 3}:
             raise ConfigurationError(
                 f"the ONNX model's output {name} is neither of tokens nor of texts: {model.weights}"
             )
-        if isinstance(length, int) and length != model.dimensions:
+        expected = model.dimensions if rank == _RANK_OF_TEXTS or not model.dense else length
+        if isinstance(length, int) and length != expected:
             raise ConfigurationError(
                 f"the ONNX model returns {length} dimensions, not {model.dimensions}:"
                 f" {model.weights}",
                 hint=f"set the embedder's dimensions to {length}",
             )
         return str(name)
+
+
+def _load_dense(layer: DenseLayer) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Load the matrix and the bias of a Dense module from its safetensors file.
+
+    Raises:
+        ConfigurationError: the file is damaged, or has other tensors.
+    """
+    content = layer.weights.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(content[8:start])
+        tensors = {
+            name: np.frombuffer(
+                content[start:][slice(*tensor["data_offsets"])], _NUMBER_TYPES[tensor["dtype"]]
+            ).reshape(tensor["shape"])
+            for name, tensor in header.items()
+            if name != "__metadata__"
+        }
+        matrix = tensors["linear.weight"].astype(np.float64)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"the Dense module's file has no readable linear.weight: {layer.weights}",
+            hint="save it as safetensors with numbers of 16, 32 or 64 bits (not bfloat16)",
+        ) from error
+    bias = tensors.get("linear.bias", np.zeros(len(matrix)))
+    return matrix, bias.astype(np.float64)

@@ -6,6 +6,7 @@
 | tokenizer.json | word pieces | an error |
 | sentence_bert_config.json: max_seq_length, else tokenizer_config.json: model_max_length, | | |
 | else config.json: max_position_embeddings | word pieces read at once | an error |
+| config.json: model_type, max_position_embeddings, pad_token_id | the most that it can read | |
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from rag_assets.common.errors import ConfigurationError
 
 _WEIGHTS = ("model_quantized.onnx", "model.onnx", "onnx/model_quantized.onnx", "onnx/model.onnx")
 _LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit": then it is not the limit
+_LEARNED_POSITIONS = frozenset({"bert", "distilbert", "electra"})
+"""Model types with one learned vector for each position: they cannot read a later one."""
+_POSITIONS_AFTER_PADDING = frozenset(
+    {"roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"}
+)
+"""The same, where positions are counted from the padding token's id on."""
 
 
 def find_weights(folder: Path) -> Path:
@@ -54,7 +61,10 @@ def find_tokenizer(folder: Path) -> Path:
     """
     tokenizer = folder / "tokenizer.json"
     if not tokenizer.is_file():
-        raise ConfigurationError(f"the model's folder has no tokenizer.json: {folder}")
+        raise ConfigurationError(
+            f"the model's folder has no tokenizer.json: {folder}",
+            hint="save it there with AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)",
+        )
     return tokenizer
 
 
@@ -65,17 +75,25 @@ def with_external_data(weights: Path) -> tuple[Path, ...]:
 
 
 def window_of(folder: Path) -> int:
-    """The model's window: tokens of one call, special ones included.
+    """Return a model's window: tokens of one call, special ones included.
+
+    A window that is stated too large for the model's own positions is cut to these.
 
     Raises:
         ConfigurationError: no file of the folder sets it.
     """
-    return (
+    config = read_json(folder / "config.json")
+    positions = positive(config.get("max_position_embeddings"))
+    if positions and config.get("model_type") in _POSITIONS_AFTER_PADDING:
+        positions -= 1 + (positive(config.get("pad_token_id")) or 1)
+    window = (
         positive(read_json(folder / "sentence_bert_config.json").get("max_seq_length"))
         or positive(read_json(folder / "tokenizer_config.json").get("model_max_length"))
-        or positive(read_json(folder / "config.json").get("max_position_embeddings"))
+        or positions
         or missing(folder, "sentence_bert_config.json: max_seq_length")
     )
+    is_limited = config.get("model_type") in _LEARNED_POSITIONS | _POSITIONS_AFTER_PADDING
+    return min(window, positions) if positions and is_limited else window
 
 
 def digest_of(path: Path) -> str:
@@ -100,15 +118,34 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         ConfigurationError: it is not readable, or not an object.
     """
+    content = _load_json(path)
+    if not isinstance(content, dict | None):
+        raise ConfigurationError(f"the file is not a JSON object: {path}")
+    return content or {}
+
+
+def read_json_list(path: Path) -> list[dict[str, Any]]:
+    """Read a JSON list of objects from a file; empty if the file does not exist.
+
+    Raises:
+        ConfigurationError: it is not readable, or not such a list.
+    """
+    content = _load_json(path)
+    if content is None:
+        return []
+    if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
+        raise ConfigurationError(f"the file is not a JSON list of objects: {path}")
+    return content
+
+
+def _load_json(path: Path) -> object:
+    """Load JSON from a file; None if the file does not exist."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
+        return None
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"the file is not readable JSON: {path}") from error
-    if not isinstance(content, dict):
-        raise ConfigurationError(f"the file is not a JSON object: {path}")
-    return content
 
 
 @functools.lru_cache(maxsize=64)

@@ -46,6 +46,10 @@ class EmbedderOptions(Protocol):
     @property
     def pooling(self) -> Pooling | None: ...  # noqa: D102
     @property
+    def document_prefix(self) -> str | None: ...  # noqa: D102
+    @property
+    def query_prefix(self) -> str | None: ...  # noqa: D102
+    @property
     def threads(self) -> int | None: ...  # noqa: D102
     @property
     def seconds_per_text(self) -> float | None: ...  # noqa: D102

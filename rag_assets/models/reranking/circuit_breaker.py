@@ -36,7 +36,7 @@ class CircuitBreakerReranker:
 
     async def scores(
         self, question: str, passages: Sequence[str], *, seconds: float
-    ) -> list[float]:
+    ) -> Sequence[float | None]:
         """One score for each passage; see Reranker.scores.
 
         Raises:

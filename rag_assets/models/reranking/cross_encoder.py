@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import re
 import threading
@@ -17,7 +18,13 @@ import numpy as np
 
 from rag_assets.common.errors import ConfigurationError, RerankFailed
 from rag_assets.models.onnx.cores import available_cores
-from rag_assets.models.onnx.folder import find_tokenizer, find_weights, window_of
+from rag_assets.models.onnx.folder import (
+    digest_of,
+    find_tokenizer,
+    find_weights,
+    read_json,
+    window_of,
+)
 from rag_assets.models.onnx.loading import (
     encodable,
     feed,
@@ -25,9 +32,12 @@ from rag_assets.models.onnx.loading import (
     load_tokenizer,
     plan_inputs,
 )
+from rag_assets.models.reranking.config import MODELS
 
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2
+_LEAST_SCORED = 2
+"""Passages that need a score before there is anything to order."""
 
 
 def require_cross_encoder(folder: Path) -> None:
@@ -44,7 +54,8 @@ class CrossEncoder:
 
     Each pair of question and passage is one call on one thread, and pairs run in parallel in a pool
     of threads. On a CPU that is as fast as padded batches, a score does not depend on other
-    passages, and a late search occupies no core for longer than one passage takes.
+    passages, and a late search occupies no core for longer than one passage takes. Passages are
+    scored in their order: if the time ends, the first ones have their scores.
 
     A passage is cut where it exceeds the model's window. A question is cut only if it takes more
     than half of the window.
@@ -85,29 +96,32 @@ class CrossEncoder:
 
     async def scores(
         self, question: str, passages: Sequence[str], *, seconds: float
-    ) -> list[float]:
-        """One score for each passage; see Reranker.scores.
+    ) -> Sequence[float | None]:
+        """Return one score for each passage; see Reranker.scores.
 
         Raises:
-            RerankFailed: not all were scored in time, or a score is not a number.
+            RerankFailed: fewer than two were scored in time, or a score is not a number.
             ConfigurationError: the model cannot be used.
         """
         deadline = time.monotonic() + seconds
         todo = deque(enumerate(passages))
-        scores = [math.nan] * len(passages)
+        scores: list[float | None] = [None] * len(passages)
         loop, pool = asyncio.get_running_loop(), self._thread_pool()
         jobs = [
             loop.run_in_executor(pool, self._work_off, question, todo, scores, deadline)
             for _ in range(min(self._threads, len(passages)))
         ]
-        try:
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*jobs)
-        except TimeoutError:
-            raise self._late() from None
-        finally:
-            todo.clear()  # after a failure or a cancellation no thread begins another pair
-        return scores
+        with contextlib.suppress(TimeoutError):
+            try:
+                async with asyncio.timeout(seconds):
+                    await asyncio.gather(*jobs)
+            finally:
+                todo.clear()  # after a failure or a cancellation no thread begins another pair
+        # Threads end in any order: of passages behind one without a score, none counts.
+        count = scores.index(None) if None in scores else len(scores)
+        if count < min(_LEAST_SCORED, len(passages)):
+            raise RerankFailed(f"{self._id} was not ready in time", "late")
+        return [*scores[:count], *[None] * (len(scores) - count)]
 
     async def close(self) -> None:
         """There are no connections to close; the loaded model is kept for the next call."""
@@ -116,15 +130,13 @@ class CrossEncoder:
         self,
         question: str,
         todo: deque[tuple[int, str]],
-        scores: list[float],
+        scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score passages into their places until none is left; runs in several threads."""
+        """Score passages into their places until none or no time is left, in several threads."""
         pairs = self._loaded()
         shortened = pairs.cut(question)
-        while todo:
-            if time.monotonic() >= deadline:
-                raise self._late()
+        while todo and time.monotonic() < deadline:
             try:
                 index, passage = todo.popleft()
             except IndexError:
@@ -133,9 +145,6 @@ class CrossEncoder:
             if not math.isfinite(score):
                 raise RerankFailed(f"{self._id} returned a score that is not a number", "malformed")
             scores[index] = score
-
-    def _late(self) -> RerankFailed:
-        return RerankFailed(f"{self._id} was not ready in time", "late")
 
     def _thread_pool(self) -> ThreadPoolExecutor:
         with self._lock:
@@ -147,8 +156,25 @@ class CrossEncoder:
         # Not the pool's lock, which an event loop acquires: loading takes seconds.
         with self._loading:  # several threads start at once; one of them loads
             if self._pairs is None:
+                _require_checksums(self._weights.parent)
                 self._pairs = _Pairs(self._weights, self._tokenizer, self._window)
             return self._pairs
+
+
+def _require_checksums(folder: Path) -> None:
+    """Compare the files of a shipped model with its manifest.
+
+    Raises:
+        ConfigurationError: a file is damaged.
+    """
+    if folder.parent != MODELS:
+        return
+    for name, facts in read_json(folder / "manifest.json")["files"].items():
+        if digest_of(folder / name) != facts["sha256"]:
+            raise ConfigurationError(
+                f"a file of the reranker does not match its checksum: {folder / name}",
+                hint="reinstall rag-assets",
+            )
 
 
 class _Pairs:

@@ -19,9 +19,10 @@ class Reranker(Protocol):
 
     async def scores(
         self, question: str, passages: Sequence[str], *, seconds: float
-    ) -> list[float]:
-        """One finite score for each passage, in their order; a higher one is a better answer.
+    ) -> Sequence[float | None]:
+        """Return one finite score for each passage, in their order; a higher one is better.
 
+        The first passages have a score, the others None, if the time ends before all are scored.
         Scores have the model's own scale: they order the passages of one question, and cannot be
         compared with others.
 

@@ -27,5 +27,7 @@ class Rerank:
             reranking = await self._rerankers.score(
                 progress.ref, search.rerank, search.question, progress.passages
             )
-        passages = reranking.ordered(progress.passages, lambda c: search.prefers(c.uri))
+        passages = reranking.ordered(
+            progress.passages, lambda c: search.prefers(c.uri), progress.fused
+        )
         return replace(progress, passages=passages, reranking=reranking)

@@ -34,7 +34,8 @@ def entry_source(entry: Entry) -> dict[str, Any]:
     owner, document, chunk = entry.owner, entry.document, entry.chunk
     headings = [part for part in (document.title, *chunk.heading_path) if part]
     passage_source = document.passage_source or f"{owner.tenant}:{document.path}"
-    terms = entry_terms("\n".join([*headings, chunk.text]), document.language)
+    context = [chunk.context] if chunk.context else []
+    terms = entry_terms("\n".join([*headings, *context, chunk.text]), document.language)
     fields: dict[str, Any] = {
         "tenant": owner.tenant,
         "incarnation": owner.incarnation,
@@ -54,7 +55,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "terms_digest": key_of("terms", terms),
         "text_sha256": chunk.text_sha256,
         # text_sha256 also covers title and headings, so it differs for equal texts under others.
-        "text_key": key_of("text", chunk.text),
+        "text_key": key_of("text", chunk.text, *context),
         "start": chunk.start,
         "end": chunk.end,
         "token_count": chunk.token_count,
@@ -67,6 +68,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "language": document.language,
         "source_id": document.source_id,
         "page_uuid": document.page_uuid,
+        "context": chunk.context or None,
     }
     if chunk.blocks:
         optional |= {

@@ -15,7 +15,7 @@ from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.storage.index.identifiers import TERMS_VERSION
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 SYMBOL, SIGNATURE = "code_symbol", "code_signature"
 """Keys in the metadata of entries of source code."""
 _LONGEST_NAME = 1_000

@@ -247,7 +247,14 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         "definitions": _definitions(row),
         "facts": orjson.dumps(fact_records(row.facts)).decode() if row.facts else None,
         "blocks": _blocks(row),
+        "contexts": _contexts(row),
     }
+
+
+def _contexts(row: ChunkSetRow) -> list[str] | None:
+    """Return the context of each chunk, where any has one."""
+    contexts = [chunk.context for chunk in row.chunks]
+    return contexts if any(contexts) else None
 
 
 def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
@@ -280,18 +287,26 @@ def _definitions(row: ChunkSetRow) -> list[dict[str, str]] | None:
 
 
 def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
+    absent = [None] * len(record["chunks"])
     return ChunkSetRow(
         key=record["key"],
         digest=record["digest"],
         chunks=tuple(
             chunk_of(
-                {**chunk, "text_sha256": hashed, "definition": definition, **_blocks_of(blocks)}
+                {
+                    **chunk,
+                    "text_sha256": hashed,
+                    "definition": definition,
+                    "context": context,
+                    **_blocks_of(blocks),
+                }
             )
-            for chunk, hashed, definition, blocks in zip(
+            for chunk, hashed, definition, blocks, context in zip(
                 record["chunks"],
                 record["text_sha256"],
-                record["definitions"] or [None] * len(record["chunks"]),
-                record["blocks"] or [None] * len(record["chunks"]),
+                record["definitions"] or absent,
+                record["blocks"] or absent,
+                record["contexts"] or absent,
                 strict=True,
             )
         ),

@@ -95,6 +95,8 @@ BLOCKS: Final = pl.Struct(
 )
 WITH_BLOCKS: Final = pl.Schema({"blocks": pl.List(BLOCKS)})
 """The blocks of chunks, in the order of these; null where blocks have no ids."""
+WITH_CONTEXTS: Final = pl.Schema({"contexts": pl.List(_TEXT)})
+"""The contexts of chunks, in the order of these; null where none has one."""
 
 CHUNKS: Final = pl.Schema(
     {
@@ -107,6 +109,7 @@ CHUNKS: Final = pl.Schema(
         "created_at": _TIMESTAMP,
         **OF_CODE,
         **WITH_BLOCKS,
+        **WITH_CONTEXTS,
         **CHECKSUMS,
     }
 )
@@ -147,7 +150,8 @@ PARSED_TEXT_TABLE: Final = TableKind(
     "key", PARSED_TEXT, 32, 16 << 20, "ZSTD", frozenset({*OF_PAGES, *OF_MARKS, *CHECKSUMS})
 )
 CHUNKS_TABLE: Final = TableKind(
-    "key", CHUNKS, 32, 16 << 20, "ZSTD", frozenset({*OF_CODE, *WITH_BLOCKS, *CHECKSUMS})
+    *("key", CHUNKS, 32, 16 << 20, "ZSTD"),
+    frozenset({*OF_CODE, *WITH_BLOCKS, *WITH_CONTEXTS, *CHECKSUMS}),
 )
 EMBEDDINGS_TABLE: Final = TableKind(
     "text_sha256", EMBEDDINGS, 2_000, 64 << 20, "UNCOMPRESSED", frozenset(CHECKSUMS)

@@ -20,6 +20,7 @@ _TEXTS = {
         CHUNKS_TABLE,
         pl.concat_str(
             pl.col("chunks").list.eval(pl.element().struct.field("text")).list.join("\n"),
+            pl.col("contexts").list.join("\n").fill_null(""),
             pl.col("facts").fill_null(""),
             separator="\n",
         ),

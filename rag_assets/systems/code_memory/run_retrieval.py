@@ -226,6 +226,7 @@ def _chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
         also=hit.also,
         stale=hit.stale,
         trimmed=hit.trimmed,
+        context=hit.context,
     )
 
 

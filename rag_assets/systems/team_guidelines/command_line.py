@@ -202,7 +202,9 @@ def chunks(
     for one in found.chunks:
         page = "" if one.page is None else f", page {one.page}"
         headings = "".join(f" › {heading}" for heading in one.heading_path)
-        say(f"--- {one.chunk_index + 1}{page}{headings} ({one.tokens} tokens)\n{one.text}\n")
+        context = f"{one.context}\n" if one.context else ""
+        say(f"--- {one.chunk_index + 1}{page}{headings} ({one.tokens} tokens)")
+        say(f"{context}{one.text}\n")
     for dropped in found.dropped:
         say(f"{dropped.chunk_index + 1} is withheld: {', '.join(dropped.rules)}")
     for masked in found.masked:

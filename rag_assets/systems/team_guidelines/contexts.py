@@ -336,6 +336,6 @@ def _near_miss(hit: Hit) -> NearMiss:
         score=hit.score or 0.0,
         page=hit.page,
         heading_path=hit.heading_path,
-        tokens=count_text(hit.text),
+        tokens=count_text(hit.text_in_context),
         excerpt=hit.excerpt,
     )

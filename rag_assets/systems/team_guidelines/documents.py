@@ -29,7 +29,8 @@ class DocumentChunk:
     Attributes:
         page: of a PDF; None elsewhere.
         heading_path: the headings that it stands under.
-        tokens: of its text.
+        tokens: of its text and its context.
+        context: lines from above it, where it begins within a table, a list or code.
     """
 
     __pydantic_config__ = CAMEL
@@ -39,6 +40,7 @@ class DocumentChunk:
     page: int | None
     heading_path: tuple[str, ...]
     tokens: int
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,7 @@ def _shown_chunk(chunk: Chunk) -> DocumentChunk:
         page=chunk.location.page,
         heading_path=chunk.heading_path,
         tokens=chunk.token_count,
+        context=chunk.context,
     )
 
 

@@ -253,4 +253,5 @@ def _hit(entry: StoredEntry) -> Hit:
         chunk_id=fields["chunk_id"],
         source_sha256=None,
         stale=False,
+        context=fields.get("context") or "",
     )

@@ -100,7 +100,7 @@ def _passage(number: int, hit: Hit) -> str:
     page = describe(hit) if hit.page is not None else ""
     headings = " › ".join(hit.heading_path)[:_MOST_HEADINGS]
     source = as_source("; ".join(filter(None, (file_name_of(hit), page, headings))))
-    return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text)}"
+    return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text_in_context)}"
 
 
 def _chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
@@ -113,6 +113,6 @@ def _chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
         rule=rule,
         page=hit.page,
         heading_path=hit.heading_path,
-        tokens=count_text(neutralised(hit.text)),
+        tokens=count_text(neutralised(hit.text_in_context)),
         trimmed=hit.trimmed,
     )

@@ -20,8 +20,9 @@ from rag_assets.common.errors import (
     NoWorkspace,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.config.embedder import MAX_DIMENSIONS
-from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS, describe_folder
+from rag_assets.models.config.embedder import MAX_DIMENSIONS, EmbedderConfig
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
+from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.local import LOCAL
 from rag_assets.models.transport.settings import BaseUrl, ModelName
 from rag_assets.privacy.masker import Masker
@@ -236,12 +237,12 @@ def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -
 
 
 def _require_made(model: str, dimensions: int | None) -> None:
-    """Require dimensions that a shipped model makes: a build of others would never be complete.
+    """Require dimensions that a local model makes: a build of others would never be complete.
 
     Raises:
-        ConfigurationError: it makes others.
+        ConfigurationError: it makes others, or is not installed.
     """
-    made = describe_folder(MODELS / model).dimensions
+    made = build_embedder(EmbedderConfig(model=model)).dimensions
     if dimensions not in {None, made}:
         raise ConfigurationError(
             f"{model} makes vectors of {made} dimensions, not {dimensions}",

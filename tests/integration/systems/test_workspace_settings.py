@@ -331,6 +331,10 @@ def serving_of(workspace: Workspace) -> Generation:
         ({"provider": "openai", "base_url": "https://127.0.0.1:9/v1"}, "base_url"),
         ({"embedding_model": "nothing-known"}, "embedding_model"),
         ({"provider": "local", "dimensions": 128}, "384 dimensions, not 128"),
+        (
+            {"provider": "local", "embedding_model": "multilingual-e5-small", "dimensions": 128},
+            "384 dimensions, not 128",
+        ),
         ({"provider": "anthropic"}, "provider"),
         ({"resolved_comment_days": -1}, "resolved_comment_days"),
         ({"colour": "red"}, "field"),

@@ -56,7 +56,7 @@ def test_speed_is_no_part_of_the_id():
         ({"model": "bge"}, "no model 'bge' is shipped .*all-MiniLM-L6-v2"),
         ({"path": "models/bge"}, "path must be absolute"),
         ({"path": "/models/bge", "model": DEFAULT_MODEL}, "not both"),
-        ({"pooling": "max"}, "'mean' or 'cls'"),
+        ({"pooling": "max"}, "'mean', 'cls' or 'last'"),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_the_reason(options, message):

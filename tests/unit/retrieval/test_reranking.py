@@ -31,6 +31,22 @@ def test_what_shall_rank_higher_still_does() -> None:
     assert ordered(scores, "f") == "abcdef"
 
 
+def test_a_blend_weighs_both_scores_over_the_passages_that_were_scored() -> None:
+    scores, fused = {"a": -4.0, "b": -2.0, "c": 6.0}, {"a": 1.0, "b": 0.9, "c": 0.2, "d": 0.1}
+
+    def blended(blend: float, scores: dict[str, float] = scores) -> str:
+        order = Reranking(scores, blend=blend).ordered(FOUND, lambda candidate: False, fused)
+        return "".join(passage.id for passage in order)
+
+    assert [blended(blend) for blend in (0.1, 0.4, 0.6, 1.0)] == [
+        *("abcdef", "bacdef", "cbadef", "cbadef")
+    ]
+    # Equal scores of the model leave the order of the search; so does a single passage.
+    assert blended(0.5, dict.fromkeys("abc", 3.0)) == "abcdef"
+    assert blended(0.5, {"a": 3.0}) == "abcdef"
+    assert blended(0.5, {"e": 1.0, "f": 2.0}) == "feabcd"
+
+
 def resolved(wanted: bool | None, **retrieval: object) -> ResolvedSearch:
     tenant = Tenant.from_config({"id": "acme", "retrieval": retrieval})
     return ResolvedSearch.of(tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None)
@@ -48,3 +64,25 @@ def test_the_request_or_else_the_tenant_decides_whether_to_rerank() -> None:
     assert resolved(True, rerank=optional).depth == 20
     with pytest.raises(NoReranker, match="'acme' has no reranker"):
         resolved(True)
+
+
+def test_the_shipped_model_reranks_questions_in_english_and_no_code() -> None:
+    def is_reranked(query: str, config: dict[str, object], **tenant: object) -> bool:
+        found = Tenant.from_config({"id": "acme", "retrieval": {"rerank": config}, **tenant})
+        request = SearchRequest(query=query, rerank=True)
+        return ResolvedSearch.of(found, request, query, None).rerank is not None
+
+    shipped, english = {"model": "ms-marco-minilm-l12"}, "How long is the notice period?"
+    assert is_reranked(english, shipped)
+    for other in (
+        "Wie lang ist die Kündigungsfrist?",
+        "ما هي مدة الإشعار؟",
+        "通知期間は何日ですか",
+    ):
+        assert not is_reranked(other, shipped)
+        assert is_reranked(other, {**shipped, "languages": "any"})
+        assert is_reranked(other, {"folder": "/models/any"})
+    code = {"chunker": {"chunker": "code"}}
+    assert Tenant.from_config({"id": "acme", **code}).reads_code
+    assert not is_reranked(english, shipped, **code)
+    assert is_reranked(english, {"folder": "/models/any"}, **code)

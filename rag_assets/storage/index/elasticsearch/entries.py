@@ -157,7 +157,8 @@ class ElasticsearchEntries:
         return [str(hit["_id"]) for hit in found]
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
-        query = _of_tenant(tenant, {"match_phrase": {"text": phrase}})
+        held = {"multi_match": {"query": phrase, "type": "phrase", "fields": ["text", "context"]}}
+        query = _of_tenant(tenant, held)
         found = requests.pages(self._client, index_name, None, query, ["text_sha256"])
         return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
 

@@ -135,6 +135,7 @@ def index_body(spec: IndexSpec, meta: Mapping[str, Any] = MappingProxyType({})) 
                 "uri": {"type": "keyword", "ignore_above": 8191},
                 "title": {"type": "text", "analyzer": "prose"},
                 "heading_path": {"type": "text", "analyzer": "prose"},
+                "context": {"type": "text", "analyzer": "prose"},
                 "text": {"type": "text", "analyzer": "prose"},
                 "terms": {"type": "text", "analyzer": "whitespace"},
                 "text_sha256": _KEYWORD,

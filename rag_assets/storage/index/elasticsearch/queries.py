@@ -52,7 +52,7 @@ SYMBOL_FIELD = f"metadata.{SYMBOL}"
 _MOST_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
 _TITLES = ("title", "heading_path")
-_WRITTEN = ("text", *_TITLES)
+_WRITTEN = ("text", "context", *_TITLES)
 """Fields that hold words as they are written."""
 _TERMS = "terms"
 _MARKS = "marks"

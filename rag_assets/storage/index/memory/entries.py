@@ -141,7 +141,8 @@ class MemoryEntries:
         return {
             row.id: row.fields["text_sha256"]
             for row in self._memory.rows(index_name)
-            if row.fields["tenant"] == tenant and phrase in row.fields["text"]
+            if row.fields["tenant"] == tenant
+            and any(phrase in row.fields.get(name, "") for name in ("text", "context"))
         }
 
     def vectors(

@@ -34,7 +34,7 @@ from rag_assets.storage.index.query_words import (
 
 _WORD = re.compile(r"\w+")
 _TITLES = ("title", "heading_path")
-_WRITTEN = ("text", *_TITLES)
+_WRITTEN = ("text", "context", *_TITLES)
 
 
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:

@@ -9,6 +9,8 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from rag_assets.common.errors import InvalidRequest, NoVectorBackend
+from rag_assets.models.embedding.e5 import E5_MODEL
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.panel.frame import Visit
 from rag_assets.systems.workspace.panel.room import Room, room_of
 from rag_assets.systems.workspace.services import settings_service
@@ -39,6 +41,10 @@ _NAMES: Final = {
     "elasticsearch": "Elasticsearch",
     "pgvector": "pgvector",
 }
+_LOCAL_MODELS: Final = (
+    (DEFAULT_MODEL, "English"),
+    (E5_MODEL, "about a hundred languages, six to ten times the computing time"),
+)
 
 
 async def settings(visit: Visit) -> Response:
@@ -84,6 +90,7 @@ async def _page(
         problem=problem,
         providers=get_args(Provider),
         backends=get_args(VectorBackend),
+        local_models=_LOCAL_MODELS,
         named=lambda name: _NAMES.get(name, name),
     )
 

@@ -32,13 +32,35 @@ def size(text: str, parameters: ChunkParameters) -> int:
     return count_text(text) if parameters.kind.unit == "tokens" else len(text)
 
 
+def sized(passage: Passage, text: str, parameters: ChunkParameters) -> int:
+    """The size of a passage with its context."""
+    context = f"{passage.context}\n" if passage.context else ""
+    return size(text, parameters) + size(context, parameters)
+
+
+def must_repeat(
+    parsed: ParsedText, before: Passage, after: Passage, parameters: ChunkParameters
+) -> bool:
+    """Whether there is room and reason to repeat words: rows and lines are repeated whole."""
+    new = [b for b in parsed.blocks if b.start < after.end and after.new_start < b.end]
+    last = [b for b in parsed.blocks if b.start < before.end][-1]
+    begun = [b for b in new if b.start >= after.new_start or b.kind in {"table", "list"}]
+    most = parameters.limit - parameters.overlap
+    whole = parsed.text[after.new_start : begun[0].end] if begun else ""
+    if begun and begun[0].kind == "heading":
+        whole = parsed.text[after.new_start : next(b for b in new if b.kind != "heading").end]
+    return last.kind not in {"table", "code"} and size(whole, parameters) < most
+
+
 def check_promises(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:
     """Split the document and hold the passages to what was promised."""
     passages = passages_of(parsed, parameters)
     assert uncovered(parsed, passages) == ""
     for passage, text in zip(passages, texts(parsed, passages), strict=True):
-        assert size(text, parameters) <= parameters.limit
-        assert passage.token_count == count_text(text) <= parameters.max_tokens <= 8191
+        assert sized(passage, text, parameters) <= parameters.limit
+        context = count_text(f"{passage.context}\n") if passage.context else 0
+        assert passage.token_count == count_text(text) + context
+        assert passage.token_count <= parameters.max_tokens <= 8191
         assert text.strip()
         assert not text[-1].isspace()
         assert passage.start <= passage.new_start < passage.end

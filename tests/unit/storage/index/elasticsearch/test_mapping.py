@@ -69,7 +69,8 @@ def entry(**changes: Any) -> Entry:
 def test_every_stored_field_is_in_the_mapping() -> None:
     mapped = index_body(IndexSpec(4))["mappings"]["properties"]
     of_block = {"blocks": [{"block_id": "b", "start": 0}], "of_block": True}
-    made = entry(page=3, slide=3, sheet="S", row_start=1, row_end=2, **of_block)
+    place = {"page": 3, "slide": 3, "sheet": "S", "row_start": 1, "row_end": 2}
+    made = entry(**place, **of_block, context="| a | b |")
     placed = replace(DOCUMENT, source_id="4711", page_uuid="4711")
     stored = entry_source(replace(made, document=placed, within=(0,)))
     assert stored.keys() | {"vector"} == mapped.keys()

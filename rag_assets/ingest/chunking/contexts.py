@@ -1,0 +1,202 @@
+"""Contexts of passages: what a reader needs of the text above a passage that begins within a block.
+
+A passage that begins in a table lacks the names of its columns, one that begins in a list the
+sentence that leads to it and the items above, one that begins in code the lines that it is nested
+in. A context repeats these. Headings are not in it: passages have their path.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from rag_assets.ingest.chunking.block_cuts import Row, header_end, is_rule, rows_of
+from rag_assets.ingest.chunking.boundaries import sentence_cuts
+from rag_assets.ingest.chunking.measure import Measure
+from rag_assets.ingest.chunking.regions import Region
+from rag_assets.ingest.parsing.model import MaskedSpan
+from rag_assets.ingest.parsing.tables import names_columns
+
+_COLONS: Final = (":", "：", "︰", "፡", "։")
+_MARKS: Final = " \t\r\n*_`"
+_LONGEST_LEAD: Final = 300
+_LONGEST_LINE: Final = 120
+_MOST_LINES: Final = 4
+_ROOM_SHARE: Final = 4
+"""A context takes at most this part of a passage's limit."""
+_WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
+_CELL_ENDS: Final = re.compile(r"[|\t;,]")
+
+
+class Contexts:
+    """Makes the contexts of a document's passages, which must be asked for in order."""
+
+    def __init__(
+        self, text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], measure: Measure
+    ) -> None:
+        self._text, self._regions, self._measure = text, regions, measure
+        self._masked = sorted(masked, key=lambda span: span.end)
+        self._ends = [span.end for span in self._masked]
+        self._nesting = _Nesting(text)
+        self._of_region: dict[int, tuple[list[str], list[str]]] = {}
+
+    def context_at(self, region: int, start: int, limit: int, room: int) -> tuple[str, int]:
+        """Return the context of a passage, and its size with the line end after it.
+
+        Args:
+            region: in which the passage begins.
+            start: its first character.
+            limit: of the passage's size.
+            room: that is left in it; what does not fit is left out.
+        """
+        if self._regions[region].kind not in _WITH_CONTEXT:
+            return "", 0
+        room = min(room, limit // _ROOM_SHARE)
+        lead, header = self._fixed_parts(region)
+        parts = []
+        if start > self._regions[region].start:
+            parts = [*header, *self._enclosing(region, start, has_header=bool(header))]
+        kept, room = self._fitted(parts, room)
+        leading, _ = self._fitted(lead, room)
+        context = "\n".join([*leading, *kept])
+        return context, self._measure.of(f"{context}\n") if context else 0
+
+    def _fixed_parts(self, region: int) -> tuple[list[str], list[str]]:
+        """Return the sentence that leads to a region, and its header, if it has any."""
+        if region not in self._of_region:
+            lead, header = self._lead_of(region), self._header_of(self._regions[region])
+            self._of_region[region] = ([lead] if lead else [], [header] if header else [])
+        return self._of_region[region]
+
+    def _lead_of(self, region: int) -> str:
+        """Return the sentence above a block that ends with a colon, or the caption of a table."""
+        block, above = self._regions[region], self._regions[region - 1] if region else None
+        if above is None or above.kind != "paragraph" or above.heading_path != block.heading_path:
+            return ""
+        if block.kind == "row":
+            return ""
+        paragraph = self._text[above.start : above.end].rstrip()
+        is_short = len(paragraph) <= _LONGEST_LEAD and "\n" not in paragraph
+        is_caption = block.kind == "table" and is_short
+        if not (is_caption or paragraph.rstrip(_MARKS).endswith(_COLONS)):
+            return ""
+        end = above.start + len(paragraph)
+        starts = [at for at, _ in sentence_cuts(self._text, above.start, end)]
+        start = above.start if is_caption or not starts else starts[-1]
+        return self._shown(start, end, _LONGEST_LEAD)
+
+    def _header_of(self, region: Region) -> str:
+        """Return the row that names a table's columns, or the line that opens a block of code."""
+        first = next(rows_of(self._text, region.start, region.end), None)
+        if first is None:
+            return ""
+        if region.kind == "code":
+            line = self._text[first.start : first.end].strip()
+            is_opening = line.startswith(("```", "~~~", "..")) and any(map(str.isalpha, line))
+            return self._shown(first.start, first.end, _LONGEST_LINE) if is_opening else ""
+        if region.kind != "table":
+            return ""
+        end = header_end(self._text, region.start, region.end)
+        lines = [
+            (row.start, row.end)
+            for row in rows_of(self._text, region.start, end)
+            if not is_rule(self._text[row.start : row.end])
+        ]
+        if self._text.startswith("..", region.start):
+            cells = (self._shown(*line) for line in lines)
+            return " | ".join(cell[2:] for cell in cells if cell.startswith(("* ", "- ")))
+        if len(lines) == 1 and end == first.end and not self._names_columns(*lines[0]):
+            return ""
+        return "\n".join(filter(None, (self._shown(*line) for line in lines)))
+
+    def _names_columns(self, start: int, end: int) -> bool:
+        cells = [cell.strip() for cell in self._text[start:end].strip().strip("|").split("|")]
+        return names_columns(cells, len(cells))
+
+    def _enclosing(self, region: int, start: int, *, has_header: bool) -> Iterator[str]:
+        """Yield the lines that enclose a place, the outermost first; within a row its first cell.
+
+        Args:
+            region: of the place.
+            start: the place.
+            has_header: whether the first line of a block of code is shown already.
+        """
+        block = self._regions[region]
+        if block.kind in {"table", "row"}:
+            yield from self._first_cell(block, start)
+            return
+        rows = self._nesting.above(block, start)
+        if has_header and rows and rows[0].start == block.start:
+            rows = rows[1:]
+        for row in rows[:_MOST_LINES]:
+            yield self._shown(row.start, row.end, _LONGEST_LINE)
+
+    def _first_cell(self, block: Region, start: int) -> Iterator[str]:
+        """Yield the first cell of the row that a place lies in, unless the row begins there."""
+        row = max(block.start, self._text.rfind("\n", block.start, start) + 1)
+        before = self._text[row : min(start, row + _LONGEST_LINE)]
+        content = before.lstrip(" \t|")
+        if content:
+            first = row + len(before) - len(content)
+            yield self._shown(first, first + len(_CELL_ENDS.split(content, maxsplit=1)[0]))
+
+    def _shown(self, start: int, end: int, longest: int | None = None) -> str:
+        """Return text on one line; nothing where it is too long or a credential is masked in it."""
+        first = bisect_left(self._ends, start + 1)
+        if any(span.start < end for span in self._masked[first:]):
+            return ""
+        shown = " ".join(self._text[start:end].split())
+        if longest is None or len(shown) <= longest:
+            return shown
+        return shown[: shown.rfind(" ", 0, longest)] if " " in shown[:longest] else ""
+
+    def _fitted(self, lines: Iterable[str], room: int) -> tuple[list[str], int]:
+        """Return as many whole words of each line as fit, and the room that is left."""
+        kept = []
+        for line in lines:
+            part, size = line, self._measure.of(f"{line}\n")
+            while part and size > room:
+                # Sizes are about in proportion to lengths; each turn leaves out a word or more.
+                part = part[: len(part) * max(room, 0) // size].rpartition(" ")[0]
+                size = self._measure.of(f"{part}\n")
+            if part:
+                kept.append(part)
+                room -= size
+        return kept, room
+
+
+class _Nesting:
+    """Follows how the lines of a block are nested by their indents; places only move forward."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._block: Region | None = None
+        self._rows: list[Row] = []
+        self._next = 0
+        self._stack: list[Row] = []
+
+    def above(self, block: Region, at: int) -> list[Row]:
+        """Return the lines above a place of a block that enclose it, the outermost first."""
+        line = max(block.start, self._text.rfind("\n", block.start, at) + 1)
+        if line == block.start or not self._text[line : line + 1].isspace():
+            return []
+        if block is not self._block:
+            self._block, self._next, self._stack = block, 0, []
+            self._rows = [*rows_of(self._text, block.start, block.end)]
+        while self._next < len(self._rows) and self._rows[self._next].end <= at:
+            self._push(self._rows[self._next])
+            self._next += 1
+        indent = self._rows[self._next].indent if self._next < len(self._rows) else -1
+        return [row for row in self._stack if row.indent < indent]
+
+    def _push(self, row: Row) -> None:
+        if row.indent < 0:
+            return
+        is_named = any(map(str.isalnum, self._text[row.start : row.end]))
+        # A bracket alone closes what is nested deeper; the line that opened it may go on.
+        while self._stack and self._stack[-1].indent >= row.indent + (not is_named):
+            self._stack.pop()
+        if is_named:
+            self._stack.append(row)
