@@ -40,7 +40,7 @@ _CHOSEN = {
 
 _OF_THEIR_OWN = frozenset(
     {
-        *("merging", "agents-quality", "workspace-questions"),
+        *("merging", "agents-quality", "workspace-questions", "fusion"),
         *("code-truth", "code-truth-django", "code-questions", "code-routes", "code-definitions"),
     }
 )
@@ -73,6 +73,30 @@ def _modes(result: _Result) -> str:
     differences = "".join(_difference(found) for found in result["differences"])
     reranker = result["reranker"] or "the stand-in, which is no trained cross-encoder"
     return f"{as_table(columns, rows)}\nReranked by {reranker}.\n\n{differences}\n{origin(result)}"
+
+
+def _fusion(result: _Result) -> str:
+    """A row for each judged set: single rankings, former rules, and the product's."""
+    columns = ("words", "knn", "ranks", "decision 0114", "product")
+    rows = [
+        [
+            f"{row['set']}: {row['kind']}, {row['language']} ({row['questions']})",
+            *(f"{row['rules'][name]['ndcg']:.3f}" for name in columns),
+            *(f"{row['rules'][name]['ndcg_untouched']:.3f}" for name in columns),
+            f"{row['rules']['product']['recall']:.2f}",
+        ]
+        for row in result["sets"]
+    ]
+    means = [
+        sum(row["rules"][name][measure] for row in result["sets"]) / len(result["sets"])
+        for measure in ("ndcg", "ndcg_untouched")
+        for name in columns
+    ]
+    recall = sum(row["rules"]["product"]["recall"] for row in result["sets"]) / len(rows)
+    rows.append(["mean", *(f"{mean:.3f}" for mean in means), f"{recall:.2f}"])
+    names = ("words", "knn", "reciprocal ranks", "0114", "hybrid")
+    heads = ["set (questions)", *names, *(f"{name}, untouched" for name in names)]
+    return f"{as_table([*heads, 'recall@5, hybrid'], rows)}\nTaken {result['taken']}."
 
 
 def _interval(found: Mapping[str, float]) -> str:
@@ -161,5 +185,6 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "agents-quality": agent_quality_table,
     "code-questions": code_questions_table,
     "code-routes": code_routes_table,
+    "fusion": _fusion,
     "code-definitions": code_definitions_table,
 }

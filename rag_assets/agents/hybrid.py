@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from rag_assets.indexing.passages import DocChunk, SearchResult
-from rag_assets.retrieval.fusion import by_cosine, by_words, fuse
+from rag_assets.retrieval.fusion import by_cosine, by_words, fuse, relative_peak
 from rag_assets.storage.index.identifiers import analysis_of, forms_of, lexical_terms
 from rag_assets.storage.index.query_words import words_of
 
@@ -22,15 +22,21 @@ _FUSED: Final = 50
 
 
 def fused(
-    query: str, words: WordIndex, nearest: Sequence[SearchResult], top_k: int
+    query: str,
+    words: WordIndex,
+    nearest: Sequence[SearchResult],
+    top_k: int,
+    *,
+    is_read: bool = True,
 ) -> list[SearchResult]:
-    """The best of two rankings; scores stay cosines.
+    """Return the best of two rankings; scores stay cosines.
 
     Args:
         query: the question.
         words: of the passages.
         nearest: all passages of an index, by their vectors.
         top_k: how many are wanted.
+        is_read: whether the embedder reads the question's script; else words alone rank.
     """
     by_id = {one.chunk.id: one for one in nearest}
     searched = tuple(words_of(query).terms)
@@ -38,12 +44,11 @@ def fused(
     first = top_k + _FUSED
     best = next(iter(found), None)
     share = words.share(best, searched) if best is not None else 0.0
-    order = fuse(
-        [
-            by_cosine({one.chunk.id: one.score for one in nearest[:first]}),
-            by_words(dict(islice(found.items(), first)), weight=share),
-        ]
-    )
+    cosines = {one.chunk.id: one.score for one in nearest[:first]}
+    by_term = dict(islice(found.items(), first))
+    weight = share * relative_peak(by_term, cosines)
+    votes = [by_words(by_term, weight=weight)]
+    order = fuse([by_cosine(cosines), *votes] if is_read else votes)
     # An index that was replaced between the two rankings may lack some.
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 

@@ -27,6 +27,7 @@ from rag_assets.agents.trust import Trust, Verdict, places_of
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DamagedIndex, InputRejected
 from rag_assets.indexing.passages import IndexState, PassageStore, SearchResult, Vectors
+from rag_assets.models.embedding.coverage import is_read
 from rag_assets.models.embedding.protocol import Embedder, Purpose
 
 _TRIES: Final = 5
@@ -193,7 +194,9 @@ class RagIndexManager:
             if words is None or words[0] != state.fingerprint:
                 words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
                 self._words[agent_id] = words
-            return fused(query, words[1], near(len(state.text_hashes)), count)
+            nearest = near(len(state.text_hashes))
+            read = is_read(self._embedder, query)
+            return fused(query, words[1], nearest, count, is_read=read)
 
         for _ in range(_TRIES):
             found, doubt = self._true_results(agent_id, state, rank, top_k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
@@ -18,6 +18,7 @@ from rag_assets.ingest.sources.model import DocumentSource, path_of
 from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.pipeline.batches import texts_in_batches
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.languages import UnreadDocuments
 from rag_assets.pipeline.source_plans import SourcePlan
 
 _BATCH = 200
@@ -37,6 +38,8 @@ class MeasuredWork:
         embeddings, reused: distinct texts without and with a vector.
         tokens: of the texts without one.
         seconds: that parsing and cutting took.
+        read: documents whose text was looked at for what the embedder reads.
+        unread: number of these that it does not read, by language.
         sample: a few of the texts without a vector.
     """
 
@@ -48,6 +51,8 @@ class MeasuredWork:
     reused: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    read: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
     sample: tuple[str, ...] = ()
 
 
@@ -78,6 +83,7 @@ class _Texts:
         self._seen: set[str] = set()
         self._under_way = set(texts_in_batches(ctx))
         self.missing = self.tokens = 0
+        self.unread = UnreadDocuments(ctx.embedder)
         self._sample: dict[str, str] = {}
 
     def meet(self, texts: dict[str, str | None]) -> None:
@@ -177,6 +183,8 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
         reused=texts.seen - texts.missing,
         tokens=texts.tokens,
         seconds=time.monotonic() - started,
+        read=texts.unread.documents,
+        unread=dict(texts.unread.by_language),
         sample=texts.sample,
     )
 
@@ -198,6 +206,7 @@ def _measure_stored(
             rows = stored[set_key].chunks
             title = heads[key].title
             texts.meet({chunk.text_sha256: chunk.embedded(title) for chunk in rows})
+            texts.unread.add(stored[set_key].language, rows)
             count += len(rows)
         else:
             row = ctx.lake.parsed([key])[key]
@@ -211,6 +220,7 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
     for chosen in ways:
         made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
         texts.meet({chunk.text_sha256: chunk.embedded(parsed.title) for chunk in made.chunks})
+        texts.unread.add(made.language, made.chunks)
         count += len(made.chunks)
     return count
 

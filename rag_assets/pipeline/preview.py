@@ -23,6 +23,7 @@ from rag_assets.pipeline.estimates import (
     edits_twice,
     estimate,
 )
+from rag_assets.pipeline.languages import unread_notice
 from rag_assets.pipeline.recipes import wanted_build
 from rag_assets.pipeline.source_listing import SourceListing
 from rag_assets.pipeline.source_plans import (
@@ -63,6 +64,7 @@ class Preview:
             None if nothing is embedded on this machine.
         estimate: how long the sync would take, and what it adds on disk.
         twice: what edits cost while two builds are kept up to date.
+        unread: which of these documents the embedder does not read, in words; "" if it reads all.
     """
 
     added: int = 0
@@ -91,6 +93,7 @@ class Preview:
     embedding_cpu_seconds: float | None = None
     estimate: Estimate = NOTHING_TO_ESTIMATE
     twice: Twice | None = None
+    unread: str = ""
 
 
 def preview(ctx: TenantContext) -> Preview:
@@ -169,6 +172,7 @@ def preview(ctx: TenantContext) -> Preview:
         twice=edits_twice(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
         ),
+        unread=unread_notice(ctx.embedder.embedder_id, work.unread, work.read),
     )
 
 

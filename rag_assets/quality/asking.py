@@ -111,7 +111,7 @@ class Asker:
         answers = asyncio.run(self._answers(generation.number, questions, manner, top_k, min_score))
         return Asked(
             {id_: _passages(answer.hits)[:top_k] for id_, answer in answers.items()},
-            sum(bool(answer.degraded) for answer in answers.values()),
+            sum("rerank" in answer.degraded for answer in answers.values()),
             embedded,
         )
 

@@ -16,6 +16,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
+from rag_assets.models.embedding.coverage import is_read
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import embedder_id_of
@@ -41,6 +42,7 @@ class KeptVectors:
         self._catalog = catalog
         self._embedders = embedders
         self._vectors: dict[tuple[str, str], Vector] = {}
+        self._made: dict[str, Embedder] = {}
 
     def prepare(
         self, ref: TenantRef, tenant: Tenant, generation: Generation, texts: Sequence[str]
@@ -76,6 +78,14 @@ class KeptVectors:
     ) -> Vector:
         """See VectorsOfQuestions; the question must have been prepared."""
         return self._vectors[serving.embedder_id, sha256_hex(question)]
+
+    async def reads(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> bool:
+        """See VectorsOfQuestions."""
+        if serving.embedder_id not in self._made:
+            self._made[serving.embedder_id] = self._embedder(ref, tenant, serving)
+        return is_read(self._made[serving.embedder_id], question)
 
     async def close(self) -> None:
         """See VectorsOfQuestions."""

@@ -1,8 +1,8 @@
-"""Fusion: one order out of several rankings, by a sum of their normalised scores.
+"""Score fusion: combine the rankings of one search into a single order.
 
-What a ranking finds best counts 1, what it finds thirtieth counts 0, and what lies between counts
-by its score: two passages that a ranking hardly tells apart stay close, which ranks alone would
-hide. What comes later is told apart, and counts hardly less.
+Each ranking is normalized: its best candidate scores 1, its 30th scores 0. The fused score of a
+candidate is the weighted sum over all rankings. Unlike reciprocal ranks, this keeps near ties near.
+A ranking by words counts more than vectors where its best candidate stands out further.
 
 Source: Bruch, Gai and Ingber, An Analysis of Fusion Functions for Hybrid Retrieval (ACM
 Transactions on Information Systems, 2023).
@@ -10,6 +10,7 @@ Transactions on Information Systems, 2023).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,10 @@ _LEAST: Final = -0.1
 """What a passage counts at least, and what one counts that a ranking does not have."""
 _K: Final = 10
 """Of reciprocal ranks (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+_EQUAL: Final = 1e-12
+"""Variance of scores that differ by rounding alone."""
+_MAX_RELATIVE_PEAK: Final = 3.0
+"""Limits of the weight of words: neither of two rankings silences the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,30 @@ def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
     return Votes({id_: (_K + 1) / (_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight)
 
 
+def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> float:
+    """Return how much further the best match by words stands out than the best by vectors.
+
+    A ranking whose best candidate lies far above the others is sure of it; one whose candidates
+    score alike is not: vectors of a language that their model hardly knows, or words that stand in
+    any passage. A candidate stands out by its standard deviations above the mean of the first 30.
+
+    Args:
+        words: scores by words, best first.
+        cosines: best first.
+
+    Returns:
+        the weight of words where vectors count 1; 1 if either ranking cannot be measured.
+    """
+    count = min(_REFERENCE, max(len(words), len(cosines)))
+    # Passages without any of the words score 0.
+    lacking = [0.0] * (count - len(words))
+    by_words = _peak([*words.values(), *lacking][:count])
+    by_vectors = _peak([*cosines.values()][:count])
+    if not by_words or not by_vectors:
+        return 1.0
+    return min(_MAX_RELATIVE_PEAK, max(1 / _MAX_RELATIVE_PEAK, by_words / by_vectors))
+
+
 def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
     """Fuse rankings into one: each id scores the weighted sum of what it counts in each.
 
@@ -82,6 +111,15 @@ def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
         id_: sum(one.weight * one.of.get(id_, one.absent) for one in rankings) for id_ in ranks
     }
     return dict(sorted(scores.items(), key=lambda one: (-one[1], ranks[one[0]], one[0])))
+
+
+def _peak(scores: Sequence[float]) -> float:
+    """Return the standard deviations of the first score above the mean; 0 if all are equal."""
+    if not scores:
+        return 0.0
+    mean = sum(scores) / len(scores)
+    variance = sum((score - mean) ** 2 for score in scores) / len(scores)
+    return (scores[0] - mean) / math.sqrt(variance) if variance > _EQUAL else 0.0
 
 
 def _normalised(found: Mapping[str, float], least: float, weight: float) -> Votes:

@@ -35,10 +35,10 @@ from rag_assets.tenants.problems import problem_of
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
 """What the holder of a token may do."""
 
-SkippableStep: TypeAlias = Literal["rerank", "pgvector", "index-incomplete"]
+SkippableStep: TypeAlias = Literal["rerank", "pgvector", "vectors", "index-incomplete"]
 IndexFault: TypeAlias = Literal["entries missing", "entries altered"]
 """Why an index is incomplete: it lacks entries of the catalog, or some were altered in it."""
-DegradedReason: TypeAlias = RerankFault | IndexFault
+DegradedReason: TypeAlias = RerankFault | IndexFault | Literal["script not read"]
 """A step that a search can go on without."""
 
 SearchStrategy: TypeAlias = Literal[
@@ -507,10 +507,10 @@ class Clarification:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedFilter:
-    """A value of a filter that no document matches which the caller may read.
+    """A value of a request that no readable document matches, or that the build cannot serve.
 
     Attributes:
-        field: where the value stands in the request, as in filters.paths.0.
+        field: where the value stands in the request, as in filters.paths.0 or mode.
         problem: in words.
     """
 
@@ -530,9 +530,11 @@ class SearchAnswer:
         embedder: that made its vectors: provider, model and more.
         degraded: steps that were wanted and had to be left out, as they failed or took too long:
             after "rerank" the hits are in the order in which they were found; after "pgvector" the
-            index answered in its place. "index-incomplete": the index lacks entries that the
+            index answered in its place; after "vectors" words alone ranked, since the embedder does
+            not read the question's script. "index-incomplete": the index lacks entries that the
             catalog has, or holds altered ones, which are left out.
-        warnings: values of filters that match nothing.
+        warnings: values of filters that match nothing, and `mode` where it was "knn" and the
+            embedder does not read the question's script.
     """
 
     hits: tuple[Hit, ...] = ()

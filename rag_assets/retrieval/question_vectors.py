@@ -16,6 +16,7 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent, MalformedResponse
 from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.coverage import is_read
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Charge, Embedder
 from rag_assets.models.embedding.query import embed_query
@@ -50,6 +51,12 @@ class VectorsOfQuestions(Protocol):
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
         """The question's vector, by exactly the embedder that built the generation."""
+        ...
+
+    async def reads(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> bool:
+        """Return whether that embedder reads the question's script (see coverage.is_read)."""
         ...
 
     async def close(self) -> None:
@@ -89,6 +96,20 @@ class QuestionVectors:
             if _bytes_of(vector) <= _CACHED_BYTES:
                 self._vectors[key] = vector
         return vector
+
+    async def reads(
+        self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
+    ) -> bool:
+        """Return whether that embedder reads the question's script (see coverage.is_read).
+
+        Raises:
+            ProviderError, IndexInconsistent: see `of`.
+        """
+        if question.isascii():
+            return True
+        cached = await self._embedder(ref, tenant, serving)
+        # It may load a tokenizer.
+        return await run_sync(is_read, cached.embedder, question)
 
     async def close(self) -> None:
         """Close the embedders' connections, in the event loop that used them."""

@@ -148,7 +148,8 @@ class AsyncRetriever:
             with limited(patience.whole, _late):
                 progress = await self._builds.run(progress, named=generation is not None)
                 warnings = await unmatched_filters(self._services, progress)
-            answer = replace(answer_of(progress), warnings=warnings)
+            answer = answer_of(progress)
+            answer = replace(answer, warnings=(*answer.warnings, *warnings))
             if answer.needs_clarification and config.reads_code:
                 answer = replace(answer, clarification=await self._clarification(progress))
         except BaseException as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
+from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.retrieval.hits import scores_of
 from rag_assets.retrieval.model import (
     Debug,
@@ -11,6 +13,7 @@ from rag_assets.retrieval.model import (
     SearchAnswer,
     SearchStrategy,
     SkippableStep,
+    UnmatchedFilter,
 )
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.tenants.modes import SearchMode
@@ -30,6 +33,8 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
     degraded: dict[SkippableStep, DegradedReason] = {"rerank": fault} if fault else {}
     if progress.vectors_away:
         degraded["pgvector"] = "unavailable"
+    if progress.is_unread and mode != "knn":
+        degraded["vectors"] = "script not read"
     if progress.index_fault is not None:
         degraded["index-incomplete"] = progress.index_fault
     cosines = [progress.cosines[id_] for id_ in progress.confirmed.by_id if id_ in progress.cosines]
@@ -41,6 +46,7 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
         embedder=progress.serving.embedder_id,
         mode=mode,
         degraded=tuple(degraded),
+        warnings=_unread_warnings(progress),
         debug=Debug(
             _strategy(progress),
             progress.timings.milliseconds,
@@ -53,6 +59,19 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
             paths=progress.walked.paths[:_SHOWN_PATHS] if progress.walked else (),
         ),
     )
+
+
+def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
+    """Return a warning where vectors alone rank whose embedder does not read the question."""
+    if not progress.is_unread or progress.search.mode != "knn":
+        return ()
+    provider, model = provider_and_model(progress.serving.embedder_id)
+    problem = (
+        f"{provider}/{model} does not read the script of this question, so that its vectors hardly"
+        f" rank by meaning: search with mode text or hybrid, or build with an embedder that reads"
+        f" it, such as {MULTILINGUAL_EMBEDDER}"
+    )
+    return (UnmatchedFilter("mode", problem),)
 
 
 def _strategy(progress: SearchProgress) -> SearchStrategy:

@@ -138,6 +138,8 @@ class SearchProgress:
         reads: attempts to read what was found.
         repeat: whether the search begins again with its first step.
         vectors_away: whether the index answered for vectors that are searched beside it.
+        is_unread: whether the embedder does not read the question's script, so that words alone
+            rank, unless vectors were asked for.
         index_fault: why the index is incomplete; None where nothing is known to be amiss.
     """
 
@@ -175,6 +177,7 @@ class SearchProgress:
     reads: int = 0
     repeat: bool = False
     vectors_away: bool = False
+    is_unread: bool = False
     index_fault: IndexFault | None = None
 
     @property

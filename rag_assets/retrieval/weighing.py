@@ -1,48 +1,87 @@
-"""Weighing: what the rankings of a search say together of their candidates."""
+"""Weighing: score the candidates of a search by all of its rankings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from rag_assets.retrieval.fusion import Votes, by_cosine, by_rank, by_words, fuse
-from rag_assets.retrieval.search_progress import Ranking
+from rag_assets.retrieval.fusion import (
+    Votes,
+    by_cosine,
+    by_rank,
+    by_words,
+    fuse,
+    relative_peak,
+)
+from rag_assets.retrieval.search_progress import Ranking, RankingKind
 
 
 def fused(
     rankings: Sequence[Ranking], shown: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, float]:
-    """The score of every candidate, best first.
+    """Return the score of every candidate, best first.
 
     Args:
         rankings: verified or not: only what they hold has any part in it.
         shown: ids of the candidates that others are shown as: the best of these counts.
     """
-    return fuse([_votes(ranking, shown) for ranking in rankings])
+    scores = [_scores(ranking, shown) for ranking in rankings]
+    weights = hybrid_weights(rankings, scores)
+    return fuse(
+        [
+            _votes(ranking, found, ranking.weight * weights.get(ranking.kind, 1.0))
+            for ranking, found in zip(rankings, scores, strict=True)
+        ]
+    )
 
 
-def _votes(ranking: Ranking, shown: Mapping[str, str]) -> Votes:
-    found: dict[str, float] = {}
-    for one in ranking.candidates:
-        found.setdefault(shown.get(one.id, one.id), one.score)
+def hybrid_weights(
+    rankings: Sequence[Ranking], scores: Sequence[Mapping[str, float]]
+) -> dict[RankingKind, float]:
+    """Return the weights of vectors and words, the first ranking of each deciding.
+
+    Together they weigh 1 for vectors and the share of terms for words, whatever their parts: what
+    stands beside them, such as a walk, keeps its part.
+    """
+    first: dict[RankingKind, tuple[Ranking, Mapping[str, float]]] = {}
+    for ranking, found in zip(rankings, scores, strict=True):
+        if not ranking.preferred:
+            first.setdefault(ranking.kind, (ranking, found))
+    if "words" not in first:
+        return {}
+    ranking, words = first["words"]
+    share = term_coverage(ranking)
+    cosines = first["vector"][1] if "vector" in first else {}
+    raised = share * relative_peak(words, cosines)
+    scale = (1 + share) / (1 + raised)
+    return {"vector": scale, "words": raised * scale}
+
+
+def _scores(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
+    scores: dict[str, float] = {}
+    for candidate in ranking.candidates:
+        scores.setdefault(shown.get(candidate.id, candidate.id), candidate.score)
+    return scores
+
+
+def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Votes:
     if ranking.preferred:  # the last of them gains as well
-        return by_rank([*found], weight=ranking.weight)
+        return by_rank([*scores], weight=ranking.weight)
     match ranking.kind:
         case "vector":
-            return by_cosine(found, weight=ranking.weight)
+            return by_cosine(scores, weight=weight)
         case "words":
-            return by_words(found, weight=ranking.weight * _matched(ranking))
+            return by_words(scores, weight=weight)
         case "walk" | "other":
-            return by_rank([*found], weight=ranking.weight)
+            return by_rank([*scores], weight=weight)
 
 
-def _matched(ranking: Ranking) -> float:
-    """The share of the terms that the best candidate of a ranking by words has.
+def term_coverage(ranking: Ranking) -> float:
+    """Return the share of query terms that the best match by words contains; 1.0 if unknown.
 
     A question in other words than the texts' still has some that a passage happens to hold, and
-    the best match of those is none. The share is unknown, and words count wholly, in scripts
-    without spaces and in languages other than English, whose terms are neither stemmed nor without
-    common words.
+    the best match of those is none. The share is unknown in scripts without spaces and in languages
+    other than English, whose terms are neither stemmed nor without common words.
     """
-    best = next((one.matched for one in ranking.candidates), 0)
+    best = next((candidate.matched for candidate in ranking.candidates), 0)
     return best / ranking.terms if best and ranking.terms else 1.0

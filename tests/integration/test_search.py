@@ -15,7 +15,7 @@ from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.model import Caller, SearchRequest
+from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.retrieval.question_vectors import QuestionVectors
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.events import EventTable, NewEvent
@@ -226,3 +226,40 @@ def test_debug_has_the_scores_behind_the_rank_of_each_hit(
         assert 0 < scores.fused <= 2, "two rankings, each of which gives its first passage 1"
     fused = [scores.fused for scores in answer.debug.scores]
     assert fused == sorted(fused, reverse=True)
+
+
+ARABIC = {
+    "leave": "يحق للوالد الآخر البقاء في المنزل ثمانية أسابيع بعد ولادة الطفل.",
+    "travel": "تدفع الشركة ثمن الفندق حتى مئة وعشرين يورو في الليلة الواحدة.",
+    "keys": "تحفظ مفاتيح المستودع في الخزانة الحمراء بجانب المدخل الرئيسي.",
+}
+
+
+def test_search_question_in_a_script_that_the_embedder_does_not_read_words_alone_rank(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    folder = shared_installation.add_tenant("arabic", embedder={"provider": "local"})
+    for name, text in ARABIC.items():
+        (folder / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
+    driver.sync("arabic")
+    question = "أين تحفظ مفاتيح المستودع؟"
+
+    def ask(query: str, mode: str) -> SearchAnswer:
+        request = SearchRequest.of(query=query, mode=mode)
+        return shared_installation.retriever.search("arabic", request)
+
+    answer, by_words = ask(question, "hybrid"), ask(question, "text")
+    assert [hit.uri for hit in answer.hits] == [hit.uri for hit in by_words.hits]
+    assert answer.hits[0].uri == "files/keys.md"
+    assert (answer.degraded, by_words.degraded) == (("vectors",), ())
+    assert answer.debug is not None
+    assert answer.debug.degraded == {"vectors": "script not read"}
+
+    by_vectors = ask(question, "knn")
+    assert (len(by_vectors.hits), by_vectors.degraded) == (3, ())
+    assert [warning.field for warning in by_vectors.warnings] == ["mode"]
+    assert "all-MiniLM-L6-v2 does not read" in by_vectors.warnings[0].problem
+
+    in_english = ask("the keys of the store", "hybrid")
+    assert in_english.degraded == ()
+    assert in_english.warnings == ()

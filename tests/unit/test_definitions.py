@@ -33,6 +33,7 @@ CHECKS = {
     "chunks.expectations",
     "chunks.secrets",
     "embeddings.canary",
+    "embeddings.languages",
     "embeddings.dimensions",
     "embeddings.expectations",
     "embeddings.spending",

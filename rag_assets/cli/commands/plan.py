@@ -55,6 +55,8 @@ def plan(session: Session, tenant_id: str, *, as_json: bool) -> None:
         )
     if found.waiting:
         say(f"\n{found.waiting:,} documents wait for a batch that is at the provider.")
+    if found.unread:
+        say(f"\n{found.unread}.")
     for reason in found.unlisted:
         say(f"\nnot listed, so its documents are kept: {reason}")
     if found.held:

@@ -9,6 +9,7 @@ from rag_assets.cli.commands.hits import print_hit
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.formatting import counted
+from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 
@@ -28,6 +29,11 @@ def _print_answer(tenant_id: str, answer: SearchAnswer, *, as_json: bool) -> Non
         if step == "index-incomplete":
             repair = f"rag-assets sync {tenant_id} --repair"
             warn(f"hits may be missing: the index is incomplete ({fault}); {repair} restores it")
+        elif step == "vectors":
+            warn(
+                "words alone ranked: the embedder does not read the script of this question;"
+                f" {MULTILINGUAL_EMBEDDER} reads most"
+            )
         else:
             warn(f"the search continued without {step}: {fault}")
     for unmatched in answer.warnings:

@@ -77,6 +77,10 @@ class DeterministicEmbedder:
         """About one token for every four characters; nothing is charged."""
         return [len(text) // 4 + 1 for text in texts]
 
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return None: there is no model."""
+        return None
+
     async def close(self) -> None:
         """There are no connections to close."""
 

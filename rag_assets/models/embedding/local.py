@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import InputRejected
+from rag_assets.models.embedding.coverage import unread_share
 from rag_assets.models.embedding.model_folder import ModelFolder, Pooling, describe_folder
 from rag_assets.models.embedding.network import Network
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose, Vectors
@@ -100,6 +101,10 @@ class LocalEmbedder(ABC):
     @abstractmethod
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens that the model reads for each text; nothing is charged."""
+
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return None: nothing shows what a model reads whose tokenizer is not looked at."""
+        return None
 
     async def close(self) -> None:  # noqa: B027 - right for every model on this machine
         """There are no connections to close; the loaded model is kept for the next call."""
@@ -192,6 +197,10 @@ class OnnxEmbedder(LocalEmbedder):
         """Count the tokens of each text with its prefix, special ones included."""
         prefix = self._model.document_prefix
         return [_tokens_of(self._windows(prefix + text)) for text in texts]
+
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return the share of letters that the tokenizer does not read as words."""
+        return unread_share(self._loaded_tokenizer(), texts)
 
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
         network, prefix = self._loaded_network(), self._model.prefix(purpose)

@@ -105,6 +105,13 @@ class Embedder(Protocol):
         """Estimate the tokens that the provider counts and charges for each text."""
         ...
 
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return the share of letters that the model does not read as words (see coverage).
+
+        None if unknown, as of a model whose tokenizer is elsewhere.
+        """
+        ...
+
     async def close(self) -> None:
         """Close connections, in the event loop that embed was called in.
 

@@ -163,6 +163,10 @@ class RemoteEmbedder:
         """Estimate the tokens that the provider charges for each text."""
         return self._count(texts)
 
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """Return None: the tokenizer is at the provider."""
+        return None
+
     async def close(self) -> None:
         """Close this loop's connections once no request uses them."""
         await self._connections.close()

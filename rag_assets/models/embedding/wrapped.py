@@ -49,6 +49,10 @@ class WrappedEmbedder:
         """See Embedder."""
         return self._embedder.count_tokens(texts)
 
+    def unread_share(self, texts: Sequence[str]) -> float | None:
+        """See Embedder."""
+        return self._embedder.unread_share(texts)
+
     async def close(self) -> None:
         """See Embedder."""
         await self._embedder.close()

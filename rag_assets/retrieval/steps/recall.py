@@ -141,11 +141,14 @@ class Recall:
         search = progress.search
         if not search.needs_vector or progress.vector is not None:
             return progress
+        asked = progress.ref, search.tenant, progress.serving, search.question
         with progress.timings.part("embed"), limited(progress.patience.embedding, _late):
-            vector = await self._vectors.of(
-                progress.ref, search.tenant, progress.serving, search.question
-            )
-        return replace(progress, vector=vector)
+            is_unread = not await self._vectors.reads(*asked)
+            if is_unread and search.mode != "knn":
+                # Words rank alone: the vector would hardly depend on the question's meaning.
+                return replace(progress, is_unread=True)
+            vector = await self._vectors.of(*asked)
+        return replace(progress, vector=vector, is_unread=is_unread)
 
 
 async def with_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:

@@ -43,6 +43,7 @@ ALL = {
     "chunks.expectations",
     "embeddings.dimensions",
     "embeddings.canary",
+    "embeddings.languages",
     "embeddings.spending",
     "embeddings.expectations",
     "retrieval_quality.retrieval_quality",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from rag_assets.retrieval.search_progress import Ranking, RankingKind
 from rag_assets.retrieval.weighing import fused
 from rag_assets.storage.index.model import Candidate
@@ -58,3 +60,32 @@ def test_the_best_of_what_is_shown_as_one_counts() -> None:
 def test_an_order_without_scores_counts_by_rank() -> None:
     walk = ranking("walk", ("b", 0.0), ("a", 0.0))
     assert [*fused([walk])] == ["b", "a"]
+
+
+def spread(kind: RankingKind, best: float, first: str = "best") -> Ranking:
+    """A ranking of 30 candidates, whose best one scores so much and the others about 1."""
+    others = [(f"{kind}{number}", 1 - number / 100) for number in range(29)]
+    return ranking(kind, (first, best), *others)
+
+
+def test_fused_ranking_whose_best_candidate_stands_out_decides() -> None:
+    sure, unsure = 3.0, 1.01
+    assert first(spread("words", sure, "word"), spread("vector", unsure, "near")) == "word"
+    assert first(spread("words", unsure, "word"), spread("vector", sure, "near")) == "near"
+
+
+def test_fused_vectors_and_words_weigh_the_same_together_whatever_their_parts() -> None:
+    for words, vectors in ((3.0, 1.01), (1.01, 3.0), (2.0, 2.0)):
+        scores = fused([spread("words", words), spread("vector", vectors)])
+        assert scores["best"] == pytest.approx(2.0)
+
+
+def test_fused_code_in_one_passage_of_many_outweighs_vectors() -> None:
+    code = ranking("words", ("code", 7.0), matched=1, terms=1)
+    near = ranking("vector", *((f"v{number}", 0.6 - number / 50) for number in range(29)))
+    assert first(code, near) == "code"
+
+
+def test_fused_equal_scores_are_weighed_alike() -> None:
+    alike = [ranking(kind, *((str(n), 0.5) for n in range(30))) for kind in ("vector", "words")]
+    assert [*fused(alike)] == sorted(map(str, range(30)), key=int)

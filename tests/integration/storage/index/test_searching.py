@@ -6,15 +6,22 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pytest
 
+from benchmarks.fusion.lists import entries_of
+from benchmarks.fusion.sets import handbook
 from rag_assets.storage.index import fields
+from rag_assets.storage.index.fields import entry_source
+from rag_assets.storage.index.memory.ranking import ranking
+from rag_assets.storage.index.memory.state import Row
 from rag_assets.storage.index.model import (
     MOST_PLACES,
+    EntryFilter,
     MovedPages,
     Owner,
     Place,
@@ -58,6 +65,26 @@ def test_ties_are_broken_by_id(opened: Opened, owner: Owner) -> None:
         ids = [found.id for found in opened.ranking(owner, by)]
         assert len(ids) == 5
         assert ids == sorted(ids)
+
+
+def test_words_rank_passages_of_a_real_corpus_as_in_memory(opened: Opened, owner: Owner) -> None:
+    """The lists of benchmarks/fusion are made in memory, and stand for those of a server."""
+    judged = handbook(Path(), codes=False)
+    vector = unit(1, 0, 0, 0)
+    entries = [replace(one, vector=vector) for one in entries_of(judged, owner)]
+    opened.write(*entries)
+    rows = [Row(one.id, owner.tenant, entry_source(one), vector) for one in entries]
+    for question, _ in judged.questions[:20]:
+        found = opened.ranking(owner, question, limit=50)
+        request = RankingRequest(question, 50, EntryFilter())
+        wanted = {one.id: one for one in ranking(rows, owner, request)}
+        assert len(found) == len(wanted) > 0
+        assert [one.score for one in found] == pytest.approx(
+            [one.score for one in wanted.values()], rel=1e-4
+        )
+        same = [one for one in found if one.id in wanted]
+        assert len(same) >= len(found) - 1  # the last may tie with one that was cut off
+        assert all(one.matched == wanted[one.id].matched for one in same)
 
 
 def test_places_rank_in_their_order_and_hold_nothing_else(opened: Opened, owner: Owner) -> None:

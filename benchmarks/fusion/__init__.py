@@ -1,0 +1,1 @@
+"""Fusion of rankings on judged sets of many kinds and languages."""

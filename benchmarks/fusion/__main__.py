@@ -1,0 +1,142 @@
+"""Every fusion rule on every judged set, from stored ranked lists, in seconds.
+
+    python -m benchmarks.fusion                 tables, and results/fusion.json
+    python -m benchmarks.fusion --rules         the mean of every rule over all sets as well
+
+The constants of a family of rules are chosen for each set by the developed halves of all others,
+and scored on the set's untouched half.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.fusion.lists import load
+from benchmarks.fusion.rules import Array, Candidates, families
+from benchmarks.measure import save
+
+_DEPTH: Final = 10
+_RECALL_DEPTH: Final = 5
+_DISCOUNTS: Final = 1 / np.log2(np.arange(2, _DEPTH + 2))
+
+Scores = Mapping[str, Mapping[str, Sequence[Array]]]
+"""nDCG@10 of every question, by family and rule, in the order of the sets."""
+
+
+def main() -> None:
+    """Score every rule, print tables, and save the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--name", default="fusion", help="of the file of results")
+    parser.add_argument("--rules", action="store_true", help="print the mean of every rule")
+    arguments = parser.parse_args()
+    sets = [Candidates.of(listed) for listed in load()]
+    orders = {
+        family: {
+            name: [_order(found, rule(found)) for found in sets] for name, rule in rules.items()
+        }
+        for family, rules in families().items()
+    }
+    scores = {
+        family: {
+            name: [_ndcg(found, order) for found, order in zip(sets, of_sets, strict=True)]
+            for name, of_sets in rules.items()
+        }
+        for family, rules in orders.items()
+    }
+    chosen = {family: _chosen(rules, sets) for family, rules in scores.items()}
+    rows = [
+        {
+            "set": found.listed.name,
+            "kind": found.listed.kind,
+            "language": found.listed.language,
+            "questions": len(found.grades),
+            "unread": round(float(found.listed.unread.mean()), 3),
+            "rules": {
+                family: {
+                    "constants": names[at],
+                    "ndcg": _mean(scores[family][names[at]][at]),
+                    "ndcg_untouched": _mean(scores[family][names[at]][at][found.listed.untouched]),
+                    "recall": _mean(_recall(found, orders[family][names[at]][at])),
+                }
+                for family, names in chosen.items()
+            },
+        }
+        for at, found in enumerate(sets)
+    ]
+    if arguments.rules:
+        for family, rules in scores.items():
+            for name, of_sets in rules.items():
+                print(f"{np.mean([of.mean() for of in of_sets]):.4f}  {family} {name}")
+    _print(rows)
+    taken = datetime.now(UTC).strftime("%Y-%m-%d")
+    print(save(arguments.name, {"benchmark": "fusion", "taken": taken, "sets": rows}))
+
+
+def _order(found: Candidates, scores: Array) -> Array:
+    """Return the columns of the first ten candidates of each question."""
+    existing = np.where(found.exists, scores, -np.inf)
+    return np.argsort(-existing, axis=1, kind="stable")[:, :_DEPTH]
+
+
+def _ndcg(found: Candidates, order: Array) -> Array:
+    """Return nDCG@10 by question, with the gains of rag_assets.quality."""
+    gains = 2.0 ** np.take_along_axis(found.grades, order, axis=1) - 1
+    ideal = np.array(
+        [
+            sum(
+                (2.0**grade - 1) * discount
+                for grade, discount in zip(
+                    sorted(grades.values(), reverse=True), _DISCOUNTS, strict=False
+                )
+            )
+            for grades in found.listed.grades
+        ]
+    )
+    values: Array = (gains * _DISCOUNTS).sum(axis=1) / ideal
+    return values
+
+
+def _recall(found: Candidates, order: Array) -> Array:
+    """Return recall@5 by question; of more than five judged passages five are enough."""
+    met = (np.take_along_axis(found.grades, order[:, :_RECALL_DEPTH], axis=1) > 0).sum(axis=1)
+    wanted = np.array([min(len(grades), _RECALL_DEPTH) for grades in found.listed.grades])
+    recall: Array = met / wanted
+    return recall
+
+
+def _chosen(rules: Mapping[str, Sequence[Array]], sets: Sequence[Candidates]) -> list[str]:
+    """Return the rule for each set that does best on the developed halves of all others."""
+    names = [*rules]
+    means = np.array(
+        [
+            [of[~found.listed.untouched].mean() for of, found in zip(of_sets, sets, strict=True)]
+            for of_sets in rules.values()
+        ]
+    )
+    return [
+        names[int(np.delete(means, at, axis=1).mean(axis=1).argmax())] for at in range(len(sets))
+    ]
+
+
+def _mean(values: Array) -> float:
+    return round(float(values.mean()), 3)
+
+
+def _print(rows: Sequence[Mapping[str, Any]]) -> None:
+    names = [*rows[0]["rules"]]
+    for measure in ("ndcg", "ndcg_untouched", "recall"):
+        print(f"\n{measure:<16}" + "".join(f"{name[:15]:>16}" for name in names))
+        for row in rows:
+            values = (row["rules"][name][measure] for name in names)
+            print(f"{row['set']:<16}" + "".join(f"{value:16.3f}" for value in values))
+        means = (np.mean([row["rules"][name][measure] for row in rows]) for name in names)
+        print(f"{'mean':<16}" + "".join(f"{value:16.3f}" for value in means))
+
+
+if __name__ == "__main__":
+    main()

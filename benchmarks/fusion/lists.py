@@ -1,0 +1,238 @@
+"""Ranked lists: made of the judged sets with the product's code, stored, and loaded again.
+
+    python -m benchmarks.fusion.lists DATA [SET...]     a quarter of an hour, most of it embedding
+    python -m benchmarks.fusion.lists --words DATA      after a change of the search by words
+
+Words are ranked by the index in memory, whose scores are Elasticsearch's (a test compares both);
+vectors by the shipped model. A stored list has numbers of passages and scores: no text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.fusion.sets import SETS, JudgedSet, Passage
+from rag_assets.common.tokens import count_tokens
+from rag_assets.ingest.chunking.model import Chunk, embedding_text, text_hash
+from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.storage.index.common_words import is_english
+from rag_assets.storage.index.fields import entry_source
+from rag_assets.storage.index.memory.ranking import ranking
+from rag_assets.storage.index.memory.state import Row
+from rag_assets.storage.index.model import (
+    Entry,
+    EntryDocument,
+    EntryFilter,
+    Owner,
+    RankingRequest,
+)
+from rag_assets.storage.index.query_words import words_of
+
+DEPTH: Final = 100
+"""Candidates of each ranking."""
+FOLDER: Final = Path(__file__).with_name("lists")
+_OWNER: Final = Owner("fusion", 1, 1)
+_SCALE: Final = 65_535
+_BATCH: Final = 64
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSet:
+    """The rankings of one set's questions; every array has a row for each question.
+
+    Attributes:
+        words: scores by words, best first; 0 where there is no further candidate.
+        vectors: cosines, best first.
+        word_ids, vector_ids: the passages of these scores.
+        grades: of the judged passages, by question.
+        terms: number of terms that the best passage by words holds, and of those of the question.
+        english: whether the question is a sentence in English.
+        unread: the share of the question's letters that the embedder does not read as words.
+    """
+
+    name: str
+    kind: str
+    language: str
+    words: Array
+    vectors: Array
+    word_ids: Array
+    vector_ids: Array
+    grades: Sequence[Mapping[int, int]]
+    terms: Array
+    english: Array
+    unread: Array
+
+    @property
+    def share(self) -> Array:
+        """The share of the terms that the best passage by words holds; 1 if unknown."""
+        matched, count = self.terms.astype(float).T
+        share: Array = np.where(matched * count > 0, matched / np.maximum(count, 1), 1.0)
+        return share
+
+    @property
+    def untouched(self) -> Array:
+        """The half of the questions that nothing is chosen by."""
+        return np.arange(len(self.grades)) % 2 == 1
+
+
+def main() -> None:
+    """Make the lists of all sets, or of those that are named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
+    parser.add_argument("sets", nargs="*", help="by default all")
+    parser.add_argument("--words", action="store_true", help="keep the stored lists of vectors")
+    arguments = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    embedder = OnnxEmbedder()
+    for name in arguments.sets or SETS:
+        began = time.monotonic()
+        judged = SETS[name](arguments.data)
+        path = FOLDER / f"{name}.npz"
+        by_vectors = (
+            {key: value for key, value in _stored(path).items() if key.startswith("vectors")}
+            if arguments.words
+            else asyncio.run(_by_vectors(judged, embedder))
+        )
+        _save(path, judged, {**_by_words(judged), **_of_questions(judged, embedder), **by_vectors})
+        counts = f"{len(judged.questions)} questions, {len(judged.passages)} passages"
+        print(f"{name}: {counts}, {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _by_words(judged: JudgedSet) -> dict[str, Array]:
+    rows = [
+        Row(entry.id, _OWNER.tenant, entry_source(entry), entry.vector)
+        for entry in entries_of(judged, _OWNER)
+    ]
+    place = {row.id: at for at, row in enumerate(rows)}
+    ranked: list[list[tuple[int, float]]] = []
+    terms: list[tuple[int, int]] = []
+    for question, _ in judged.questions:
+        found = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
+        ranked.append([(place[one.id], one.score) for one in found])
+        terms.append((found[0].matched if found else 0, len(words_of(question).terms)))
+    return {**_packed("words", ranked), "terms": np.array(terms, np.uint16)}
+
+
+async def _by_vectors(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]:
+    texts = [embedding_text(title, (), text) for title, text in judged.passages]
+    asked = await _embedded(embedder, [question for question, _ in judged.questions])
+    cosines = asked @ (await _embedded(embedder, texts)).T
+    ranked = [
+        [(int(at), float(row[at])) for at in np.argsort(-row, kind="stable")[:DEPTH]]
+        for row in cosines
+    ]
+    return _packed("vectors", ranked)
+
+
+def _of_questions(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]:
+    questions = [question for question, _ in judged.questions]
+    return {
+        "english": np.array([is_english(question) for question in questions], np.bool_),
+        "unread": np.array([embedder.unread_share([q]) for q in questions], np.float16),
+    }
+
+
+def entries_of(judged: JudgedSet, owner: Owner) -> list[Entry]:
+    """Return the passages as entries, each of a document of its own, without vectors."""
+    counts = count_tokens([text for _, text in judged.passages])
+    return [
+        _entry(owner, at, judged.language, passage, counts[at])
+        for at, passage in enumerate(judged.passages)
+    ]
+
+
+def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) -> Entry:
+    title, text = passage
+    document = EntryDocument(
+        document_id=f"{at:05}",
+        indexed_key=f"{at:05}",
+        source="fusion",
+        source_type="file",
+        path=f"{at:05}",
+        uri=f"{at:05}",
+        media_type="text/plain",
+        title=title or None,
+        access_scope="all",
+        modified_at=datetime(2026, 1, 1, tzinfo=UTC),
+        language=language,
+    )
+    digest = text_hash(title, (), text)
+    chunk = Chunk(0, text, 0, len(text), 0, (), tokens, digest)
+    return Entry(owner, document, chunk, np.zeros(0, np.float32))
+
+
+async def _embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Array:
+    parts = [
+        (await embedder.embed(texts[at : at + _BATCH])).vectors
+        for at in range(0, len(texts), _BATCH)
+    ]
+    return np.concatenate(parts)
+
+
+def _packed(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str, Array]:
+    """Return numbers of passages, and scores as 16-bit shares of the best one."""
+    ids = np.zeros((len(lists), DEPTH), np.uint16)
+    shares = np.zeros((len(lists), DEPTH), np.uint16)
+    best = np.zeros(len(lists), np.float32)
+    for at, ranked in enumerate(lists):
+        best[at] = ranked[0][1] if ranked else 0.0
+        for rank, (passage, score) in enumerate(ranked):
+            ids[at, rank] = passage
+            shares[at, rank] = max(1, round(score / best[at] * _SCALE))
+    return {ranker: ids, f"{ranker}_shares": shares, f"{ranker}_best": best}
+
+
+def _save(path: Path, judged: JudgedSet, arrays: Mapping[str, Array]) -> None:
+    grades = [{str(at): grade for at, grade in given.items()} for _, given in judged.questions]
+    about = {"kind": judged.kind, "language": judged.language, "grades": grades}
+    packed = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez_compressed(path, about=packed, **arrays)
+
+
+def load() -> list[ListedSet]:
+    """Return the stored sets, in the order of SETS."""
+    return [_loaded(name) for name in SETS if (FOLDER / f"{name}.npz").is_file()]
+
+
+def _stored(path: Path) -> dict[str, Array]:
+    with np.load(path) as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+def _loaded(name: str) -> ListedSet:
+    arrays = _stored(FOLDER / f"{name}.npz")
+    about = json.loads(arrays["about"].tobytes())
+    scores = {
+        ranker: arrays[f"{ranker}_shares"] / _SCALE * arrays[f"{ranker}_best"][:, None]
+        for ranker in ("words", "vectors")
+    }
+    return ListedSet(
+        name,
+        about["kind"],
+        about["language"],
+        scores["words"],
+        scores["vectors"],
+        arrays["words"],
+        arrays["vectors"],
+        [{int(at): grade for at, grade in grades.items()} for grades in about["grades"]],
+        arrays["terms"],
+        arrays["english"],
+        arrays["unread"],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Fusion rules: ways to make one order of the two rankings of each question of a set.
+
+A rule returns a score for each candidate of each question. Candidates are those of the ranking by
+words, then those of the ranking by vectors that are not among them; `candidates` makes the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.fusion.lists import ListedSet
+from rag_assets.models.embedding.coverage import UNREAD
+from rag_assets.retrieval.search_progress import Ranking, RankingKind
+from rag_assets.retrieval.weighing import fused
+from rag_assets.storage.index.model import Candidate
+
+Array: TypeAlias = npt.NDArray[Any]
+FETCHED: Final = 50
+"""Candidates of each ranking that a search for ten hits fetches."""
+_ABSENT: Final = 10_000
+"""The rank of a passage that a ranking lacks."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates of a set's questions: a row for each question, a column for each candidate.
+
+    Attributes:
+        listed: the set.
+        word_ranks, vector_ranks: from 0; _ABSENT where a ranking lacks the candidate.
+        grades: 0 where a candidate was not judged, or there is none.
+        exists: whether there is a candidate.
+    """
+
+    listed: ListedSet
+    word_ranks: Array
+    vector_ranks: Array
+    grades: Array
+    exists: Array
+
+    @classmethod
+    def of(cls, listed: ListedSet) -> Candidates:
+        """Number the candidates of each question."""
+        count, depth = listed.words.shape
+        shape = (count, 2 * depth)
+        words, vectors = np.full(shape, _ABSENT), np.full(shape, _ABSENT)
+        grades = np.zeros(shape)
+        for at, judged in enumerate(listed.grades):
+            place: dict[int, int] = {}
+            rankings = (
+                (words, listed.word_ids[at], listed.words[at]),
+                (vectors, listed.vector_ids[at], listed.vectors[at]),
+            )
+            for ranks, ids, scores in rankings:
+                for rank in range(int(np.count_nonzero(scores))):
+                    passage = int(ids[rank])
+                    column = place.setdefault(passage, len(place))
+                    ranks[at, column] = rank
+                    grades[at, column] = judged.get(passage, 0)
+        return cls(listed, words, vectors, grades, (words < _ABSENT) | (vectors < _ABSENT))
+
+
+Rule: TypeAlias = Callable[[Candidates], Array]
+Normalize: TypeAlias = Callable[[Array, bool], tuple[Array, Array]]
+"""Maps sorted scores to normalized ones, and returns the value of an absent candidate."""
+Weight: TypeAlias = Callable[[Candidates], Array]
+"""Returns the part of the fused score that words decide, between 0 and 1, by question."""
+
+
+def product(found: Candidates) -> Array:
+    """Score by the product's own fusion, without vectors of questions that are not read."""
+    listed = found.listed
+    scores = np.full(found.grades.shape, -np.inf)
+    for at in range(len(scores)):
+        columns = {"words": found.word_ranks[at], "vector": found.vector_ranks[at]}
+        rankings = [_ranking("words", listed.words[at], columns["words"], listed, at)]
+        if listed.unread[at] < UNREAD:
+            rankings.append(_ranking("vector", listed.vectors[at], columns["vector"], listed, at))
+        for column, score in fused(rankings).items():
+            scores[at, int(column)] = score
+    return scores
+
+
+def _ranking(kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int) -> Ranking:
+    """Return a ranking as a search recalls it; columns stand for the ids of its candidates."""
+    matched, terms = (int(count) for count in listed.terms[at])
+    candidates = [
+        Candidate(str(column), "", "", float(scores[ranks[column]]), "", "", 0, matched=matched)
+        for column in np.argsort(ranks, kind="stable")
+        if ranks[column] < min(FETCHED, len(scores))
+    ]
+    is_counted = kind == "words" and bool(listed.english[at])
+    return Ranking(kind, candidates, terms=terms if is_counted else 0)
+
+
+def words_alone(found: Candidates) -> Array:
+    """Rank by words alone."""
+    return -found.word_ranks.astype(float)
+
+
+def vectors_alone(found: Candidates) -> Array:
+    """Rank by vectors alone."""
+    return -found.vector_ranks.astype(float)
+
+
+def reciprocal_ranks(found: Candidates, *, k: int, words: float) -> Array:
+    """Add reciprocal ranks."""
+    fused: Array = words / (k + 1 + found.word_ranks) * (found.word_ranks < _ABSENT)
+    fused += (1 - words) / (k + 1 + found.vector_ranks) * (found.vector_ranks < _ABSENT)
+    return fused
+
+
+def linear(found: Candidates, *, normalize: Normalize, weight: Weight) -> Array:
+    """Add normalized scores."""
+    words = weight(found)[:, None]
+    by_words = _spread(found.word_ranks, *normalize(found.listed.words, True))
+    by_vectors = _spread(found.vector_ranks, *normalize(found.listed.vectors, False))
+    fused: Array = words * by_words + (1 - words) * by_vectors
+    return fused
+
+
+def _spread(ranks: Array, scores: Array, absent: Array) -> Array:
+    """Return the score of each candidate, by its rank."""
+    within = np.minimum(ranks, scores.shape[1] - 1)
+    taken = np.take_along_axis(scores, within, axis=1)
+    spread: Array = np.where(ranks < _ABSENT, taken, absent[:, None])
+    return spread
+
+
+def by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
+    """Map the best score to 1 and the 30th to 0; lower ones approach -.1 (decision 0114)."""
+    zero = scores[:, 29]
+    if not of_words:
+        zero = np.where(zero == 0, _last(scores), zero)
+    width = scores[:, 0] - zero
+    shares = (scores - zero[:, None]) / np.where(width == 0, 1, width)[:, None]
+    bent = np.where(shares >= 0, shares, -0.1 * shares / np.minimum(shares - 1, -1))
+    return bent, np.full(len(scores), -0.1)
+
+
+def by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]:
+    """Map scores to standard deviations from their mean; an absent one counts as the last."""
+    values = np.where(scores == 0, np.nan, scores)
+    has = ~np.isnan(values)
+    count = np.maximum(has.sum(axis=1), 1)
+    mean = np.nansum(values, axis=1) / count
+    deviation = np.sqrt(np.nansum((values - mean[:, None]) ** 2, axis=1) / count)
+    deviation = np.where(deviation == 0, 1, deviation)
+    return (scores - mean[:, None]) / deviation[:, None], (_last(scores) - mean) / deviation
+
+
+def _last(scores: Array) -> Array:
+    last = np.maximum(np.count_nonzero(scores, axis=1) - 1, 0)
+    taken: Array = scores[np.arange(len(scores)), last]
+    return taken
+
+
+def peak(scores: Array) -> Array:
+    """Return how many standard deviations the best score lies above the mean."""
+    normalized, _ = by_deviation(scores, True)
+    best: Array = normalized[:, 0]
+    return best
+
+
+def constant(found: Candidates, *, words: float) -> Array:
+    """The same weight for every question."""
+    return np.full(len(found.grades), words)
+
+
+def of_share(found: Candidates, *, least: float, gain: float) -> Array:
+    """A weight that grows with the share of terms."""
+    weight: Array = least + gain * found.listed.share
+    return weight
+
+
+def of_present(found: Candidates) -> Array:
+    """Decisions 0114 and 0123: vectors count 1, words the share of terms, in English."""
+    share = np.where(found.listed.english, found.listed.share, 1.0)
+    weight: Array = share / (1 + share)
+    return weight
+
+
+def of_peaks(found: Candidates) -> Array:
+    """The weight of words that earlier replays suggested."""
+    weight = 0.25 + 0.3 * found.listed.share
+    weight += 0.06 * (peak(found.listed.words) - peak(found.listed.vectors))
+    limited: Array = np.clip(weight, 0.2, 0.65)
+    return limited
+
+
+_NORMALIZED: Final[Mapping[str, Normalize]] = {"z-scores": by_deviation, "reference": by_reference}
+
+
+def families() -> dict[str, dict[str, Rule]]:
+    """Return the rules by family; the rules of a family differ in their constants."""
+    found: dict[str, dict[str, Rule]] = {
+        "words": {"": words_alone},
+        "knn": {"": vectors_alone},
+        "ranks": {
+            f"k={k}, words {words:g}": partial(reciprocal_ranks, k=k, words=words)
+            for k in (10, 30, 60)
+            for words in (0.4, 0.5, 0.6)
+        },
+        "decision 0114": {"": partial(linear, normalize=by_reference, weight=of_present)},
+        "share and peaks": {"": partial(linear, normalize=by_deviation, weight=of_peaks)},
+    }
+    for name, normalize in _NORMALIZED.items():
+        found[f"{name}, constant"] = {
+            f"{words:g}": partial(
+                linear, normalize=normalize, weight=partial(constant, words=words)
+            )
+            for words in (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
+        }
+        found[f"{name}, share"] = {
+            f"{least:g} + {gain:g} share": partial(
+                linear, normalize=normalize, weight=partial(of_share, least=least, gain=gain)
+            )
+            for least in (0.15, 0.2, 0.25, 0.3, 0.35)
+            for gain in (0.1, 0.2, 0.3, 0.4)
+        }
+    return {**found, "product": {"": product}}

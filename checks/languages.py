@@ -1,0 +1,72 @@
+"""languages: whether the embedder reads the scripts of the tenant's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from checks.tenant_check import CheckContext, tenant_check
+from checks.verdict import Compared, Verdict
+from rag_assets.common.hashing import sha256_hex
+from rag_assets.ingest.parsing.language_names import LANGUAGE_NAMES
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.languages import UnreadDocuments, unread_notice
+from rag_assets.pipeline.slices import parsed_documents
+from rag_assets.storage.lake.model import ChunkSetRow
+
+SAMPLED = 200
+"""Documents that are looked at: a tenant's languages show in a sample."""
+TOLERATED_SHARE = 0.05
+"""Share of unread documents up to which the check passes: single pages in another language."""
+
+
+def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int) -> Verdict:
+    """Require that the embedder reads nearly all documents.
+
+    Args:
+        embedder_id: of the build's embedder.
+        by_language: number of unread documents by language.
+        documents: number of documents in the sample.
+    """
+    unread = sum(by_language.values())
+    notice = unread_notice(embedder_id, by_language, documents)
+    return Verdict(
+        passed=unread <= TOLERATED_SHARE * documents,
+        description=notice or f"the embedder reads all of {documents:,} documents",
+        compared=(Compared("documents that are read", documents, documents - unread),),
+        columns=("language", "unread documents"),
+        offenders=tuple(
+            (LANGUAGE_NAMES.get(code, code) or "uncertain", count)
+            for code, count in sorted(by_language.items())
+        ),
+        severity="WARN",
+        mend="give the tenant another `embedder`; `rag-assets plan TENANT` shows what it costs",
+    )
+
+
+@tenant_check(
+    "embeddings",
+    "languages",
+    (
+        "The embedder reads the scripts of the tenant's documents. Texts in others are spelled "
+        "letter by letter, so that vectors do not tell their meanings apart; a warning. Of an "
+        "embedder whose tokenizer is at its provider nothing is known, and the check passes."
+    ),
+)
+def languages_check(context: CheckContext) -> Verdict:
+    """Look at a sample of the documents' passages."""
+    ctx = context.of_build
+    unread = UnreadDocuments(ctx.embedder)
+    for row in _sampled(ctx):
+        unread.add(row.language, row.chunks)
+    return verdict_of(ctx.embedder.embedder_id, unread.by_language, unread.documents)
+
+
+def _sampled(ctx: TenantContext) -> Iterator[ChunkSetRow]:
+    """Yield the chunk sets of the same documents each time, which their ids choose."""
+    documents = ctx.catalog.documents.all(ctx.ref.id)
+    documents.sort(key=lambda document: sha256_hex(document.document_id))
+    parsed = parsed_documents(ctx, documents[:SAMPLED])
+    rows = ctx.lake.chunk_sets({item.chunk_set_key for item in parsed})
+    for item in parsed:
+        if item.chunk_set_key in rows:
+            yield rows[item.chunk_set_key]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.models.embedding.coverage import UNREAD, is_read
+from rag_assets.models.embedding.deterministic import DeterministicEmbedder
+from rag_assets.models.embedding.local import OnnxEmbedder
+
+READ = (
+    "How many weeks may the other parent stay at home?",
+    "E-4021",
+    "Wie viele Wochen darf der andere Elternteil zu Hause bleiben?",
+    "¿Cuántas semanas puede quedarse en casa el otro progenitor?",
+    "Diğer ebeveyn kaç hafta evde kalabilir?",
+    "Người cha hoặc mẹ còn lại được nghỉ ở nhà bao nhiêu tuần?",
+    "Ile tygodni może zostać w domu drugi rodzic? Zażółć gęślą jaźń",
+    "The error Ошибка of the printer on the second floor",
+    "what does ∑ mean, and what 42 €?",
+)
+UNREAD_QUESTIONS = (
+    "كم أسبوعا يمكن للوالد الآخر البقاء في المنزل؟",
+    "Сколько недель второй родитель может оставаться дома?",
+    "Πόσες εβδομάδες μπορεί να μείνει στο σπίτι ο άλλος γονέας;",
+    "दूसरे माता-पिता कितने सप्ताह घर पर रह सकते हैं?",
+    "ผู้ปกครองอีกคนอยู่บ้านได้กี่สัปดาห์",
+    "另一位家长可以在家待几周？",
+    "다른 부모는 몇 주 동안 집에 있을 수 있습니까?",
+    "כמה שבועות ההורה השני יכול להישאר בבית?",
+)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> OnnxEmbedder:
+    return OnnxEmbedder()
+
+
+@pytest.mark.parametrize("text", READ)
+def test_is_read_latin_letters_true(shipped: OnnxEmbedder, text: str) -> None:
+    assert is_read(shipped, text)
+
+
+@pytest.mark.parametrize("text", UNREAD_QUESTIONS)
+def test_is_read_script_without_words_in_the_vocabulary_false(
+    shipped: OnnxEmbedder, text: str
+) -> None:
+    assert not is_read(shipped, text)
+
+
+def test_is_read_embedder_without_tokenizer_true() -> None:
+    assert all(is_read(DeterministicEmbedder(), text) for text in UNREAD_QUESTIONS)
+
+
+def test_unread_share_text_beyond_the_window_is_left_out(shipped: OnnxEmbedder) -> None:
+    share = shipped.unread_share(["Many words of plain English. " * 200])
+    assert share is not None
+    assert share < UNREAD / 10
+
+
+def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
+    assert shipped.unread_share(["12 — 34", ""]) == 0
