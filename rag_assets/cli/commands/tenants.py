@@ -309,7 +309,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
 
 def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
     """Return the offer of another embedder, if the documents' languages need it."""
-    from rag_assets.pipeline.document_languages import (
+    from rag_assets.pipeline.languages import (
         advise_embedder,
         sample_languages,
         uses_shipped_embedder,
