@@ -25,8 +25,9 @@ import numpy.typing as npt
 from benchmarks.fusion.sets import SETS, JudgedSet, Passage
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.model import Chunk, embedding_text, text_hash
+from rag_assets.models.embedding.coverage import reading_of
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.storage.index.common_words import is_english
+from rag_assets.storage.index.common_words import is_english, sentence_language
 from rag_assets.storage.index.fields import entry_source
 from rag_assets.storage.index.memory.ranking import ranking
 from rag_assets.storage.index.memory.state import Row
@@ -60,6 +61,7 @@ class ListedSet:
         grades: of the judged passages, by question.
         terms: number of terms that the best passage by words holds, and of those of the question.
         english: whether the question is a sentence in English.
+        foreign: whether the embedder was not trained for the question's language.
         unread: the share of the question's letters that the embedder does not read as words.
     """
 
@@ -73,6 +75,7 @@ class ListedSet:
     grades: Sequence[Mapping[int, int]]
     terms: Array
     english: Array
+    foreign: Array
     unread: Array
 
     @property
@@ -141,6 +144,10 @@ def _of_questions(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]
     questions = [question for question, _ in judged.questions]
     return {
         "english": np.array([is_english(question) for question in questions], np.bool_),
+        "foreign": np.array(
+            [reading_of(embedder, q, sentence_language(q)) == "foreign" for q in questions],
+            np.bool_,
+        ),
         "unread": np.array([embedder.unread_share([q]) for q in questions], np.float16),
     }
 
@@ -230,6 +237,7 @@ def _loaded(name: str) -> ListedSet:
         [{int(at): grade for at, grade in grades.items()} for grades in about["grades"]],
         arrays["terms"],
         arrays["english"],
+        arrays["foreign"],
         arrays["unread"],
     )
 

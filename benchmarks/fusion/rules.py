@@ -96,7 +96,8 @@ def _ranking(kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, 
         if ranks[column] < min(FETCHED, len(scores))
     ]
     is_counted = kind == "words" and bool(listed.english[at])
-    return Ranking(kind, candidates, terms=terms if is_counted else 0)
+    is_foreign = kind == "words" and bool(listed.foreign[at])
+    return Ranking(kind, candidates, terms=terms if is_counted else 0, is_foreign=is_foreign)
 
 
 def words_alone(found: Candidates) -> Array:

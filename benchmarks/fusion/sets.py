@@ -115,12 +115,12 @@ def python_faq(data: Path) -> JudgedSet:
     return JudgedSet("faq", "en", *_limited(passages, questions))
 
 
-def debian_faq(data: Path) -> JudgedSet:
+def debian_faq(data: Path, language: str) -> JudgedSet:
     """Questions of Debian's FAQ, to its answers without the questions."""
-    text = (data / "debian-faq" / "debian-faq.en.txt").read_text(encoding="utf-8")
+    text = (data / "debian-faq" / f"debian-faq.{language}.txt").read_text(encoding="utf-8")
     text = text.replace("\u00a0", " ")
     text = text[text.index("\n1.1. ") :]
-    parts = re.split(r"^(\d+(?:\.\d+)+\. .+(?:\n\S.*)?)\n\n", text, flags=re.MULTILINE)
+    parts = re.split(r"^(\d+(?:\.\d+)+\. .+(?:\n\S.*){0,3})\n\n", text, flags=re.MULTILINE)
     passages: list[Passage] = []
     questions: list[tuple[str, Mapping[int, int]]] = []
     for heading, answer in zip(parts[1::2], parts[2::2], strict=False):
@@ -129,7 +129,7 @@ def debian_faq(data: Path) -> JudgedSet:
         if "?" in question and cut:
             questions.append((question, {len(passages) + n: 1 for n in range(len(cut))}))
         passages += [("", part) for part in cut]
-    return JudgedSet("faq", "en", *_limited(passages, questions))
+    return JudgedSet("faq", language, *_limited(passages, questions))
 
 
 def cranfield(data: Path) -> JudgedSet:
@@ -313,7 +313,11 @@ SETS: Final[Mapping[str, Callable[[Path], JudgedSet]]] = {
     "git": git_help,
     "workspace": workspace,
     "python-faq": python_faq,
-    "debian-faq": debian_faq,
+    "debian-faq": partial(debian_faq, language="en"),
+    **{
+        f"debian-faq-{language}": partial(debian_faq, language=language)
+        for language in ("de", "fr", "it", "ru")
+    },
     "cranfield": cranfield,
     "cisi": cisi,
     "cosqa": cosqa,

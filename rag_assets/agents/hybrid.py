@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Final
 
 from rag_assets.indexing.passages import DocChunk, SearchResult
-from rag_assets.retrieval.fusion import by_cosine, by_words, fuse, relative_peak
+from rag_assets.models.embedding.coverage import Reading
+from rag_assets.retrieval.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
 from rag_assets.storage.index.identifiers import analysis_of, forms_of, lexical_terms
 from rag_assets.storage.index.query_words import words_of
 
@@ -27,7 +28,7 @@ def fused(
     nearest: Sequence[SearchResult],
     top_k: int,
     *,
-    is_read: bool = True,
+    reading: Reading = "known",
 ) -> list[SearchResult]:
     """Return the best of two rankings; scores stay cosines.
 
@@ -36,7 +37,7 @@ def fused(
         words: of the passages.
         nearest: all passages of an index, by their vectors.
         top_k: how many are wanted.
-        is_read: whether the embedder reads the question's script; else words alone rank.
+        reading: how well the embedder reads the question; unread, words alone rank.
     """
     by_id = {one.chunk.id: one for one in nearest}
     searched = tuple(words_of(query).terms)
@@ -47,8 +48,10 @@ def fused(
     cosines = {one.chunk.id: one.score for one in nearest[:first]}
     by_term = dict(islice(found.items(), first))
     weight = share * relative_peak(by_term, cosines)
+    if reading == "foreign":
+        weight *= FOREIGN_WORDS
     votes = [by_words(by_term, weight=weight)]
-    order = fuse([by_cosine(cosines), *votes] if is_read else votes)
+    order = fuse(votes if reading == "unread" else [by_cosine(cosines), *votes])
     # An index that was replaced between the two rankings may lack some.
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 

@@ -27,8 +27,9 @@ from rag_assets.agents.trust import Trust, Verdict, places_of
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DamagedIndex, InputRejected
 from rag_assets.indexing.passages import IndexState, PassageStore, SearchResult, Vectors
-from rag_assets.models.embedding.coverage import is_read
+from rag_assets.models.embedding.coverage import reading_of
 from rag_assets.models.embedding.protocol import Embedder, Purpose
+from rag_assets.storage.index.common_words import sentence_language
 
 _TRIES: Final = 5
 """Of a search whose index is replaced meanwhile."""
@@ -195,8 +196,8 @@ class RagIndexManager:
                 words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
                 self._words[agent_id] = words
             nearest = near(len(state.text_hashes))
-            read = is_read(self._embedder, query)
-            return fused(query, words[1], nearest, count, is_read=read)
+            reading = reading_of(self._embedder, query, sentence_language(query))
+            return fused(query, words[1], nearest, count, reading=reading)
 
         for _ in range(_TRIES):
             found, doubt = self._true_results(agent_id, state, rank, top_k)

@@ -16,7 +16,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
-from rag_assets.models.embedding.coverage import is_read
+from rag_assets.models.embedding.coverage import Reading, reading_of
 from rag_assets.models.embedding.prices import provider_and_model
 from rag_assets.models.embedding.protocol import Embedder, Vectors
 from rag_assets.models.factory import embedder_id_of
@@ -24,6 +24,7 @@ from rag_assets.retrieval.question_vectors import Vector
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 
 _KEPT_WITHIN = 0.1
@@ -79,13 +80,14 @@ class KeptVectors:
         """See VectorsOfQuestions; the question must have been prepared."""
         return self._vectors[serving.embedder_id, sha256_hex(question)]
 
-    async def reads(
+    async def reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
-    ) -> bool:
+    ) -> Reading:
         """See VectorsOfQuestions."""
         if serving.embedder_id not in self._made:
             self._made[serving.embedder_id] = self._embedder(ref, tenant, serving)
-        return is_read(self._made[serving.embedder_id], question)
+        embedder = self._made[serving.embedder_id]
+        return reading_of(embedder, question, sentence_language(question))
 
     async def close(self) -> None:
         """See VectorsOfQuestions."""

@@ -25,6 +25,8 @@ _EQUAL: Final = 1e-12
 """Variance of scores that differ by rounding alone."""
 _MAX_RELATIVE_PEAK: Final = 3.0
 """Limits of the weight of words: neither of two rankings silences the other."""
+FOREIGN_WORDS: Final = 2.0
+"""Factor of words where vectors were not trained for the question's language."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,14 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import IndexInconsistent, MalformedResponse
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.embedding.coverage import is_read
+from rag_assets.models.embedding.coverage import Reading, reading_of
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Charge, Embedder
 from rag_assets.models.embedding.query import embed_query
 from rag_assets.models.factory import price_of
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 
 _CACHED_BYTES = 64 * 1024 * 1024
@@ -53,10 +54,10 @@ class VectorsOfQuestions(Protocol):
         """The question's vector, by exactly the embedder that built the generation."""
         ...
 
-    async def reads(
+    async def reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
-    ) -> bool:
-        """Return whether that embedder reads the question's script (see coverage.is_read)."""
+    ) -> Reading:
+        """Return how well that embedder reads the question (see coverage)."""
         ...
 
     async def close(self) -> None:
@@ -97,19 +98,20 @@ class QuestionVectors:
                 self._vectors[key] = vector
         return vector
 
-    async def reads(
+    async def reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
-    ) -> bool:
-        """Return whether that embedder reads the question's script (see coverage.is_read).
+    ) -> Reading:
+        """Return how well that embedder reads the question (see coverage).
 
         Raises:
             ProviderError, IndexInconsistent: see `of`.
         """
-        if question.isascii():
-            return True
+        language = sentence_language(question)
+        if question.isascii() and language in {None, "en"}:  # every model reads it
+            return "known"
         cached = await self._embedder(ref, tenant, serving)
         # It may load a tokenizer.
-        return await run_sync(is_read, cached.embedder, question)
+        return await run_sync(reading_of, cached.embedder, question, language)
 
     async def close(self) -> None:
         """Close the embedders' connections, in the event loop that used them."""

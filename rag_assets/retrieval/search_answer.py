@@ -33,7 +33,7 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
     degraded: dict[SkippableStep, DegradedReason] = {"rerank": fault} if fault else {}
     if progress.vectors_away:
         degraded["pgvector"] = "unavailable"
-    if progress.is_unread and mode != "knn":
+    if progress.reading == "unread" and mode != "knn":
         degraded["vectors"] = "script not read"
     if progress.index_fault is not None:
         degraded["index-incomplete"] = progress.index_fault
@@ -63,7 +63,7 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
 
 def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
     """Return a warning where vectors alone rank whose embedder does not read the question."""
-    if not progress.is_unread or progress.search.mode != "knn":
+    if progress.reading != "unread" or progress.search.mode != "knn":
         return ()
     provider, model = provider_and_model(progress.serving.embedder_id)
     problem = (

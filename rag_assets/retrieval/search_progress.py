@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from rag_assets.models.embedding.coverage import Reading
 from rag_assets.retrieval.duplicates import Distinct, Passage
 from rag_assets.retrieval.model import Caller, Hit, IndexFault
 from rag_assets.retrieval.patience import NO_LIMITS, Patience
@@ -35,6 +36,7 @@ class Ranking:
         weight: what it counts among others.
         terms: of one by words, how many were searched for; 0: unknown.
         preferred: whether it has nothing but what the request wants to rank higher.
+        is_foreign: of one by words, whether vectors were not trained for the question's language.
     """
 
     kind: RankingKind
@@ -43,6 +45,7 @@ class Ranking:
     weight: float = 1.0
     terms: int = 0
     preferred: bool = False
+    is_foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +141,8 @@ class SearchProgress:
         reads: attempts to read what was found.
         repeat: whether the search begins again with its first step.
         vectors_away: whether the index answered for vectors that are searched beside it.
-        is_unread: whether the embedder does not read the question's script, so that words alone
-            rank, unless vectors were asked for.
+        reading: how well the embedder reads the question; unread, words alone rank, unless vectors
+            were asked for.
         index_fault: why the index is incomplete; None where nothing is known to be amiss.
     """
 
@@ -177,7 +180,7 @@ class SearchProgress:
     reads: int = 0
     repeat: bool = False
     vectors_away: bool = False
-    is_unread: bool = False
+    reading: Reading = "known"
     index_fault: IndexFault | None = None
 
     @property

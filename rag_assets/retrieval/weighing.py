@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from rag_assets.retrieval.fusion import (
+    FOREIGN_WORDS,
     Votes,
     by_cosine,
     by_rank,
@@ -52,7 +53,7 @@ def hybrid_weights(
     ranking, words = first["words"]
     share = term_coverage(ranking)
     cosines = first["vector"][1] if "vector" in first else {}
-    raised = share * relative_peak(words, cosines)
+    raised = share * relative_peak(words, cosines) * (FOREIGN_WORDS if ranking.is_foreign else 1)
     scale = (1 + share) / (1 + raised)
     return {"vector": scale, "words": raised * scale}
 

@@ -1,7 +1,9 @@
-"""Coverage: whether a model's tokenizer reads a text as words.
+"""Coverage: how well a model reads a text.
 
 A model that was not trained on a script has no words of it: its tokenizer spells them letter by
 letter, or replaces them by an unknown token. Vectors of such texts hardly depend on their meaning.
+In a language that it was not trained for but whose letters it reads, they depend on names and on
+words that languages share.
 """
 
 from __future__ import annotations
@@ -9,12 +11,15 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
     from rag_assets.models.embedding.protocol import Embedder
+
+Reading: TypeAlias = Literal["known", "foreign", "unread"]
+"""How well a model reads a text: foreign are languages that its card does not name."""
 
 MULTILINGUAL_EMBEDDER: Final = "local/multilingual-e5-small"
 """Recommended where an embedder does not read a tenant's documents or questions."""
@@ -34,6 +39,21 @@ _LONGEST: Final = 2_000
 """Characters of a text that are looked at."""
 _SIGNS: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900", "\ufaff"))
 """Chinese and Japanese signs, each of which may be a word."""
+
+
+def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
+    """Return how well an embedder reads a text.
+
+    Args:
+        embedder: that makes its vector.
+        text: a question.
+        language: of the text, an ISO 639-1 code; None if unknown.
+    """
+    if not is_read(embedder, text):
+        return "unread"
+    trained = embedder.languages
+    is_foreign = language is not None and trained is not None and language not in trained
+    return "foreign" if is_foreign else "known"
 
 
 def is_read(embedder: Embedder, text: str) -> bool:

@@ -77,6 +77,11 @@ class DeterministicEmbedder:
         """About one token for every four characters; nothing is charged."""
         return [len(text) // 4 + 1 for text in texts]
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """None: there is no model."""
+        return None
+
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return None: there is no model."""
         return None

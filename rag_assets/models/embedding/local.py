@@ -102,6 +102,11 @@ class LocalEmbedder(ABC):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens that the model reads for each text; nothing is charged."""
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """None: nothing says what the model was trained for."""
+        return None
+
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return None: nothing shows what a model reads whose tokenizer is not looked at."""
         return None
@@ -197,6 +202,11 @@ class OnnxEmbedder(LocalEmbedder):
         """Count the tokens of each text with its prefix, special ones included."""
         prefix = self._model.document_prefix
         return [_tokens_of(self._windows(prefix + text)) for text in texts]
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Those that the model card names."""
+        return self._model.languages
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the tokenizer does not read as words."""

@@ -13,6 +13,7 @@ own folder are hashed once per process and change of the file.
 | 2_Dense/config.json, model.safetensors | a projection of the pooled vector | none |
 | config_sentence_transformers.json: prompts | prefixes, unless given | none |
 | sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no |
+| README.md: language | languages that the model was trained for; changes no vector | unknown |
 
 These are the files of sentence-transformers, whose rules for them hold here as well. Vectors are
 normalized whether or not Normalize is among the modules.
@@ -36,6 +37,7 @@ from rag_assets.models.onnx.folder import (
     find_weights,
     missing,
     positive,
+    read_card_languages,
     read_json,
     read_json_list,
     window_of,
@@ -124,6 +126,11 @@ class ModelFolder:
     query_prefix: str = ""
     is_lowercase: bool = False
     dense: tuple[DenseLayer, ...] = ()
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Languages that the model card names; None if it names none, or all."""
+        return read_card_languages(self.tokenizer.parent)
 
     @property
     def embedder_id(self) -> str:

@@ -105,6 +105,11 @@ class Embedder(Protocol):
         """Estimate the tokens that the provider counts and charges for each text."""
         ...
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """ISO 639-1 codes of the languages that the model was trained for; None if unknown."""
+        ...
+
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the model does not read as words (see coverage).
 

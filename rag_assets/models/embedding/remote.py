@@ -163,6 +163,11 @@ class RemoteEmbedder:
         """Estimate the tokens that the provider charges for each text."""
         return self._count(texts)
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """None: the provider does not say."""
+        return None
+
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return None: the tokenizer is at the provider."""
         return None

@@ -49,6 +49,11 @@ class WrappedEmbedder:
         """See Embedder."""
         return self._embedder.count_tokens(texts)
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """See Embedder."""
+        return self._embedder.languages
+
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """See Embedder."""
         return self._embedder.unread_share(texts)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +28,9 @@ _POSITIONS_AFTER_PADDING = frozenset(
     {"roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"}
 )
 """The same, where positions are counted from the padding token's id on."""
+_METADATA = re.compile(r"---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
+_LONGEST_METADATA = 100_000
+"""Characters; cards of evaluated models list their results there."""
 
 
 def find_weights(folder: Path) -> Path:
@@ -100,6 +104,29 @@ def digest_of(path: Path) -> str:
     """SHA-256 of a file, which is read once per process and change."""
     facts = path.stat()
     return _hash_file(path, facts.st_size, facts.st_mtime_ns)
+
+
+@functools.cache
+def read_card_languages(folder: Path) -> frozenset[str] | None:
+    """Return the languages that the model card of a folder names, as ISO 639-1 codes.
+
+    They stand in the metadata at its head, as the authors of models publish it. None if the card
+    names no language, or is not readable: a wrong card must not keep a model from its work.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        with (folder / "README.md").open(encoding="utf-8", errors="replace") as file:
+            head = _METADATA.match(file.read(_LONGEST_METADATA))
+        metadata = YAML(typ="safe", pure=True).load(head[1]) if head else None
+    except (OSError, YAMLError, RecursionError):
+        return None
+    named = metadata.get("language") if isinstance(metadata, dict) else None
+    codes = [str(code).lower() for code in (named if isinstance(named, list) else [named]) if code]
+    if not codes or "multilingual" in codes:
+        return None
+    return frozenset(code.partition("-")[0] for code in codes)
 
 
 def positive(value: object) -> int | None:

@@ -119,6 +119,7 @@ class Recall:
                 candidates,
                 first is not None and len(candidates) >= first,
                 terms=_known_terms(progress, request),
+                is_foreign=kind == "words" and progress.reading == "foreign",
                 preferred=request.entry_filter is not filters[0],
             )
             for (kind, request), candidates in zip(searches, found, strict=True)
@@ -143,12 +144,11 @@ class Recall:
             return progress
         asked = progress.ref, search.tenant, progress.serving, search.question
         with progress.timings.part("embed"), limited(progress.patience.embedding, _late):
-            is_unread = not await self._vectors.reads(*asked)
-            if is_unread and search.mode != "knn":
+            progress = replace(progress, reading=await self._vectors.reading(*asked))
+            if progress.reading == "unread" and search.mode != "knn":
                 # Words rank alone: the vector would hardly depend on the question's meaning.
-                return replace(progress, is_unread=True)
-            vector = await self._vectors.of(*asked)
-        return replace(progress, vector=vector, is_unread=is_unread)
+                return progress
+            return replace(progress, vector=await self._vectors.of(*asked))
 
 
 async def with_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:

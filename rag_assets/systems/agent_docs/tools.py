@@ -18,8 +18,7 @@ def _search(knowledge: Knowledge) -> ToolFunction:
         if answer.disabled:
             return DISABLED
         return results_text(
-            (hit.number, hit.score, shown_path(path_of(hit.uri)), hit.text_in_context)
-            for hit in answer.hits
+            (hit.number, hit.score, shown_path(path_of(hit.uri)), hit.text) for hit in answer.hits
         )
 
     return rag_search

@@ -101,8 +101,8 @@ def test_a_member_gets_the_context_of_a_task(service: Service, project: str) -> 
     assert body["section"].startswith("## Team Guidelines\n\n--- Passage [1] (source: a.md")
     [chunk] = body["chunks"]
     assert set(chunk) == {
-        *("number", "documentId", "fileName", "chunkIndex", "score", "page", "headingPath"),
-        *("tokens", "trimmed", "rule"),
+        *("number", "documentId", "fileName", "chunkIndex", "chunkIndexes", "score", "page"),
+        *("headingPath", "tokens", "trimmed", "rule"),
     }
     assert (chunk["fileName"], chunk["chunkIndex"]) == ("a.md", 0)
     assert (body["source"], body["reason"], body["nearMisses"]) == ("documents", None, None)
