@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rag_assets.retrieval.search_progress import Ranking, RankingKind
@@ -89,3 +91,11 @@ def test_fused_code_in_one_passage_of_many_outweighs_vectors() -> None:
 def test_fused_equal_scores_are_weighed_alike() -> None:
     alike = [ranking(kind, *((str(n), 0.5) for n in range(30))) for kind in ("vector", "words")]
     assert [*fused(alike)] == sorted(map(str, range(30)), key=int)
+
+
+def test_fused_words_decide_nearer_cases_where_vectors_were_not_trained_for_the_language() -> None:
+    vectors, words = spread("vector", 1.5, "near"), spread("words", 1.4, "word")
+    assert first(words, vectors) == "near"
+    assert first(replace(words, is_foreign=True), vectors) == "word"
+    scores = fused([replace(words, is_foreign=True), spread("vector", 1.5, "word")])
+    assert scores["word"] == pytest.approx(2.0), "both together weigh the same"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.models.embedding.coverage import UNREAD, is_read
+from rag_assets.models.embedding.coverage import UNREAD, is_read, reading_of
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.local import OnnxEmbedder
 
@@ -58,3 +58,20 @@ def test_unread_share_text_beyond_the_window_is_left_out(shipped: OnnxEmbedder) 
 
 def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
     assert shipped.unread_share(["12 — 34", ""]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "reading"),
+    [
+        (READ[0], "en", "known"),
+        (READ[2], "de", "foreign"),
+        (READ[1], None, "known"),
+        (UNREAD_QUESTIONS[0], "ar", "unread"),
+    ],
+)
+def test_reading_of_language_that_the_model_card_does_not_name_foreign(
+    shipped: OnnxEmbedder, text: str, language: str | None, reading: str
+) -> None:
+    assert shipped.languages == {"en"}
+    assert reading_of(shipped, text, language) == reading
+    assert reading_of(DeterministicEmbedder(), text, language) == "known"

@@ -11,6 +11,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS, describe_folder
+from rag_assets.models.onnx.folder import read_card_languages
 
 
 @pytest.fixture
@@ -144,3 +145,24 @@ def test_a_broken_configuration_file_is_named(tiny_model, content):
     (folder / "config.json").write_text(content, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"config\.json"):
         describe_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("card", "languages"),
+    [
+        ("---\nlanguage: de\ntags:\n- a\n---\n# A model\n", {"de"}),
+        ("---\r\nlanguage:\r\n- en\r\n- zh-CN\r\n- no\r\n---\r\n", {"en", "zh", "no"}),
+        ("---\nlanguage: [en, multilingual]\n---\n", None),
+        ("---\nlicense: mit\n---\n", None),
+        ("---\n- language\n---\n", None),
+        ("---\nlanguage: [\n---\n", None),
+        ("# A model\n\n---\nlanguage: de\n---\n", None),
+        (None, None),
+    ],
+)
+def test_languages_are_those_that_the_model_card_names(
+    tmp_path: Path, card: str | None, languages: set[str] | None
+) -> None:
+    if card is not None:
+        (tmp_path / "README.md").write_text(card, newline="")
+    assert read_card_languages(tmp_path) == languages
