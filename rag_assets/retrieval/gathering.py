@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from typing import Any, Final, TypeVar
+from zlib import crc32
 
 from rag_assets.ingest.chunking.location import LOCATION_FIELDS
 from rag_assets.retrieval.duplicates import Distinct, Passage, Wording, are_alike
@@ -276,7 +277,7 @@ def _sample(text: str) -> frozenset[str]:
     if len(text) > _LONGEST_WORDS * len(words):  # in scripts without spaces pairs of characters
         signs = "".join(words)
         words = [signs[at : at + 2] for at in range(len(signs))]
-    return frozenset(nsmallest(_SAMPLED, {*words}, key=hash))
+    return frozenset(nsmallest(_SAMPLED, {*words}, key=lambda word: crc32(word.encode())))
 
 
 def _may_share(one: Passage, other: Passage) -> bool:

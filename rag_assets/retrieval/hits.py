@@ -121,8 +121,12 @@ def order_scores(
         return "reranker", falling_scores([reranked.get(passage.id) for passage in passages])
     if kinds == {"vector"} and len(known) == len(passages) and falling_scores(known) == known:
         return "cosine", known
-    fused = falling_scores([progress.fused.get(passage.id) for passage in passages])
-    return ("words" if kinds == {"words"} else "fused"), fused
+    if kinds == {"words"}:
+        # Unlike fused scores, these do not depend on how many candidates were fetched.
+        best = max(progress.word_scores.values(), default=0.0) or 1.0
+        shares = {id_: score / best for id_, score in progress.word_scores.items()}
+        return "words", falling_scores([shares.get(passage.id) for passage in passages])
+    return "fused", falling_scores([progress.fused.get(passage.id) for passage in passages])
 
 
 def falling_scores(scores: Sequence[float | None]) -> list[float]:

@@ -125,7 +125,7 @@ class SearchProgress:
         verified: those that the catalog confirmed; None before.
         fused: scores by id, of all verified candidates, best first.
         order: distinct texts, best first.
-        cosines: by id, as far as they are known.
+        cosines, word_scores: by id, as far as they are known.
         passages: distinct texts with their stored fields, best first.
         equal: entries with the texts of these, not verified, where hits name all of them.
         altered: ids of entries that are not what was written, left out.
@@ -164,6 +164,7 @@ class SearchProgress:
     fused: Mapping[str, float] = field(default_factory=dict)
     order: Sequence[Distinct] = ()
     cosines: Mapping[str, float] = field(default_factory=dict)
+    word_scores: Mapping[str, float] = field(default_factory=dict)
     passages: Sequence[Passage] = ()
     equal: Sequence[Candidate] = ()
     altered: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rag_assets.retrieval.duplicates import Distinct, collapse
 from rag_assets.retrieval.enclosing import Enclosed, enclosed
-from rag_assets.retrieval.search_progress import Ranking, SearchProgress
+from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.weighing import fused
 from rag_assets.tenants.profiles import profile_of
@@ -35,18 +35,24 @@ class Fuse:
             progress,
             fused=scores,
             order=[replace(one, block=within.blocks.get(one.id)) for one in order],
-            cosines=_cosines(rankings, within),
+            cosines=_best_scores("vector", rankings, within),
+            word_scores=_best_scores("words", rankings, within),
         )
 
 
-def _cosines(rankings: Sequence[Ranking], within: Enclosed) -> dict[str, float]:
-    """The cosine of each candidate; of a passage that is shown for its blocks, the highest one."""
-    cosines: dict[str, float] = {}
+def _best_scores(
+    kind: RankingKind, rankings: Sequence[Ranking], within: Enclosed
+) -> dict[str, float]:
+    """Return the score of each candidate in rankings of one kind.
+
+    A passage that is shown for its blocks has the highest score of these.
+    """
+    scores: dict[str, float] = {}
     for one in rankings:
-        for candidate in one.candidates if one.kind == "vector" else ():
+        for candidate in one.candidates if one.kind == kind else ():
             for id_ in {candidate.id, within.shown[candidate.id].id}:
-                cosines[id_] = max(candidate.score, cosines.get(id_, candidate.score))
-    return cosines
+                scores[id_] = max(candidate.score, scores.get(id_, candidate.score))
+    return scores
 
 
 def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct], found: int) -> bool:
