@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any, Final
 
 from rag_assets.retrieval.figure_words import MONTHS, SCALES, UNITS, word_values
@@ -23,8 +22,6 @@ _SHINGLE: Final = 3
 """Words of a shingle."""
 _LEAST_SHARED: Final = 0.9
 """Share of the shingles of a passage that one with the same meaning has as well."""
-_MOST_ADDED: Final = 4
-"""Letters in a word that may turn it into its opposite, as in unsafe, illégal, недопустимо."""
 _SHORT: Final = 2
 """Letters of what is a unit only behind a number, as in 5 m."""
 
@@ -224,29 +221,22 @@ class Wording:
         )
 
     @cached_property
-    def has_capitals(self) -> bool:
-        """Return whether its script has capitals, which names begin with."""
-        return any(sign.islower() or sign.isupper() for sign in self.text)
+    def sentences(self) -> frozenset[tuple[str, ...]]:
+        """Return the words of each sentence."""
+        parts = (Wording(part).words for part in _SENTENCE_ENDS.split(self.text))
+        return frozenset(tuple(folded for folded, _ in words) for words in parts if words)
 
     @cached_property
     def counted(self) -> Counter[str]:
         """Return how often it has each word."""
         return Counter(folded for folded, _ in self.words)
 
-    @cached_property
-    def is_plain(self) -> Mapping[str, bool]:
-        """Return by word whether it is nothing but small letters wherever it is written."""
-        plain: dict[str, bool] = {}
-        for folded, word in self.words:
-            plain[folded] = plain.get(folded, True) and word.islower() and word.isalpha()
-        return plain
-
 
 def are_alike(one: Wording, other: Wording) -> bool:
     """Return whether two passages say the same.
 
-    White space, line ends, capitals and punctuation make no difference. Of other words a few may
-    differ, unless one of them is a figure, a unit, a negation or the like, or may be a name.
+    White space, line ends, capitals and punctuation make no difference, and one may have a further
+    sentence, unless a figure, a unit, a negation or the like is in it.
     """
     longest = max(len(one.words), len(other.words))
     if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:
@@ -258,26 +248,17 @@ def are_alike(one: Wording, other: Wording) -> bool:
 
 
 def _are_turned(one: Wording, other: Wording) -> bool:
-    """Return whether words that only one passage has may turn what it says."""
+    """Return whether words that only one passage has may turn what it says.
+
+    A word in place of another may be a name, or its opposite. Further words alone turn nothing if
+    they are a sentence of their own.
+    """
     more, less = one.counted - other.counted, other.counted - one.counted
-    changed = [*more, *less]
-    if any(map(_is_turning, changed)):
-        return True
-    if not (more and less):
+    if not (more or less):
         return False
-    # One word was replaced by another: it may be a name, or the opposite of the other.
-    if not (one.has_capitals and other.has_capitals):
+    if (more and less) or any(map(_is_turning, (*more, *less))):
         return True
-    if not all({**one.is_plain, **other.is_plain}[word] for word in changed):
-        return True
-    pairs = (sorted(pair, key=len) for pair in product(more, less))
-    return any(_is_derived(short, long) for short, long in pairs)
-
-
-def _is_derived(short: str, long: str) -> bool:
-    """Return whether a few letters in a word make it the other, as in unsafe or yapılmamalı."""
-    left = iter(long)
-    return len(long) - len(short) <= _MOST_ADDED and all(sign in left for sign in short)
+    return not (one.sentences <= other.sentences or other.sentences <= one.sentences)
 
 
 def _is_turning(word: str) -> bool:
@@ -297,5 +278,6 @@ def _separated(run: str) -> list[str]:
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
 
 
+_SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?…])\s|[。！？।؟]")
 _PARTS: Final = re.compile(rf"{_WITHOUT_SPACES.pattern}|(?:(?!{_WITHOUT_SPACES.pattern}).)+")
 _AROUND_FIGURES: Final = "".join(sign for sign in _MARKS if sign not in "-–—+=<>~")

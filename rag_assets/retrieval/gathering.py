@@ -175,7 +175,7 @@ def merge(parts: Sequence[Passage]) -> Passage:
     )
 
 
-def share_places(passages: Sequence[Passage], scores: Mapping[str, float]) -> list[Passage]:
+def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> list[Passage]:
     """Return passages without those that say what another document's does, which names them.
 
     Of two that are equally good the newer one is shown.
@@ -188,13 +188,23 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, float]) -> li
         return list(passages)
     shown: list[Passage] = []
     samples: list[frozenset[str]] = []
+    wordings: list[Wording] = []
     for passage in passages:
-        sample = _sample(passage.fields["text"])
+        text = passage.fields["text"]
+        sample, wording = _sample(text), Wording(text)
         near = (at for at, other in enumerate(samples) if 2 * len(sample & other) >= len(sample))
-        same = next((at for at in near if _may_share(shown[at], passage)), None)
+        same = next(
+            (
+                at
+                for at in near
+                if _may_share(shown[at], passage) and are_alike(wordings[at], wording)
+            ),
+            None,
+        )
         if same is None:
             shown.append(passage)
             samples.append(sample)
+            wordings.append(wording)
         else:
             shown[same] = _sharing(shown[same], passage, scores)
     return shown
@@ -281,12 +291,10 @@ def _sample(text: str) -> frozenset[str]:
 
 
 def _may_share(one: Passage, other: Passage) -> bool:
-    """Return whether passages of two documents say the same, and are of no different years."""
+    """Return whether passages are of two documents, of the same years and columns of a table."""
     if document_id(one) == document_id(other) or _years(one) != _years(other):
         return False
-    if one.fields.get("context") != other.fields.get("context"):  # other columns of a table
-        return False
-    return are_alike(Wording(one.fields["text"]), Wording(other.fields["text"]))
+    return bool(one.fields.get("context") == other.fields.get("context"))
 
 
 def _years(passage: Passage) -> frozenset[str]:
@@ -296,7 +304,7 @@ def _years(passage: Passage) -> frozenset[str]:
     return frozenset(year for name in named for year in _YEAR.findall(name))
 
 
-def _sharing(shown: Passage, other: Passage, scores: Mapping[str, float]) -> Passage:
+def _sharing(shown: Passage, other: Passage, scores: Mapping[str, object]) -> Passage:
     """Return the one of two passages that is shown, with the other's document."""
     times = (other.fields.get("modified_at") or "", shown.fields.get("modified_at") or "")
     is_equal = shown.id in scores and scores.get(other.id) == scores[shown.id]

@@ -65,6 +65,8 @@ def _gathered(progress: SearchProgress) -> Sequence[Passage]:
         return [*map(merge, groups)]
     _, scores = order_scores(progress, passages)
     by_id = {passage.id: score for passage, score in zip(passages, scores, strict=True)}
-    shown = share_places(passages, by_id)
+    # Falling scores are equal behind a preferred path as well: fused ones show which are.
+    ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
+    shown = share_places(passages, ranks)
     merged = [*map(merge, joined(shown, document_id, are_adjoining, most=search.limit))]
     return spread(merged, document_id, [by_id[one.id] for one in merged])

@@ -52,7 +52,7 @@ DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name not in 
 
 _REQUIRED = ("verify", "fuse", "read")
 _TRUSTED = frozenset(BUILT_IN.values())
-_BRIEF = frozenset({Verify, Fuse, Score, Join, Gather, Budget})
+_BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
 _VERIFIED_SECONDS = 1.0
 """Age at which a verification is repeated, since texts are read in between."""
 _MAX_REPEATS = 25
@@ -220,7 +220,7 @@ class SearchPlan:
         """
         if after.verified is None or after.repeat or type(step) in _BRIEF:
             return False
-        if type(step) is Read:
+        if type(step) in {Read, Gather}:
             return time.monotonic() - after.verified.at > _VERIFIED_SECONDS
         return True
 

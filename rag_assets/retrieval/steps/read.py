@@ -72,6 +72,7 @@ class Read:
     async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
         """Read further texts, behind those that were read; what cannot be read is left out."""
         after = await self._read(progress, order)
+        self._altered.report(after.owner.tenant, after.altered)
         return replace(after, passages=[*progress.passages, *after.passages])
 
     async def _read(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:

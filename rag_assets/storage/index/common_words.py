@@ -245,6 +245,8 @@ COMMON_WORDS: Final = STOP_WORDS["en"]
 
 _SHARE: Final = 0.25
 """Least share of common words in a sentence."""
+_LEAST_FOREIGN: Final = 2
+"""Common words of another language than English that show it."""
 _SAMPLE: Final = 100
 """Words of a long text that are looked at."""
 _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
@@ -289,15 +291,23 @@ def prose_language(text: str) -> str | None:
 
 
 def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
-    """Return the language to which most words are common, English before others."""
+    """Return the language to which most words are common, English before others.
+
+    A single word of plain letters is evidence for English alone: `die`, `io` and `van` are common
+    words elsewhere.
+    """
     counts: Counter[str] = Counter()
     by_word = _languages_by_word()
+    is_plain = True
     for word in words:
-        counts.update(by_word.get(_plain(word), ()))
+        if languages := by_word.get(_plain(word)):
+            counts.update(languages)
+            is_plain = is_plain and word.isascii()
     best = max(counts.values(), default=0)
     if best < least:
         return None
-    return next(language for language in STOP_WORDS if counts[language] == best)
+    language = next(language for language in STOP_WORDS if counts[language] == best)
+    return None if language != "en" and is_plain and best < _LEAST_FOREIGN else language
 
 
 @cache

@@ -24,6 +24,9 @@ from rag_assets.storage.index.query_words import words_of
         ("Ποια είναι η εγγύηση;", "εγγύηση"),
         ("वारंटी की अवधि क्या है?", "वारंटी अवधि"),
         ("what is this and how", "what is this and how"),
+        ("die casting machine", "die casting machine"),
+        ("io error", "io error"),
+        ("van rental policy", "van rental policy"),
         ("?!", "?!"),
     ],
 )
