@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.billing.ledger import present_caps
 from rag_assets.billing.spending import Cap, cap_that_stops, require_price
-from rag_assets.common.errors import ListingFailed
+from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.base import LocalEmbedding
@@ -185,8 +186,10 @@ def _embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | No
     measured = 0
     began, cpu_before = time.monotonic(), time.process_time()
     for text in work.sample:
-        asyncio.run(embedder.embed([text]))
-        measured += 1
+        with suppress(InputRejected, BadVectors):  # the sync names such a document
+            asyncio.run(embedder.embed([text]))
+            measured += 1
         if time.monotonic() - began > _MEASURING_SECONDS:
             break
-    return (time.process_time() - cpu_before) / measured * work.embeddings
+    cpu_seconds = time.process_time() - cpu_before
+    return cpu_seconds / measured * work.embeddings if measured else None

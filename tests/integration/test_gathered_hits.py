@@ -47,7 +47,7 @@ def shared(shared_installation: Installation, driver: Driver) -> Installation:
     policy = POLICY.format("20 kg")
     (folder / "luggage.md").write_text(policy)
     (folder / "luggage-crlf.md").write_bytes(policy.replace("\n", "\r\n").encode())
-    (folder / "luggage-v2.md").write_text(policy.replace("late has to", "late simply has to"))
+    (folder / "luggage-v2.md").write_text(policy.replace("the belt.", "the belt. Thank you."))
     (folder / "luggage-business.md").write_text(POLICY.format("40 kg"))
     driver.sync("gathered")
     return shared_installation

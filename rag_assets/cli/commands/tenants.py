@@ -13,7 +13,7 @@ from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.commands.retention import say_proof
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
-from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
 from rag_assets.ingest.sources.uploads import UPLOADS
@@ -308,7 +308,10 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
 
 
 def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
-    """Return the offer of another embedder, if the documents' languages need it."""
+    """Return the offer of another embedder, if the documents' languages need it.
+
+    The tenant is added whatever becomes of it: the sync names what cannot be read.
+    """
     from rag_assets.pipeline.languages import (
         advise_embedder,
         sample_languages,
@@ -318,7 +321,11 @@ def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
     tenant = Tenant.from_config(config)
     if not uses_shipped_embedder(tenant):
         return None
-    return advise_embedder(tenant, sample_languages(tenant, session.settings, session.catalog))
+    try:
+        languages = sample_languages(tenant, session.settings, session.catalog)
+    except (RagAssetsError, OSError):
+        return None
+    return advise_embedder(tenant, languages)
 
 
 def _waiting(holder: object) -> None:

@@ -116,7 +116,8 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     rows = [*rows_of(text, start, end)]
     marked = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
     least = min((row.indent for row, item in zip(rows, marked, strict=True) if item), default=-1)
-    fence, has_fences = "", _FENCE.search(text, start, end) is not None
+    # Searching for the pattern itself would take quadratic time in a long run of blanks.
+    fence, has_fences = "", any(text.find(sign, start, end) >= 0 for sign in ("```", "~~~"))
     for at, row in enumerate(rows):
         opening = _FENCE.match(text, row.start, row.end) if has_fences else None
         rank = Rank.SENTENCE

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from rag_assets.ingest.chunking.block_cuts import Row, header_end, is_rule, rows_of
@@ -39,6 +40,9 @@ class Contexts:
         self._text, self._regions, self._measure = text, regions, measure
         self._masked = sorted(masked, key=lambda span: span.end)
         self._ends = [span.end for span in self._masked]
+        starts = [span.start for span in self._masked]
+        # The least start of each span and those behind it.
+        self._starts = [*accumulate(reversed(starts), min)][::-1]
         self._nesting = _Nesting(text)
         self._of_region: dict[int, tuple[list[str], list[str]]] = {}
 
@@ -145,7 +149,7 @@ class Contexts:
     def _shown(self, start: int, end: int, longest: int | None = None) -> str:
         """Return text on one line; nothing where it is too long or a credential is masked in it."""
         first = bisect_left(self._ends, start + 1)
-        if any(span.start < end for span in self._masked[first:]):
+        if first < len(self._starts) and self._starts[first] < end:
             return ""
         shown = " ".join(self._text[start:end].split())
         if longest is None or len(shown) <= longest:

@@ -29,7 +29,9 @@ _POSITIONS_AFTER_PADDING = frozenset(
 )
 """The same, where positions are counted from the padding token's id on."""
 _METADATA = re.compile(r"---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
-_LONGEST_METADATA = 100_000
+_LANGUAGE = re.compile(r"^language:[ \t]*([^\n]*(?:\n[ \t]*-[ \t][^\n]*)*)", re.MULTILINE)
+_CODE = re.compile(r"[A-Za-z]{2,}(?:-[A-Za-z]+)?")
+_LONGEST_METADATA = 1_000_000
 """Characters; cards of evaluated models list their results there."""
 
 
@@ -113,17 +115,14 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
     They stand in the metadata at its head, as the authors of models publish it. None if the card
     names no language, or is not readable: a wrong card must not keep a model from its work.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
         with (folder / "README.md").open(encoding="utf-8", errors="replace") as file:
             head = _METADATA.match(file.read(_LONGEST_METADATA))
-        metadata = YAML(typ="safe", pure=True).load(head[1]) if head else None
-    except (OSError, YAMLError, RecursionError):
+    except OSError:
         return None
-    named = metadata.get("language") if isinstance(metadata, dict) else None
-    codes = [str(code).lower() for code in (named if isinstance(named, list) else [named]) if code]
+    # Only this entry: the results of an evaluated model may be tens of thousands of lines of YAML.
+    entry = _LANGUAGE.search(head[1]) if head else None
+    codes = [code.lower() for code in _CODE.findall(entry[1])] if entry else []
     if not codes or "multilingual" in codes:
         return None
     return frozenset(code.partition("-")[0] for code in codes)

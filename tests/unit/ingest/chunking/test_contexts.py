@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from rag_assets.common.tokens import count_text
+from rag_assets.ingest.chunking.block_cuts import list_cuts
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import chunk_of, chunk_record
@@ -170,3 +171,8 @@ def test_no_block_is_cut_that_fits_with_the_headings_above_it(parsed: ParsedText
         start, headings = headings if headings is not None else block.start, None
         if block.kind != "front_matter" and count_text(parsed.text[start : block.end]) < 120:
             assert any(p.start <= block.start and block.end <= p.end for p in passages)
+
+
+def test_a_long_run_of_blanks_in_a_list_is_cut_in_linear_time() -> None:
+    text = "- a `x" + " " * 1_000_000 + "y` b\n- c\n"
+    assert [place for place, _ in list_cuts(text, 0, len(text))] == [text.index("- c")]
