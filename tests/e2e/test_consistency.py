@@ -129,9 +129,10 @@ def search_until_told(tenant: str, path: Path) -> None:
             began = time.monotonic()
             answer = retriever.search(tenant, SearchRequest(query=query, top_k=40, mode=mode))
             ended = time.monotonic()
-            texts = [hit.text for hit in answer.hits if hit.uri == URI]
-            versions = {int(number) for text in texts for number in re.findall(VERSION, text)}
-            found = Seen(mode, sorted(versions), len(texts), began, ended)
+            hits = [hit for hit in answer.hits if hit.uri == URI]
+            versions = {int(number) for hit in hits for number in re.findall(VERSION, hit.text)}
+            chunks = len({one.ordinal for hit in hits for one in hit.ranges})
+            found = Seen(mode, sorted(versions), chunks, began, ended)
             seen.write(json.dumps(asdict(found)) + "\n")
             seen.flush()
             if select.select([sys.stdin], [], [], 0)[0]:
