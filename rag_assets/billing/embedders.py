@@ -13,7 +13,13 @@ from rag_assets.common.settings import Settings
 from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.factory import build_batch_api, build_embedder, embedder_id_of, remote_model
+from rag_assets.models.factory import (
+    build_batch_api,
+    build_embedder,
+    build_former,
+    embedder_id_of,
+    remote_model,
+)
 from rag_assets.models.providers.base import LocalEmbedding, RemoteEmbedding
 from rag_assets.models.transport.traffic import Traffic
 from rag_assets.storage.catalog.catalog import Catalog
@@ -124,6 +130,8 @@ class Embedders:
         remote = isinstance(present.offer, RemoteEmbedding)
         if same and remote and embedder_id_of(present) == generation.embedder_id:
             return self.of(ref, present)
+        if isinstance(built.offer, LocalEmbedding):
+            return _local_embedder_of(built, generation.embedder_id)
         return self.of(ref, built)
 
     def _choice(self, record: TenantRecord, tenant: Tenant) -> Choice:
@@ -167,6 +175,15 @@ class Embedders:
 def _local_embedder(config: EmbedderConfig) -> Embedder:
     """An embedder without a key, loaded once and shared by all tenants."""
     return build_embedder(config)
+
+
+@lru_cache(maxsize=16)
+def _local_embedder_of(config: EmbedderConfig, embedder_id: str) -> Embedder:
+    """Return the embedder with an id; by the rules of earlier versions if only these give it."""
+    embedder = _local_embedder(config)
+    if embedder.embedder_id == embedder_id:
+        return embedder
+    return build_former(config, embedder_id) or embedder
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,38 @@ def build_embedder(
     return embedder if config.revision is None else RevisedEmbedder(embedder, config.revision)
 
 
+def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
+    """Build the embedder that a model's folder had by the rules of earlier versions.
+
+    They put no prompts before texts, for example. Vectors that were made so are searched until a
+    sync makes new ones.
+
+    Args:
+        config: with which it was built.
+        embedder_id: which it had.
+
+    Returns:
+        None if the folder has another id by those rules, too.
+
+    Raises:
+        ConfigurationError: the folder is missing or not usable.
+    """
+    if config.path is None or (config.document_prefix, config.query_prefix) != (None, None):
+        return None
+    from rag_assets.models.embedding.local import OnnxEmbedder
+
+    former = OnnxEmbedder(
+        config.path,
+        config.threads,
+        dimensions=config.dimensions,
+        pooling=config.pooling,
+        former=True,
+    )
+    if revised_id(former.embedder_id, config.revision) != embedder_id:
+        return None
+    return former if config.revision is None else RevisedEmbedder(former, config.revision)
+
+
 def build_batch_api(
     config: EmbedderConfig,
     *,

@@ -156,7 +156,7 @@ class OnnxEmbedder(LocalEmbedder):
     Args:
         folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
         threads: see LocalEmbedder.
-        dimensions, pooling, document_prefix, query_prefix: see describe_folder.
+        dimensions, pooling, document_prefix, query_prefix, former: see describe_folder.
 
     Raises:
         ConfigurationError: the folder does not hold a usable model (also at the first use).
@@ -171,6 +171,7 @@ class OnnxEmbedder(LocalEmbedder):
         pooling: Pooling | None = None,
         document_prefix: str | None = None,
         query_prefix: str | None = None,
+        former: bool = False,
     ) -> None:
         super().__init__(threads)
         self._model = describe_folder(
@@ -179,6 +180,7 @@ class OnnxEmbedder(LocalEmbedder):
             pooling=pooling,
             document_prefix=document_prefix,
             query_prefix=query_prefix,
+            former=former,
         )
         self._tokenizer: Tokenizer | None = None
         self._network: Network | None = None

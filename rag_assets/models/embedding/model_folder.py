@@ -8,7 +8,7 @@ own folder are hashed once per process and change of the file.
 |---|---|---|
 | weights, tokenizer, word pieces read at once | see onnx_folder | |
 | config.json: hidden_size | dimensions, unless given | an error, unless given |
-| modules.json | the modules after the network: Pooling, Dense, Normalize | Pooling |
+| modules.json | modules after the network: Pooling, Dense, Normalize (not Dropout) | Pooling |
 | 1_Pooling/config.json | pooling, unless given; whether it includes the prefix | mean; it does |
 | 2_Dense/config.json, model.safetensors | a projection of the pooled vector | none |
 | config_sentence_transformers.json: prompts | prefixes, unless given | none |
@@ -46,8 +46,6 @@ from rag_assets.models.onnx.folder import (
 
 Pooling: TypeAlias = Literal["mean", "cls", "last"]
 
-Activation: TypeAlias = Literal["identity", "tanh", "relu"]
-
 MODELS = Path(__file__).parent / "models"
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -64,9 +62,6 @@ _POOLING_MODES: Mapping[str, Pooling] = MappingProxyType(
     }
 )
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-_ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
-    {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu"}
-)
 
 _KNOWN = frozenset(
     {
@@ -86,15 +81,17 @@ _KNOWN = frozenset(
 class DenseLayer:
     """A projection of pooled vectors, as a Dense module stores it.
 
+    Whether it can be applied is found when it is: a network may have it in itself.
+
     Attributes:
         weights: the file with the tensors `linear.weight` and `linear.bias`.
-        dimensions: of the projected vectors.
-        activation: applied to them.
+        dimensions: of the projected vectors, if they are stated.
+        activation: applied to them, in lower case, such as "tanh".
     """
 
     weights: Path
-    dimensions: int
-    activation: Activation
+    dimensions: int | None
+    activation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +140,10 @@ class ModelFolder:
             for setting, value in (
                 ("document_prefix", self.document_prefix),
                 ("query_prefix", self.query_prefix),
-                ("prefix_not_pooled", not self.pools_prefix),
+                (
+                    "prefix_not_pooled",
+                    bool(self.document_prefix or self.query_prefix) and not self.pools_prefix,
+                ),
                 ("lower_case", self.is_lowercase),
                 ("activations", [layer.activation for layer in self.dense]),
             )
@@ -185,6 +185,7 @@ def describe_folder(
     pooling: Pooling | None = None,
     document_prefix: str | None = None,
     query_prefix: str | None = None,
+    former: bool = False,
 ) -> ModelFolder:
     """Describe a model's folder, by default that of the model shipped with the package.
 
@@ -193,23 +194,28 @@ def describe_folder(
         dimensions: length of a vector, if it is not the last Dense module's or hidden_size.
         pooling: if the folder does not set it and it is not the mean.
         document_prefix, query_prefix: in place of the folder's prompts.
+        former: whether by the rules of earlier versions, whose vectors may still be searched.
 
     Raises:
-        ConfigurationError: the folder lacks a required file or setting, or holds several models.
+        ConfigurationError: the folder lacks a required file or setting, holds several models, or
+            has a malformed file.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
+    if former:
+        return _describe_as_before(folder, dimensions, pooling)
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_folder, dense_folders = _modules(folder)
     pooling_config = read_json(pooling_folder / "config.json")
     dense = tuple(_dense_layer(dense_folder) for dense_folder in dense_folders)
-    files = (*with_external_data(weights), tokenizer, *(layer.weights for layer in dense))
+    projections = (layer.weights for layer in dense if layer.weights.is_file())
+    files = (*with_external_data(weights), tokenizer, *projections)
     prompts = _prompts(folder)
     return ModelFolder(
         name=folder.resolve().name,
         weights=weights,
         tokenizer=tokenizer,
         digests=_digests(folder, files),
-        dimensions=dimensions or (dense[-1].dimensions if dense else _hidden_size(folder)),
+        dimensions=dimensions or (dense[-1].dimensions if dense else None) or _hidden_size(folder),
         window=window_of(folder),
         pooling=pooling or _pooling(pooling_folder, pooling_config),
         pools_prefix=pooling_config.get("include_prompt") is not False,
@@ -217,6 +223,27 @@ def describe_folder(
         query_prefix=prompts["query"] if query_prefix is None else query_prefix,
         is_lowercase=read_json(folder / "sentence_bert_config.json").get("do_lower_case") is True,
         dense=dense,
+    )
+
+
+def _describe_as_before(
+    folder: Path, dimensions: int | None, pooling: Pooling | None
+) -> ModelFolder:
+    """Describe a folder as versions did that read no prompts, modules, lower case or positions."""
+    weights, tokenizer = find_weights(folder), find_tokenizer(folder)
+    pooling_config = read_json(folder / "1_Pooling" / "config.json")
+    pooling_config.pop("pooling_mode", None)
+    return ModelFolder(
+        name=folder.resolve().name,
+        weights=weights,
+        tokenizer=tokenizer,
+        digests=_digests(folder, (*with_external_data(weights), tokenizer)),
+        dimensions=dimensions or _hidden_size(folder),
+        window=positive(read_json(folder / "sentence_bert_config.json").get("max_seq_length"))
+        or positive(read_json(folder / "tokenizer_config.json").get("model_max_length"))
+        or positive(read_json(folder / "config.json").get("max_position_embeddings"))
+        or missing(folder, "sentence_bert_config.json: max_seq_length"),
+        pooling=pooling or _pooling(folder / "1_Pooling", pooling_config),
     )
 
 
@@ -241,55 +268,58 @@ def _modules(folder: Path) -> tuple[Path, list[Path]]:
     Raises:
         ConfigurationError: modules.json lists other modules, or these in another order.
     """
-    modules = read_json_list(folder / "modules.json")
-    if not modules:
-        return folder / "1_Pooling", []
-    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
-    after = kinds[2:-1] if kinds[-1] == "Normalize" else kinds[2:]
-    if kinds[:2] != ["Transformer", "Pooling"] or set(after) - {"Dense"}:
+    modules = [
+        (str(module.get("type", "")).rpartition(".")[2], folder / str(module.get("path", "")))
+        for module in read_json_list(folder / "modules.json")
+    ]
+    kinds = [kind for kind, _ in modules if kind != "Dropout"]
+    if not re.fullmatch(r"(Transformer( Pooling)?( Dense)*( Normalize)?)?", " ".join(kinds)):
         raise ConfigurationError(
             f"the embedding model's modules are not supported ({', '.join(kinds)}): {folder}",
             hint="supported are Transformer, Pooling, any Dense, Normalize, in this order",
         )
-    folders = [folder / str(module.get("path", "")) for module in modules]
-    return folders[1], folders[2 : 2 + len(after)]
+    pooling = next((path for kind, path in modules if kind == "Pooling"), folder / "1_Pooling")
+    return pooling, [path for kind, path in modules if kind == "Dense"]
 
 
 def _dense_layer(folder: Path) -> DenseLayer:
-    """Describe a Dense module.
-
-    Raises:
-        ConfigurationError: its tensors are not in safetensors, or its activation is another one.
-    """
+    """Describe a Dense module."""
     config = read_json(folder / "config.json")
-    activation = str(config.get("activation_function", "")).rpartition(".")[2]
-    if activation not in _ACTIVATIONS:
-        raise ConfigurationError(
-            f"the Dense module's activation is not supported ({activation or 'none'}): {folder}",
-            hint=f"supported are {', '.join(_ACTIVATIONS)}",
-        )
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
-        raise ConfigurationError(
-            f"the Dense module has no model.safetensors: {folder}",
-            hint="save the model with a current sentence-transformers",
-        )
-    dimensions = positive(config.get("out_features")) or missing(folder, "out_features")
-    return DenseLayer(weights, dimensions, _ACTIVATIONS[activation])
+    activation = str(config.get("activation_function", "")).rpartition(".")[2].lower()
+    weights, older = folder / "model.safetensors", folder / "pytorch_model.bin"
+    if older.is_file() and not weights.is_file():
+        weights = older
+    return DenseLayer(weights, positive(config.get("out_features")), activation)
 
 
 def _prompts(folder: Path) -> dict[Purpose, str]:
-    """Return the prefixes of texts and questions that the folder's own files set."""
-    config = read_json(folder / "config_sentence_transformers.json")
-    prompts: dict[str, Any] = config.get("prompts") or {}
-    default = prompts.get(config.get("default_prompt_name") or "") or ""
+    """Return the prefixes of texts and questions that the folder's own files set.
+
+    Raises:
+        ConfigurationError: they are malformed.
+    """
+    path = folder / "config_sentence_transformers.json"
+    config = read_json(path)
+    prompts, named = config.get("prompts") or {}, config.get("default_prompt_name") or ""
+    if not (
+        isinstance(prompts, dict)
+        and all(isinstance(prompt, str | None) for prompt in prompts.values())
+        and isinstance(named, str)
+    ):
+        raise ConfigurationError(
+            f"the prompts are not texts by name, or the default one is no name: {path}"
+        )
+    default = prompts.get(named) or ""
     document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), default)
-    return {"document": str(document or ""), "query": str(prompts.get("query", default) or "")}
+    return {"document": document or "", "query": prompts.get("query", default) or ""}
 
 
 def _pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
-    named = config.get("pooling_mode", [])
-    modes = set(named if isinstance(named, list) else [named]) | {
+    named = config.get("pooling_mode") or []
+    stated = named if isinstance(named, list) else [named]
+    if not all(isinstance(mode, str) for mode in stated):
+        raise ConfigurationError(f"pooling_mode is not a name: {folder / 'config.json'}")
+    modes = set(stated) | {
         key.removeprefix("pooling_mode_")
         for key, value in config.items()
         if key.startswith("pooling_mode_") and value is True

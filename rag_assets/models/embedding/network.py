@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 _RANK_OF_TEXTS = 2
+_ACTIVATIONS = ("identity", "tanh", "relu")
 _NUMBER_TYPES: Mapping[str, str] = MappingProxyType({"F64": "<f8", "F32": "<f4", "F16": "<f2"})
 
 
@@ -36,8 +37,9 @@ class Network:
         self._pooling = model.pooling
         self._session = load_session(model.weights)
         self._inputs = plan_inputs(self._session, model.weights)
-        self._output = self._plan_output(model)
-        self._dense = [(*_load_dense(layer), layer.activation) for layer in model.dense]
+        self._output, returns_tokens = self._plan_output(model)
+        # An output of texts has all modules in it.
+        self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
 
     def vector(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
         """Embed one window of tokens, as a unit vector.
@@ -48,9 +50,9 @@ class Network:
 
         Raises:
             BadVectors: the model returned no finite vector, or zeros.
+            ConfigurationError: a Dense module does not take the vectors before it.
         """
         answer = self._session.run([self._output], feed(self._inputs, [window]))[0][0]
-        # An output of texts has all modules in it.
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
         shaped = pooled.shape == (self._dimensions,)
         if not (shaped and np.isfinite(pooled).all() and pooled.any()):
@@ -70,15 +72,12 @@ class Network:
         return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
 
     def _project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        for matrix, bias, activation in self._dense:
-            vector = matrix @ vector + bias
-            if activation == "tanh":
-                vector = np.tanh(vector)
-            elif activation == "relu":
-                vector = np.maximum(vector, 0.0)
+        for dense in self._dense:
+            vector = dense.project(vector)
         return vector
 
-    def _plan_output(self, model: ModelFolder) -> str:
+    def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
+        """Return the name of the output to read, and whether it is of tokens."""
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
@@ -93,7 +92,46 @@ class Network:
                 f" {model.weights}",
                 hint=f"set the embedder's dimensions to {length}",
             )
-        return str(name)
+        return str(name), rank != _RANK_OF_TEXTS
+
+
+class _Dense:
+    """A loaded Dense module.
+
+    Raises:
+        ConfigurationError: its activation or its file is not supported.
+    """
+
+    def __init__(self, layer: DenseLayer) -> None:
+        if layer.activation not in _ACTIVATIONS:
+            raise ConfigurationError(
+                f"the Dense module's activation is not supported ({layer.activation or 'none'}):"
+                f" {layer.weights.with_name('config.json')}",
+                hint=f"supported are {', '.join(_ACTIVATIONS)}",
+            )
+        if layer.weights.suffix != ".safetensors" or not layer.weights.is_file():
+            raise ConfigurationError(
+                f"the Dense module has no model.safetensors: {layer.weights.parent}",
+                hint="save the model with a current sentence-transformers",
+            )
+        self._path, self._activation = layer.weights, layer.activation
+        self._matrix, self._bias = _load_dense(layer)
+
+    def project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Project a vector.
+
+        Raises:
+            ConfigurationError: the module takes vectors of another length.
+        """
+        if self._matrix.shape[1] != len(vector):
+            raise ConfigurationError(
+                f"the Dense module takes {self._matrix.shape[1]} dimensions, not {len(vector)}:"
+                f" {self._path}"
+            )
+        projected = self._matrix @ vector + self._bias
+        if self._activation == "tanh":
+            return np.tanh(projected)
+        return np.maximum(projected, 0.0) if self._activation == "relu" else projected
 
 
 def _load_dense(layer: DenseLayer) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -114,10 +152,11 @@ def _load_dense(layer: DenseLayer) -> tuple[npt.NDArray[np.float64], npt.NDArray
             if name != "__metadata__"
         }
         matrix = tensors["linear.weight"].astype(np.float64)
+        rows, _ = matrix.shape
+        bias = tensors.get("linear.bias", np.zeros(rows)).astype(np.float64).reshape(rows)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
-            f"the Dense module's file has no readable linear.weight: {layer.weights}",
+            f"the Dense module's file has no readable linear.weight with its bias: {layer.weights}",
             hint="save it as safetensors with numbers of 16, 32 or 64 bits (not bfloat16)",
         ) from error
-    bias = tensors.get("linear.bias", np.zeros(len(matrix)))
-    return matrix, bias.astype(np.float64)
+    return matrix, bias

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,20 @@ def test_a_prompt_that_is_not_pooled_still_changes_the_vector(tmp_path: Path) ->
     assert abs(prompted @ alone) < 0.999
 
 
+def test_whether_a_prompt_is_pooled_counts_only_where_there_is_one(tmp_path: Path) -> None:
+    folder = sentence_encoder(tmp_path / "m", "bert", pooling={**MEAN, "include_prompt": False})
+    plain = sentence_encoder(tmp_path / "plain" / "m", "bert", pooling=MEAN)
+
+    def ids(document: str = "", query: str = "") -> set[str]:
+        return {
+            describe_folder(each, document_prefix=document, query_prefix=query).embedder_id
+            for each in (folder, plain)
+        }
+
+    assert len(ids()) == 1
+    assert len(ids(query="find: ")) == len(ids(document="text: ")) == 2
+
+
 def test_positions_that_start_after_the_padding_id_limit_the_window(tmp_path: Path) -> None:
     folder = sentence_encoder(tmp_path / "m", "xlm-roberta", pooling=MEAN, positions=18)
     embedder = OnnxEmbedder(folder)
@@ -155,7 +169,6 @@ def test_a_dense_module_projects_the_pooled_vector(tmp_path: Path, activation: s
 @pytest.mark.parametrize(
     "modules",
     [
-        ("Transformer",),
         ("StaticEmbedding",),
         ("Transformer", "Pooling", "LayerNorm", "Normalize"),
         ("Transformer", "Pooling", "Normalize", "Dense"),
@@ -166,4 +179,84 @@ def test_modules_that_would_not_be_applied_are_refused(
 ) -> None:
     folder = sentence_encoder(tmp_path / "m", "bert", pooling=MEAN, modules=modules)
     with pytest.raises(ConfigurationError, match=f"not supported \\({', '.join(modules)}\\)"):
+        describe_folder(folder)
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        ("Transformer",),
+        ("Transformer", "Normalize"),
+        ("Transformer", "Pooling", "Dropout", "Normalize"),
+        ("Transformer", "Dropout", "Pooling"),
+    ],
+)
+def test_modules_that_change_nothing_may_be_there_or_missing(
+    tmp_path: Path, modules: tuple[str, ...]
+) -> None:
+    folder = sentence_encoder(tmp_path / "m", "bert", pooling=MEAN, modules=modules)
+    expected = embed_as_sentence_transformers(folder, TEXTS)
+    np.testing.assert_allclose(embed(OnnxEmbedder(folder), TEXTS), expected, atol=1e-5)
+
+
+def write_old_dense(folder: Path, activation: str = "Tanh") -> None:
+    write_dense(folder, np.eye(3, WIDTH), np.zeros(3), activation)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def test_a_dense_module_that_cannot_be_read_is_named_when_it_is_needed(tmp_path: Path) -> None:
+    modules = ("Transformer", "Pooling", "Dense")
+    folder = sentence_encoder(tmp_path / "m", "bert", pooling=MEAN, modules=modules)
+    write_old_dense(folder / "2_Dense")
+    embedder = OnnxEmbedder(folder)
+    assert embedder.dimensions == 3
+    with pytest.raises(ConfigurationError, match=r"no model\.safetensors.*2_Dense"):
+        embed(embedder, ["a river"])
+    write_dense(tmp_path / "other", np.eye(3, WIDTH), np.zeros(3), "GELU")
+    (folder / "2_Dense").rename(tmp_path / "old")
+    (tmp_path / "other").rename(folder / "2_Dense")
+    with pytest.raises(ConfigurationError, match=r"activation.*\(gelu\).*2_Dense.config\.json"):
+        embed(OnnxEmbedder(folder), ["a river"])
+
+
+def test_a_dense_module_is_not_needed_where_the_network_has_it_in_itself(
+    tiny_model: Callable[[], Path],
+) -> None:
+    folder = tiny_model()
+    expected = embed(OnnxEmbedder(folder), ["red"])
+    kinds = ("Transformer", "Pooling", "Dense", "Normalize")
+    modules = [{"path": f"{n}_{kind}", "type": f"x.{kind}"} for n, kind in enumerate(kinds)]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    write_old_dense(folder / "2_Dense", "GELU")
+    np.testing.assert_array_equal(embed(OnnxEmbedder(folder), ["red"]), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "biases", "error"),
+    [((3, WIDTH + 1), 3, f"takes {WIDTH + 1} dimensions, not {WIDTH}"), ((3, WIDTH), 2, "bias")],
+)
+def test_a_dense_module_of_another_shape_is_named(
+    tmp_path: Path, shape: tuple[int, int], biases: int, error: str
+) -> None:
+    modules = ("Transformer", "Pooling", "Dense")
+    folder = sentence_encoder(tmp_path / "m", "bert", pooling=MEAN, modules=modules)
+    write_dense(folder / "2_Dense", np.ones(shape), np.zeros(biases), "Tanh")
+    with pytest.raises(ConfigurationError, match=rf"{error}.*2_Dense.model\.safetensors"):
+        embed(OnnxEmbedder(folder), ["a river"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config_sentence_transformers.json", {"prompts": ["a"]}),
+        ("config_sentence_transformers.json", {"prompts": {"query": 1}}),
+        ("config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": ["a"]}),
+        ("1_Pooling/config.json", {"pooling_mode": [["mean"]]}),
+        ("1_Pooling/config.json", {"pooling_mode": {"mean": True}}),
+    ],
+)
+def test_malformed_settings_are_named(tmp_path: Path, name: str, content: dict[str, Any]) -> None:
+    folder = sentence_encoder(tmp_path / "m", "bert", pooling=MEAN)
+    (folder / name).write_text(json.dumps(content))
+    with pytest.raises(ConfigurationError, match=name):
         describe_folder(folder)
