@@ -132,14 +132,16 @@ async def _ask(client: httpx.AsyncClient, body: Mapping[str, Any], due: float, a
         failure = f"{response.status_code} {response.text[:300]}"
         return Answer(at, seconds, mode, failure=failure)
     answer = response.json()
-    passages = tuple(_passage(hit) for hit in answer["hits"])
+    passages = tuple(passage for hit in answer["hits"] for passage in _passages(hit))
     return Answer(at, seconds, mode, generation=answer["generation"], passages=passages)
 
 
-def _passage(hit: Mapping[str, Any]) -> Passage:
-    found = EDITION.search(hit["text"])
-    edition = None if found is None else int(found[1])
-    return Passage(hit["uri"], hit["start"], hit["end"], edition)
+def _passages(hit: Mapping[str, Any]) -> Iterator[Passage]:
+    for part in hit["ranges"]:
+        text = hit["text"][part["start"] - hit["start"] : part["end"] - hit["start"]]
+        found = EDITION.search(text)
+        edition = None if found is None else int(found[1])
+        yield Passage(hit["uri"], part["start"], part["end"], edition)
 
 
 async def _run(options: argparse.Namespace, stream: TextIO) -> list[Answer]:
