@@ -8,7 +8,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
+
+from anyio.to_thread import run_sync
 
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.common.errors import PassagesWithdrawn
@@ -114,7 +117,8 @@ class Answerer:
                 hint="ask the question again",
             )
         mark = tenant.retrieval.unsupported_claims == "mark"
-        result = supported_answer(completion, found.hits, mark=mark)
+        # It compares every claim with what it cites, and must not hold up other requests.
+        result = await run_sync(partial(supported_answer, completion, found.hits, mark=mark))
         if self._model is not None:
             result = replace(result, citations=await _cited_by_meaning(result, self._model))
         return replace(
@@ -200,7 +204,7 @@ async def _cited_by_meaning(
     result: AnswerResult, model: Callable[[], Embedder]
 ) -> tuple[Citation, ...]:
     """The citations of an answer, each with the block that its claims mean."""
-    cited = cited_hits(result.answer, result.hits)
+    cited = await run_sync(cited_hits, result.answer, result.hits)
     near = await nearness(cited, model)
     return tuple(citation_of(one, near.get(one.hit.number)) for one in cited)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import groupby
@@ -71,6 +71,10 @@ _OF_CLAUSE: Final = 0.4
 """Share of all words in denied clauses that one text alone denies."""
 _ALIKE: Final = 0.6
 """Likeness of the order of words from which on a replaced word is compared."""
+_MOST_CACHED: Final = 4_096
+"""Sentences of passages that are kept as they were parsed, in some 200 bytes a word."""
+_LONGEST_CACHED: Final = 400
+"""Characters of such a sentence: a fence may be as long as its passage."""
 _BESIDE: Final = 2
 _MOST_WORDS: Final = 80
 _MOST_REPLACED: Final = 3
@@ -82,6 +86,13 @@ _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
 _BEFORE_ANAPHOR: Final = 2
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages whose denial may follow the word that it denies."""
+_BEYOND_WORDS: Final = (
+    "larger bigger greater higher longer heavier over above beyond exceeding after"
+)
+_BEYOND: Final = frozenset(_BEYOND_WORDS.split())
+"""Words for what a bound leaves out."""
+_WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
+"""Words for what a bound includes."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, by one of each group: they differ by their subject, not by their object."""
 
@@ -110,6 +121,14 @@ class _Statement:
     words: tuple[_Word, ...]
     language: str
 
+    def __hash__(self) -> int:
+        """Return the hash of its words; counted once, since it is looked up often."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.words)
+
     @cached_property
     def stems(self) -> frozenset[str]:
         """The stems of its words with a meaning, and of all others that have opposites."""
@@ -119,6 +138,16 @@ class _Statement:
     def content(self) -> frozenset[str]:
         """The stems of its words with a meaning."""
         return frozenset(word.stem for word in self.words if word.has_meaning)
+
+    @cached_property
+    def listed(self) -> Sequence[str]:
+        """The stems of its words that have opposites."""
+        return sorted(self.stems & _sides_by_stem(self.language).keys())
+
+    @cached_property
+    def pairs(self) -> dict[_Statement, Sequence[tuple[str, str]]]:
+        """What _pairs_of_opposites found, by the statement that it was compared with."""
+        return {}
 
     @cached_property
     def denied(self) -> frozenset[int]:
@@ -156,6 +185,11 @@ class _Statement:
         """Return the numbers of the clauses with some of the stems."""
         return frozenset(word.clause for word in self.words if word.stem in stems)
 
+    def words_beside(self, stems: Container[str]) -> Sequence[_Word]:
+        """Return its other words, if it has some of the stems."""
+        others = [word for word in self.words if word.stem not in stems]
+        return others if len(others) < len(self.words) else ()
+
     def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
         """Return the words in clauses with some of the stems that may turn a denial around."""
         clauses = self.clauses_with(stems)
@@ -191,6 +225,88 @@ class _Statement:
         return frozenset(word.clause in self.denied for word in self.words if word.stem == stem)
 
 
+@dataclass(frozen=True, eq=False)
+class _Index:
+    """Statements, each once, by their words: few have enough of a claim's to be compared."""
+
+    statements: tuple[_Statement, ...]
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the statements with each stem."""
+        found = defaultdict[str, list[int]](list)
+        for at, statement in enumerate(self.statements):
+            for stem in statement.stems:
+                found[stem].append(at)
+        return found
+
+    def like(self, said: _Statement, least: float) -> Iterator[tuple[_Statement, float]]:
+        """Yield the statements that have a share of a claim's words, and this share, in order."""
+        counts = Counter(at for stem in said.content for at in self.places.get(stem, ()))
+        # At best, all words that have opposites and that a statement lacks are left out.
+        plain = len(said.content.difference(said.listed))
+        for at, count in sorted(counts.items()):
+            if count / max(count, plain) < least:
+                continue
+            if (share := _share(said, self.statements[at])) >= least:
+                yield self.statements[at], share
+
+
+@dataclass(frozen=True, eq=False)
+class _Passage:
+    """The sentences of a passage, in order, and what each claim asks of them."""
+
+    sentences: tuple[_Statement, ...]
+    bounds: Mapping[str, Sequence[tuple[frozenset[str], _Statement]]]
+    """The sides on which sentences bound each number, and these sentences."""
+
+    @classmethod
+    def of(cls, passage: str, language: str) -> _Passage:
+        """Return those of a passage."""
+        sentences = []
+        bounds = defaultdict[str, list[tuple[frozenset[str], _Statement]]](list)
+        for text in _sentences(passage):
+            is_short = len(text) <= _LONGEST_CACHED
+            statement = (_cached_statement if is_short else _statement)(text, language)
+            if statement.words:
+                sentences.append(statement)
+                for value, sides in _bounds(text, language).items():
+                    bounds[value].append((frozenset(sides), statement))
+        return cls(tuple(sentences), dict(bounds))
+
+    @cached_property
+    def whole(self) -> _Index:
+        """Its sentences by their words."""
+        return _Index(tuple(dict.fromkeys(self.sentences)))
+
+    @cached_property
+    def parts(self) -> _Index:
+        """The parts of its sentences by their words."""
+        return _Index(tuple(dict.fromkeys(part for one in self.sentences for part in one.parts)))
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The stems of all words with a meaning."""
+        return frozenset[str]().union(*(sentence.content for sentence in self.sentences))
+
+    @cached_property
+    def by_part(self) -> Mapping[_Statement, int]:
+        """The number of the first sentence with each part."""
+        found: dict[_Statement, int] = {}
+        for at, sentence in enumerate(self.sentences):
+            for part in sentence.parts:
+                found.setdefault(part, at)
+        return found
+
+    @cached_property
+    def by_statement(self) -> Mapping[_Statement, int]:
+        """The number of the first sentence that is a statement or has it as a part."""
+        found = dict(self.by_part)
+        for at, sentence in enumerate(self.sentences):
+            found[sentence] = min(at, found.get(sentence, at))
+        return found
+
+
 def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
     """Yield words of a claim that its passage has otherwise.
 
@@ -199,58 +315,68 @@ def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
         passage: the passages that it cites, in its language.
         language: ISO 639-1; for one without lists of words nothing is compared.
     """
-    if language not in CLAUSES and language not in UNSPACED:
-        return
-    said = _Statement(_words(claim, language), language)
+    if language in CLAUSES or language in UNSPACED:
+        yield from _contradictions(claim, passage, language)
+
+
+# An answer is judged several times.
+@lru_cache(maxsize=256)
+def _contradictions(claim: str, passage: str, language: str) -> tuple[str, ...]:
+    said = _statement(claim, language)
     if not said.content or len(said.words) > _MOST_WORDS:
-        return
-    sentences = _statements(passage, language)
-    yield from _contrary_bounds(said, claim, passage)
+        return ()
+    parsed = _passage(passage, language)
+    bounds = tuple(_contrary_bounds(said, claim, parsed))
     rules: tuple[Callable[[_Statement, _Statement], str | None], ...]
     rules = (_denial, _lack, _opposite, _exchange)
-    meant = _comparable(said, sentences)
+    meant = _comparable(said, parsed)
     for rule in rules:
-        if rule is _denial and _is_denied_elsewhere(said, sentences):
+        if rule is _denial and _is_denied_elsewhere(said, parsed):
             continue
-        denied = _with_focus(said, meant, sentences) if rule is _denial else []
-        contrary = [rule(said, sentence) for sentence in denied or meant]
-        if contrary and all(contrary):
-            yield contrary[0] or ""
-            return
-    replaced = [_replaced(said, sentence, sentences) for sentence in meant]
-    if replaced and all(replaced):
-        yield replaced[0] or ""
+        denied = _with_focus(said, meant, parsed) if rule is _denial else []
+        contrary = _found_in_all(rule(said, sentence) for sentence in denied or meant)
+        if contrary is not None:
+            return (*bounds, contrary)
+    replaced = _found_in_all(_replaced(said, sentence, parsed) for sentence in meant)
+    return bounds if replaced is None else (*bounds, replaced)
 
 
-def _comparable(said: _Statement, sentences: Sequence[_Statement]) -> list[_Statement]:
+def _found_in_all(words: Iterable[str | None]) -> str | None:
+    """Return the first of words of which none is missing."""
+    first = None
+    for word in words:
+        if not word:
+            return None
+        first = first or word
+    return first
+
+
+def _comparable(said: _Statement, passage: _Passage) -> list[_Statement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
-    parts = [part for sentence in sentences for part in sentence.parts]
-    for least, statements in ((_WHOLE, parts), (_COMPARABLE, sentences)):
-        shares = [_share(said, statement) for statement in statements]
-        best = max(shares, default=0.0)
-        if best >= least:
-            pairs = zip(statements, shares, strict=True)
-            return [one for one, share in pairs if share >= max(least, best - _NEAR)]
+    for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.whole)):
+        if found := [*statements.like(said, least)]:
+            best = max(share for _, share in found)
+            return [one for one, share in found if share >= best - _NEAR]
     return []
 
 
-def _is_denied_elsewhere(said: _Statement, sentences: Sequence[_Statement]) -> bool:
+def _is_denied_elsewhere(said: _Statement, passage: _Passage) -> bool:
     """Return whether a passage denies what a claim denies, if in few of its words."""
-    parts = (part for sentence in sentences for part in sentence.parts)
     return bool(said.denied) and any(
-        part.denied and _share(said, part) >= _COMPARABLE for part in parts
+        part.denied for part, _ in passage.parts.like(said, _COMPARABLE)
     )
 
 
 def _with_focus(
-    said: _Statement, meant: Sequence[_Statement], sentences: Sequence[_Statement]
+    said: _Statement, meant: Sequence[_Statement], passage: _Passage
 ) -> list[_Statement]:
     """Return the statements that have what a claim denies."""
-    if any(next(_pairs_of_opposites(said, one), None) for one in meant):
+    if any(_pairs_of_opposites(said, one) for one in meant):
         return []
     near = [one for one in meant if said.focus & one.content]
-    far = (one for one in sentences if said.focus & one.content)
-    return near or [one for one in far if _share(said, one) >= _DENIED_APART]
+    return near or [
+        one for one, _ in passage.whole.like(said, _DENIED_APART) if said.focus & one.content
+    ]
 
 
 def _share(said: _Statement, statement: _Statement) -> float:
@@ -265,11 +391,13 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
     """Return a word that one of two statements denies and the other one states."""
     if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
         return None
-    if next(_pairs_of_opposites(said, statement), None) or _has_prefixed(said, statement):
+    if _pairs_of_opposites(said, statement) or _has_prefixed(said, statement):
         return None
     common = said.content & statement.content
-    about = common if said.language in UNSPACED else (said.focus | statement.focus) & common
-    if not about or said.turning_beside(common) ^ statement.turning_beside(common):
+    focus = said.focus | statement.focus
+    about = common if said.language in UNSPACED else focus & common
+    is_turned = said.turning_beside(common) ^ statement.turning_beside(common)
+    if not about or is_turned or _are_apart(said, statement, focus):
         return None
     polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
@@ -314,13 +442,40 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
         # Two opposites say the same: accepted with it, refused without it.
         return None
     mine = {stem for stem, _ in pairs}
+    if _are_apart(said, statement, frozenset(stem for pair in pairs for stem in pair)):
+        return None
     return next(word.written for word in said.words if word.stem in mine)
 
 
-def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:
-    """Yield the stems of a claim and a passage that exclude each other."""
+def _are_apart(said: _Statement, statement: _Statement, stems: Container[str]) -> bool:
+    """Return whether one of two texts is about what a bound leaves out, the other what it includes.
+
+    Larger files are rejected where files up to a size are accepted.
+
+    Args:
+        said, statement: the texts.
+        stems: of the words that one of them denies, or has the opposite of.
+    """
+    mine, theirs = (
+        {word.written for part in one.parts for word in part.words_beside(stems)}
+        for one in (said, statement)
+    )
+    return any(
+        mine & one and theirs & other and not (mine & other or theirs & one)
+        for one, other in ((_BEYOND, _WITHIN), (_WITHIN, _BEYOND))
+    )
+
+
+def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Sequence[tuple[str, str]]:
+    """Return the stems of a claim and a passage that exclude each other."""
+    if (pairs := said.pairs.get(statement)) is None:
+        pairs = said.pairs[statement] = tuple(_opposite_stems(said, statement))
+    return pairs
+
+
+def _opposite_stems(said: _Statement, statement: _Statement) -> Iterator[tuple[str, str]]:
     listed = _sides_by_stem(said.language)
-    for stem in sorted(said.stems & listed.keys()):
+    for stem in said.listed:
         for are_converses, side, others in listed[stem]:
             theirs = statement.stems & others
             if not theirs or said.stems & others or statement.stems & side:
@@ -376,10 +531,11 @@ def _exchange(said: _Statement, statement: _Statement) -> str | None:
         [word.written for word in one.words if word.written not in ARTICLES]
         for one in (said, statement)
     )
-    size = len(mine)
+    size, counts = len(mine), Counter(mine)
     for start in range(len(theirs) - size + 1):
         window = theirs[start : start + size]
-        if window != mine and Counter(window) == Counter(mine):
+        is_near = counts.keys() >= {*window[:1], *window[-1:]} and window != mine
+        if is_near and Counter(window) == counts:
             return _exchanged(mine, window)
     return None
 
@@ -403,9 +559,7 @@ def _exchanged(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
     return None
 
 
-def _replaced(
-    said: _Statement, statement: _Statement, sentences: Sequence[_Statement]
-) -> str | None:
+def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str | None:
     """Return a word that a claim has from elsewhere in the passage, in the place of another one."""
     if said.language in UNSPACED:
         return None
@@ -416,7 +570,6 @@ def _replaced(
     if common < _ALIKE * len(mine):
         return None
     listed = _sides_by_stem(said.language).keys()
-    elsewhere = frozenset[str]().union(*(sentence.content for sentence in sentences))
     for tag, a1, a2, b1, b2 in matcher.get_opcodes():
         ours, others = said.words[a1:a2], statement.words[b1:b2]
         if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
@@ -427,10 +580,10 @@ def _replaced(
             return number
         new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
         old = {word.stem for word in others if word.has_meaning} - said.content
-        if not new or not old or not new <= elsewhere or _is_listed(new, statement, sentences):
+        if not new or not old or not new <= passage.content or _is_listed(new, statement, passage):
             continue
         before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
-        if before & DETERMINERS and new & _named_before(statement, sentences):
+        if before & DETERMINERS and new & _named_before(statement, passage):
             continue
         return ours[0].written
     return None
@@ -444,15 +597,12 @@ def _other_number(ours: Sequence[_Word], others: Sequence[_Word]) -> str | None:
     return ours[0].written if mine and theirs and not mine & theirs else None
 
 
-def _is_listed(
-    new: frozenset[str] | set[str], statement: _Statement, sentences: Sequence[_Statement]
-) -> bool:
+def _is_listed(new: frozenset[str] | set[str], statement: _Statement, passage: _Passage) -> bool:
     """Return whether words are further items of a list that a part of a sentence begins."""
-    for sentence in sentences:
-        if statement in sentence.parts:
-            beside = [part for part in sentence.parts if part.content & new]
-            return any(not part.content & statement.content for part in beside)
-    return False
+    if (at := passage.by_part.get(statement)) is None:
+        return False
+    beside = [part for part in passage.sentences[at].parts if part.content & new]
+    return any(not part.content & statement.content for part in beside)
 
 
 _Side: TypeAlias = tuple[bool, frozenset[str], frozenset[str]]
@@ -470,18 +620,28 @@ def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
     return found
 
 
-def _named_before(statement: _Statement, sentences: Sequence[_Statement]) -> frozenset[str]:
+def _named_before(statement: _Statement, passage: _Passage) -> frozenset[str]:
     """Return the words that a definite article or a pronoun in a statement may mean."""
-    at = next((n for n, one in enumerate(sentences) if statement in (one, *one.parts)), 0)
+    at = passage.by_statement.get(statement, 0)
+    sentences = passage.sentences
     meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
     return frozenset[str]().union(*(sentence.content for sentence in meant))
 
 
-@lru_cache(maxsize=64)
-def _statements(passage: str, language: str) -> tuple[_Statement, ...]:
-    """Return the sentences of a passage, in order; cached as well."""
-    words = (_words(sentence, language) for sentence in _sentences(passage))
-    return tuple(_Statement(one, language) for one in words if one)
+@lru_cache(maxsize=32)
+def _passage(passage: str, language: str) -> _Passage:
+    """Return what a passage states; cached, since each claim asks for it."""
+    return _Passage.of(passage, language)
+
+
+def _statement(sentence: str, language: str) -> _Statement:
+    return _Statement(_words(sentence, language), language)
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _cached_statement(sentence: str, language: str) -> _Statement:
+    """Return what a sentence states; cached, since claims cite passages in many combinations."""
+    return _statement(sentence, language)
 
 
 def _words(text: str, language: str) -> tuple[_Word, ...]:
@@ -520,49 +680,57 @@ def _spaced_words(text: str, language: str) -> Iterator[_Word]:
 def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
     """Yield the listed words of a text, and its other signs one by one."""
     negators = words_of("negators", language)
-    listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
-    listed |= negators | words_of("restrictors", language)
-    longest = sorted(listed, key=len, reverse=True)
-    pattern = re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
     clause = 0
-    for token in pattern.findall(text):
+    for token in _unspaced_pattern(language).findall(text):
         if not token[0].isalnum():
             clause += 1
             continue
         yield _Word(token, token, clause, clause, has_meaning=token not in negators)
 
 
+@cache
+def _unspaced_pattern(language: str) -> re.Pattern[str]:
+    """Return what finds the listed words of a language, the longest first, and single signs."""
+    listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
+    listed |= words_of("negators", language) | words_of("restrictors", language)
+    longest = sorted(listed, key=len, reverse=True)
+    return re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
+
+
 _DENIES: Final = frozenset({True})
-_VALUE: Final = r"(?P<value>\d+(?:[.,]\d+)*|[^\W\d_]+)"
+# All in time that grows as the text does: runs are bounded, or begin in one place only.
+_NUMBER: Final = r"(?<!\d)\d{1,20}(?:[.,]\d{1,20}){0,20}"
+_VALUE: Final = rf"(?P<value>{_NUMBER}|[^\W\d_]{{1,20}})"
+_VALUE_BEFORE: Final = rf"(?P<value>{_NUMBER}|(?<![^\W\d_])[^\W\d_]{{1,20}})"
 _SIDES: Final = {
     **dict.fromkeys((*HIGH.split("|"), *HIGH_AFTER.split("|")), "high"),
     **dict.fromkeys((*LOW.split("|"), *LOW_AFTER.split("|")), "low"),
 }
 _BOUNDED: Final = (
     re.compile(rf"(?<!\w)(?P<bound>{LOW}|{HIGH})\s?(?:[€$£]\s?)?{_VALUE}"),
-    re.compile(rf"{_VALUE}\s?(?:[^\W\d_]+\s?)?(?P<bound>{LOW_AFTER}|{HIGH_AFTER})(?!\w)"),
+    re.compile(
+        rf"{_VALUE_BEFORE}\s?(?:[^\W\d_]{{1,20}}\s?)?(?P<bound>{LOW_AFTER}|{HIGH_AFTER})(?!\w)"
+    ),
 )
 
 
-def _contrary_bounds(said: _Statement, claim: str, passage: str) -> Iterator[str]:
+def _contrary_bounds(said: _Statement, claim: str, passage: _Passage) -> Iterator[str]:
     """Yield the numbers that a claim bounds on the other side than sentences alike it."""
-    claimed = _bounds(claim, said.language)
-    if not claimed:
-        return
-    stated: dict[str, set[str]] = {}
-    for sentence in _sentences(passage):
-        for value, sides in _bounds(sentence, said.language).items():
+    for value, sides in _bounds(claim, said.language).items():
+        stated = {
+            side
+            for others, sentence in passage.bounds.get(value, ())
             if any(
                 _share(said, part) >= _COMPARABLE and any(_stems_of_value(part, value))
-                for part in _Statement(_words(sentence, said.language), said.language).parts
-            ):
-                stated.setdefault(value, set()).update(sides)
-    for value, sides in claimed.items():
-        if value in stated and not sides & stated[value]:
+                for part in sentence.parts
+            )
+            for side in others
+        }
+        if stated and not sides & stated:
             yield value
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=_MOST_CACHED)
 def _bounds(text: str, language: str) -> Mapping[str, set[str]]:
     """Return the sides on which a sentence bounds each of its numbers; a denial changes them."""
     folded, found = plain_text(text), dict[str, set[str]]()
@@ -587,7 +755,6 @@ def _stems_of_value(statement: _Statement, value: str) -> Iterator[str]:
             yield word.stem
 
 
-@lru_cache(maxsize=64)
-def _sentences(passage: str) -> tuple[str, ...]:
-    """Return the sentences of a passage without markers; cached, since each claim asks for them."""
-    return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))
+def _sentences(passage: str) -> Iterator[str]:
+    """Yield the sentences of a passage without markers."""
+    return (blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from rag_assets.models.chat.protocol import Completion
-from rag_assets.retrieval.answerer import supported_answer
-from rag_assets.retrieval.answers import AnswerResult
+from rag_assets.retrieval import answerer
+from rag_assets.retrieval.answerer import Answerer, supported_answer
+from rag_assets.retrieval.answers import AnswerRequest, AnswerResult
 from rag_assets.retrieval.prompts import NOT_ANSWERED
 from tests.unit.retrieval.hits import hit_of
 
@@ -82,3 +87,37 @@ def test_other_figures_addresses_and_names_go_whatever_their_language() -> None:
         " Mehr steht unter https://evil.example [2]."
     )
     assert (answer.answer, answer.unchecked, answer.removed) == ("", (), 3)
+
+
+def test_claims_are_compared_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def returned(value: Any) -> Any:
+        return value
+
+    threads = []
+
+    def noted(*given: Any, **options: Any) -> AnswerResult:
+        threads.append(threading.current_thread())
+        return supported_answer(*given, **options)
+
+    monkeypatch.setattr(answerer, "supported_answer", noted)
+    config = {"id": "team", "profile": "documents"}
+    record = SimpleNamespace(profile="documents", state="ACTIVE", config=config, ref=None)
+    written = Completion("The valve opens at 4 bar [1].", 50, 9)
+    chat: Any = SimpleNamespace(
+        id="a/b",
+        config=SimpleNamespace(max_tokens=99, seconds_for=lambda *_: 9.0),
+        model=SimpleNamespace(complete=lambda *_, **__: returned(written)),
+    )
+    found = SimpleNamespace(hits=HITS, degraded=(), warnings=(), disabled=False)
+    search: Any = SimpleNamespace(
+        search=lambda *_: returned(found),
+        masked=returned,
+        still_readable=lambda *_: returned(True),
+    )
+    catalog: Any = SimpleNamespace(tenants=SimpleNamespace(get=lambda _: record))
+    models: Any = SimpleNamespace(of=lambda _: returned(chat))
+    request = AnswerRequest(query="When does the valve open?")
+    answer = asyncio.run(Answerer(catalog, models, search).answer("team", request))
+    assert answer.answer == written.text
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.claims.__main__ import Claim, read_claims
 from rag_assets.retrieval.citations import Verdict, enforce_citations, verify_citations
+from rag_assets.retrieval.contradictions import contradictions
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ def verdict(claim: str, passage: str) -> Verdict:
         ("The upper lid is made of tin.", "The upper lid is made of zinc, the lower lid of tin."),
         ("The file is unencrypted.", "The file is encrypted."),
         ("It is served with onions.", "It is served without onions."),
+        ("The shelf is above the line.", "The shelf is below the line."),
+        ("Files over 20 MB are accepted.", "Files over 20 MB are rejected."),
         (
             "Access is granted unless the badge is valid.",
             "Access is granted if the badge is valid.",
@@ -79,6 +82,8 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("Whoever needs more than 40 cores asks.", "Use at most 40 cores; for more, ask."),
         ("Die Gebühr wird nicht erstattet.", "Die Gebühr ist fällig und wird nicht erstattet."),
         ("Den Mitarbeiter lobt der Chef.", "Der Chef lobt den Mitarbeiter."),
+        ("Files up to 20 MB are accepted.", "At most 20 MB are sent; larger files are rejected."),
+        ("The fee is refunded after 2 days.", "The fee is not refunded within 2 days."),
     ],
 )  # fmt: skip
 def test_claim_in_other_words_than_its_passage_is_supported(claim: str, passage: str) -> None:
@@ -112,3 +117,53 @@ def test_long_passages_of_listed_words_take_little_time() -> None:
     started = time.perf_counter()
     verify_citations(f"{claim.strip()[:-1]} [1]. " * 20, [Passage(passage)])
     assert time.perf_counter() - started < 5.0
+
+
+_RUNS = {
+    "letters": "x" * 100_000,
+    "digits": "1" * 100_000,
+    "Chinese signs": "界" * 100_000,
+    "Chinese digits": "三" * 100_000,
+    "letters and digits": "A1" * 50_000,
+    "version": "1.1." * 20_000,
+    "number words": "one" * 30_000,
+    "short words": "x " * 50_000,
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("run", _RUNS.values(), ids=_RUNS.keys())
+@pytest.mark.parametrize(
+    ("claim", "stated", "language"),
+    [
+        ("Bags weigh at least 8 kg.", "Bags weigh at most 8 kg.", "en"),
+        ("Bags weigh 8 kg or more.", "Bags weigh 8 kg or less.", "en"),
+        ("行李至少8公斤。", "行李最多8公斤。", "zh"),
+    ],
+)
+def test_long_runs_of_signs_hide_no_contrary_bound(
+    claim: str, stated: str, language: str, run: str
+) -> None:
+    contrary = [*contradictions(claim, stated, language)]
+    assert contrary
+    assert [*contradictions(claim, f"{stated}\n\n{run}", language)] == contrary
+    assert [*contradictions(claim, run, language)] == []
+    assert {*contradictions(f"{claim[:-1]} {run}", stated, language)} <= {*contrary}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("run", _RUNS.values(), ids=_RUNS.keys())
+def test_citations_of_long_runs_of_signs_are_verified(run: str) -> None:
+    passage = f"Bags weigh at most 8 kg.\n\n{run[:20_000]}"
+    assert verdict("Bags weigh at least 8 kg.", passage) == "unsupported"
+    assert verdict("Bags weigh at most 8 kg.", passage) == "supported"
+
+
+@pytest.mark.timeout(30)
+def test_claims_of_many_long_passages_are_verified() -> None:
+    listed = "Not before all of it, never after more or less, unless none must stop. " * 80
+    hits = [Passage(f"{listed} Gate {n} is closed at night.", n) for n in range(1, 21)]
+    cites = f"[{', '.join(str(hit.number) for hit in hits)}]"
+    claims = [f"Gate {n} is {('closed', 'open')[n % 2]} at night {cites}." for n in range(1, 21)]
+    found = [one.verdict for one in verify_citations(" ".join(claims), hits).sentences]
+    assert found == ["unsupported", "supported"] * 10
