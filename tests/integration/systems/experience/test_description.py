@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -44,8 +46,11 @@ def test_answers_are_as_described(
                 _name_what_is_there(case, project, entry)
             # An empty value in a query is not sent, so that the rest may be a valid request.
             is_whole = all(map(_is_sent, (case.query or {}).values()))
-            left_out = [] if is_whole else CHECKS.get_by_names(["negative_data_rejection"])
-            case.call_and_validate(headers=learning.headers(role), excluded_checks=[*left_out])
+            response = case.call(headers=learning.headers(role))
+            # The check does not know 413, which refuses a body whatever else is wrong with it.
+            is_judged = is_whole and response.status_code != HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            left_out = [] if is_judged else CHECKS.get_by_names(["negative_data_rejection"])
+            case.validate_response(response, excluded_checks=[*left_out])
 
         holds()
 
