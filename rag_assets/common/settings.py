@@ -79,6 +79,21 @@ class Settings:
         """The operator's list of tenants."""
         return self.home / "tenants.yaml"
 
+    def address_variables(self) -> dict[str, str]:
+        """Return the variables from which a child process reads the same home and addresses."""
+        addresses = {
+            "DATABASE_URL": self.database_url,
+            _OWNER_URL: self.owner_database_url,
+            _SERVICE_URL: self.service_database_url,
+            _DAGSTER_URL: self.dagster_database_url,
+            "ELASTICSEARCH_URL": self.elasticsearch_url,
+            "RAG_ASSETS_LAKE_URL": self.lake_url,
+            "RAG_ASSETS_BLOBS_URL": self.blobs_url,
+            "RAG_ASSETS_PGVECTOR_URL": self.vectors_url,
+        }
+        own = {"RAG_ASSETS_HOME": str(self.home), "RAG_ASSETS_INDEX_PREFIX": self.index_prefix}
+        return own | {name: address for name, address in addresses.items() if address}
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Read the settings.

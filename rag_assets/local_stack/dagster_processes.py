@@ -169,20 +169,11 @@ class DagsterProcesses:
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
     """The environment variables of Dagster's processes, or of an instance in this process."""
-    environment = {
+    return settings.address_variables() | {
         "DAGSTER_HOME": str(settings.home),
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
         "DAGSTER_STORAGE_DIR": str(settings.local / "dagster" / "storage"),
-        "RAG_ASSETS_HOME": str(settings.home),
-        "RAG_ASSETS_INDEX_PREFIX": settings.index_prefix,
     }
-    external = {
-        "DATABASE_URL": settings.database_url,
-        "RAG_ASSETS_OWNER_DATABASE_URL": settings.owner_database_url,
-        "ELASTICSEARCH_URL": settings.elasticsearch_url,
-        "RAG_ASSETS_LAKE_URL": settings.lake_url,
-    }
-    return environment | {name: value for name, value in external.items() if value}
 
 
 def dagster_storage_url(database_url: str) -> str:

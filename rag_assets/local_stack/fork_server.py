@@ -63,7 +63,7 @@ class ForkServerProcess:
 
     def _launch(self) -> None:
         command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
-        environment = {**os.environ, "RAG_ASSETS_HOME": str(self._settings.home)}
+        environment = {**os.environ, **self._settings.address_variables()}
         with self.process.hold() as held:
             # Named, so that its forks, which may outlive it, do not keep it locked.
             command.append(str(held))
@@ -99,7 +99,7 @@ class ChangeWatcherProcess:
                 return
             progress("Change watcher: starting")
             command = [sys.executable, "-m", "rag_assets.cli.change_watcher"]
-            environment = {**os.environ, "RAG_ASSETS_HOME": str(self._settings.home)}
+            environment = {**os.environ, **self._settings.address_variables()}
             self.process.launch(
                 command,
                 env=environment,

@@ -126,7 +126,7 @@ class SupervisorProcess:
             progress("Supervisor: starting")
             self.process.launch(
                 [sys.executable, "-m", "rag_assets.cli.supervisor"],
-                env={**os.environ, "RAG_ASSETS_HOME": str(self._settings.home)},
+                env={**os.environ, **self._settings.address_variables()},
                 cwd=self._settings.home,
                 program=fingerprint_program(self._settings),
             )

@@ -19,10 +19,12 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack import dagster_processes, fork_server, stack
+from rag_assets.local_stack.liveness import wait_for
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.processes import Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.stack import LocalStack
+from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
 
 DEFINITIONS = """
 import os
@@ -98,6 +100,7 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
         assert states["Postgres"].state == "external"
         assert states["Elasticsearch"].state == "unreachable"
         assert states["Dagster webserver"].state == states["Dagster daemon"].state == "running"
+        assert states["Change watcher"].state == "running"
         assert states["Dagster webserver"].url == f"http://127.0.0.1:{webserver.port}"
 
         answer = graphql(webserver.port, "{assetNodes {assetKey {path} description}}")
@@ -123,6 +126,8 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
             }
             assert outputs == {str(process.log_file)}, "no output of the command that started it"
 
+        report = WatchReportFile(settings)
+        assert wait_for(lambda: report.read() != NO_WATCHER, 90), "it uses the same servers"
         messages.clear()
         start(stack, messages.append)
         assert messages == []

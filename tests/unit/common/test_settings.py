@@ -142,6 +142,24 @@ def test_places_are_kept_as_they_are_meant(tmp_path: Path) -> None:
     assert settings.blobs_url == f"{tmp_path}/with space"
 
 
+def test_a_child_process_reads_the_same_addresses(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path,
+        database_url="postgresql://writer@h/d",
+        owner_database_url="postgresql://owner@h/d",
+        service_database_url="postgresql://service@h/d",
+        dagster_database_url="postgresql://dagster@h/d",
+        elasticsearch_url="http://h:9200",
+        lake_url="s3://bucket/lake",
+        blobs_url=str(tmp_path / "blobs"),
+        index_prefix="own",
+        vectors_url="postgresql://vectors@h/d",
+    )
+    assert Settings.from_environment(settings.address_variables()) == settings
+    embedded = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path)})
+    assert Settings.from_environment(embedded.address_variables()) == embedded
+
+
 @pytest.mark.parametrize("name", ["RAG_ASSETS_ALLOWED_ROOTS", "RAG_ASSETS_MASTER_KEY_FILE"])
 def test_a_relative_path_is_refused(tmp_path: Path, name: str) -> None:
     assert refusal(tmp_path, **{name: "some/where"}).message.startswith(
