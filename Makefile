@@ -1,6 +1,7 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs the tests against real Postgres and Elasticsearch, except long ones
 # make test-all runs every test, long ones as well
+# make test-ci  the same for CI: at most three tests that failed are run once more, alone
 # make coverage runs every test, and measures which lines they execute: twice as long
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
@@ -26,7 +27,7 @@ CODE := rag_assets resources sensors checks tests benchmarks examples docs
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all coverage php browser pooler renderers test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all test-ci coverage php browser pooler renderers test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -53,6 +54,10 @@ test: setup
 
 test-all: setup
 	@$(TESTED) --durations=40 --durations-min=20
+
+# The status 1 is that of a run that reached its end.
+test-ci: setup
+	@$(TESTED) --durations=40 --durations-min=20 || { test $$? -eq 1 && $(BIN)/python -m tests.again; }
 
 coverage: setup
 	@$(TESTED) --cov --cov-report=term:skip-covered
