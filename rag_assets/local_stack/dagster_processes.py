@@ -86,6 +86,7 @@ class DagsterProcesses:
         # With this process's variables, so that the keys of embedding providers reach the assets.
         environment = {
             **os.environ,
+            **self._settings.address_variables(),
             **dagster_environment(self._settings, database_url),
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": ",".join(f"ignore:{beginning}" for beginning in _BETA),
@@ -168,8 +169,8 @@ class DagsterProcesses:
 
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """The environment variables of Dagster's processes, or of an instance in this process."""
-    return settings.address_variables() | {
+    """Return the variables of the installation's Dagster instance."""
+    return {
         "DAGSTER_HOME": str(settings.home),
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
         "DAGSTER_STORAGE_DIR": str(settings.local / "dagster" / "storage"),
