@@ -42,7 +42,7 @@ READERS: Mapping[str, str] = MappingProxyType(
 )
 """What reads texts of a media type, as "module:function" below rag_assets.code."""
 
-READING_VERSION = 13
+READING_VERSION = 14
 """Increased whenever the same text would give other units, facts or relations."""
 
 

@@ -9,12 +9,15 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.code.model import CodeText, Fact
-from rag_assets.code.settings.entries import ITEM, Entry
-from rag_assets.code.settings.ini_keys import ini_entries
-from rag_assets.code.settings.json_keys import json_entries
-from rag_assets.code.settings.toml_keys import toml_entries
+from rag_assets.code.settings.entries import (
+    ITEM,
+    Entry,
+    ini_entries,
+    json_entries,
+    toml_entries,
+    yaml_entries,
+)
 from rag_assets.code.settings.units import covered, units_of
-from rag_assets.code.settings.yaml_keys import yaml_entries
 
 BROKEN: Final = "a part of it could not be read"
 MOST_SETTINGS: Final = 5_000

@@ -96,6 +96,59 @@ def test_keys_of_toml_are_those_of_its_parser() -> None:
     assert flattened(tomllib.loads(text)) - keys(text, "toml") <= {"i.j.l.m"}
 
 
+@pytest.mark.parametrize(
+    ("value", "inner"),
+    [
+        ("[http://a, http://b]", set()),
+        ("{url: https://x}", {"first.url"}),
+        ("[a#b]", set()),
+        ("[it's, b]", set()),
+        ('{{ include "x" . }}-{{ tag }}', {"first"}),
+        ('"a \\u00e9\\n"', {"first"}),
+        ('["a", b: c, {d: e}]', set()),
+        ("!!str &x y", {"first"}),
+    ],
+)
+def test_values_of_yaml_end_where_they_end(value: str, inner: set[str]) -> None:
+    text = f"first: {value} # why\nsecond:\n  third: 1\n"
+    reading = reader.read_yaml(text)
+    assert keys(text, "yaml") == {*inner, "second.third"}
+    assert [unit.symbol for unit in reading.units] == ["first", "second"]
+    assert not reading.notes
+
+
+def test_damaged_yaml_is_read_on_where_a_line_is_not_indented() -> None:
+    for damage in ('a: "b', "a: [b", "a:\n\tb: 1", "a: b: c", "a: 'b\n  c", "- }"):
+        text = f"before: 1\n{damage}\nafter:\n  inner: 2\nlast: 3\n"
+        assert {"before", "after.inner", "last"} <= keys(text, "yaml"), damage
+        assert reader.read_yaml(text).notes == (reader.BROKEN,)
+
+
+def test_templates_of_yaml_are_skipped() -> None:
+    text = (
+        "{{- if .Values.on }}\nkind: A\nmeta:\n  {{- with .x }}\n  name: {{ .Name }}-{{ .Tag | quote }}\n"
+        "  {{- end }}\n  after: {{ y }}\n{% for a in b %}\nlast: 1\n{% endfor %}\n{{- end }}\n"
+    )
+    assert keys(text, "yaml") == {"kind", "meta.name", "meta.after", "last"}
+    assert not reader.read_yaml(text).notes
+
+
+def test_a_table_that_is_never_closed_has_its_entries() -> None:
+    assert keys('{"a": {"b": 1, "c": {"d": 2}, "e": [1, "x', "json") == {"a.b", "a.c.d"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    ["? " * 50_000, "".join(" " * n + "a:\n" for n in range(1_000)), "- " * 50_000 + "a"],
+    ids=["keys", "tables", "lists"],
+)
+def test_deeply_nested_yaml_is_read_to_a_bounded_depth(text: str) -> None:
+    reading = reader.read_yaml(text)
+    assert_covers(text, reading)
+    assert reading.notes == (reader.BROKEN,)
+
+
 @pytest.mark.parametrize("language", sorted(TEXTS))
 def test_units_are_whole_keys_with_their_comments(language: str) -> None:
     text = TEXTS[language]
