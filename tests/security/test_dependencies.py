@@ -29,6 +29,19 @@ def test_all_that_is_locked_has_an_allowed_licence_and_nothing_else_is_listed() 
     assert list(licence_complaints(components(), read())) == []
 
 
+def test_notice_names_models_grammars_and_vendored_files() -> None:
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    names = {c.name for c in components() if c.ecosystem == "model"}
+    names |= {
+        str((file.with_suffix(".yml") if file.stem == "vendor" else file.parent).relative_to(ROOT))
+        for file in (ROOT / "rag_assets").rglob("*LICENSE")
+    }
+    grammars = {c.name for c in components() if c.name.startswith("tree-sitter-")}
+    assert len(grammars) > 10
+    assert {name for name in names if name not in notice} == set()
+    assert {name for name in grammars if name.removeprefix("tree-sitter") not in notice} == set()
+
+
 def test_a_licence_that_is_missing_forbidden_or_another_is_complained_of() -> None:
     licences = read()
     package = next(c for c in components() if c.name == "anyio")
@@ -83,7 +96,7 @@ def test_the_bill_of_materials_is_valid_and_lists_all_that_is_locked() -> None:
     listed = {c["purl"]: c for c in json.loads(text)["components"]}
     assert set(listed) == {purl(c) for c in components()}
     assert sum(p.startswith("pkg:maven/") for p in listed) == len(locked_jars())
-    assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 2
+    assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 3
     assert all(c["licenses"] and c["hashes"] for c in listed.values())
     assert all(PackageURL.from_string(p).version for p in listed)
 

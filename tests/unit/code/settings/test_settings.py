@@ -126,8 +126,9 @@ def test_damaged_yaml_is_read_on_where_a_line_is_not_indented() -> None:
 
 def test_templates_of_yaml_are_skipped() -> None:
     text = (
-        "{{- if .Values.on }}\nkind: A\nmeta:\n  {{- with .x }}\n  name: {{ .Name }}-{{ .Tag | quote }}\n"
-        "  {{- end }}\n  after: {{ y }}\n{% for a in b %}\nlast: 1\n{% endfor %}\n{{- end }}\n"
+        "{{- if .Values.on }}\nkind: A\nmeta:\n  {{- with .x }}\n"
+        "  name: {{ .Name }}-{{ .Tag | quote }}\n  {{- end }}\n  after: {{ y }}\n"
+        "{% for a in b %}\nlast: 1\n{% endfor %}\n{{- end }}\n"
     )
     assert keys(text, "yaml") == {"kind", "meta.name", "meta.after", "last"}
     assert not reader.read_yaml(text).notes
