@@ -113,6 +113,8 @@ bench-linear: setup
 
 bench-quality: setup
 	@$(BIN)/python -m benchmarks.quality
+	@if [ -n "$(DATA)" ]; then $(BIN)/python -m benchmarks.fusion.contest "$(DATA)"; \
+		else echo "DATA=FOLDER compares with other programs on the sets of benchmarks/fusion/README.md"; fi
 	@$(BIN)/python -m docs.tools.pages
 
 bench-rivals: setup
@@ -181,7 +183,8 @@ lock: setup
 	@$(BIN)/python -m docs.tools.dependencies.licences
 
 lock-rivals: setup
-	@for name in langchain llamaindex cocoindex cocoindex-code code-review-graph; do \
+	@for name in langchain llamaindex cocoindex cocoindex-code code-review-graph \
+		search-bm25s search-langchain search-llamaindex; do \
 		$(BIN)/uv pip compile benchmarks/rivals/requirements/$$name.in --universal \
 			--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
 			-o benchmarks/rivals/requirements/$$name.txt || exit 1; \

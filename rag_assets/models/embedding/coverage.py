@@ -8,6 +8,7 @@ words that languages share.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -30,6 +31,13 @@ Of 1,500 questions in Latin letters all-MiniLM-L6-v2 leaves at most a quarter of
 Russian, Greek, Arabic, Hindi, Thai and Chinese ones two thirds and more on the mean, of Japanese
 ones a third.
 """
+_ENGLISH: Final = frozenset({"en"})
+_NOT_ENGLISH: Final = 1 / 5
+"""Share of words with letters that English lacks from which on a text is in another language.
+
+An English question with one name of another language has a lower share.
+"""
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 _PIECES_PER_LETTER: Final = 0.75
 """Pieces of a word from which on it counts as spelled letter by letter."""
@@ -47,13 +55,23 @@ def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
     Args:
         embedder: that makes its vector.
         text: a question.
-        language: of the text, an ISO 639-1 code; None if unknown.
+        language: of the text, an ISO 639-1 code; None if unknown. A text in a language that is
+            unknown is foreign to a model of English if its letters show that it is not English.
     """
     if not is_read(embedder, text):
         return "unread"
     trained = embedder.languages
-    is_foreign = language is not None and trained is not None and language not in trained
-    return "foreign" if is_foreign else "known"
+    if trained is None:
+        return "known"
+    if language is None:
+        return "foreign" if trained == _ENGLISH and _has_other_letters(text) else "known"
+    return "known" if language in trained else "foreign"
+
+
+def _has_other_letters(text: str) -> bool:
+    """Return whether a fifth of the words or more have letters that English lacks."""
+    words = _LETTERS.findall(text[:_LONGEST])
+    return 0 < _NOT_ENGLISH * len(words) <= sum(not word.isascii() for word in words)
 
 
 def is_read(embedder: Embedder, text: str) -> bool:

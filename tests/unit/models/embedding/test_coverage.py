@@ -66,6 +66,13 @@ def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
         (READ[0], "en", "known"),
         (READ[2], "de", "foreign"),
         (READ[1], None, "known"),
+        ("", None, "known"),
+        (READ[4], None, "foreign"),
+        (READ[5], None, "foreign"),
+        ("北海道の中で本州の梅雨末期に大雨が降る事がある地域は", None, "foreign"),
+        ("Zażółć gęślą jaźń", None, "foreign"),
+        ("Where does Mr Müller keep the keys of the office?", None, "known"),
+        (READ[7], None, "known"),
         (UNREAD_QUESTIONS[0], "ar", "unread"),
     ],
 )
