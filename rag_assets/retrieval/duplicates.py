@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from rag_assets.retrieval.figure_words import MONTHS, SCALES, UNITS, word_values
@@ -22,6 +23,8 @@ _SHINGLE: Final = 3
 """Words of a shingle."""
 _LEAST_SHARED: Final = 0.9
 """Share of the shingles of a passage that one with the same meaning has as well."""
+_LONGEST_WORDS: Final = 14
+"""Characters of a word on average, with the space behind it."""
 _SHORT: Final = 2
 """Letters of what is a unit only behind a number, as in 5 m."""
 
@@ -188,14 +191,22 @@ class Wording:
     text: str
 
     @cached_property
+    def runs(self) -> frozenset[str]:
+        """What is between blanks; where little is, pairs of adjacent characters."""
+        runs = self.text.casefold().split()
+        if len(self.text) > _LONGEST_WORDS * len(runs):  # in scripts without spaces
+            signs = "".join(runs)
+            runs = [signs[at : at + 2] for at in range(len(signs))]
+        return frozenset(run.strip(_MARKS) for run in runs)
+
+    @cached_property
     def words(self) -> list[tuple[str, str]]:
         """Each word folded and as it is written; a character of a script without spaces is one."""
-        return [
-            (_folded(word), word)
-            for run in unicodedata.normalize("NFKC", self.text).split()
-            for part in _separated(run)
-            if (word := part.strip(_MARKS))
-        ]
+        text = unicodedata.normalize("NFKC", self.text)
+        parts: Iterable[str] = text.split()
+        if _WITHOUT_SPACES.search(text):
+            parts = chain.from_iterable(map(_separated, parts))
+        return [(word.casefold(), word) for part in parts if (word := part.strip(_MARKS))]
 
     @cached_property
     def distinct(self) -> frozenset[str]:
@@ -238,6 +249,9 @@ def are_alike(one: Wording, other: Wording) -> bool:
     White space, line ends, capitals and punctuation make no difference, and one may have a further
     sentence, unless a figure, a unit, a negation or the like is in it.
     """
+    # What is between blanks is compared before words are made of it.
+    if 2 * len(one.runs & other.runs) < max(len(one.runs), len(other.runs)):
+        return False
     longest = max(len(one.words), len(other.words))
     if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:
         return False

@@ -12,30 +12,41 @@ from rag_assets.storage.index.identifiers import analysis_of
 EXCERPT = 280
 
 
-def excerpt(text: str, question: str, length: int = EXCERPT) -> str:
+def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | None = None) -> str:
     """The part of a text with most of the words of a question, and its surroundings.
 
     Args:
         text: white space in it is folded.
         question: in words.
         length: characters, about.
+        language: of the text's document, as it is indexed; None if that is not sure.
     """
     words = text.split()
-    return _shown(words, *_widened(words, *_best_part(words, question, length), length))
+    analysis = analysis_of(text, language)
+    return _shown(words, *_widened(words, *_best_part(words, question, length, analysis), length))
 
 
-def excerpt_of_part(text: str, question: str, start: int, end: int, length: int = EXCERPT) -> str:
+def excerpt_of_part(
+    text: str,
+    question: str,
+    start: int,
+    end: int,
+    length: int = EXCERPT,
+    *,
+    language: str | None = None,
+) -> str:
     """The excerpt of a text that is about one part of it: all of that part, if it fits.
 
     Args:
-        text, question, length: as of excerpt().
+        text, question, length, language: as of excerpt().
         start, end: of the part.
     """
     before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
     words = [*before, *part, *after]
     first, last = 0, len(part)
     if len(" ".join(part)) > length:
-        first, last = _best_part(part, question, length)
+        analysis = analysis_of(text[start:end], language)
+        first, last = _best_part(part, question, length, analysis)
     return _shown(words, *_widened(words, len(before) + first, len(before) + last, length))
 
 
@@ -44,9 +55,8 @@ def _shown(words: Sequence[str], start: int, end: int) -> str:
     return f"{before}{' '.join(words[start:end])}{after}"
 
 
-def _best_part(words: Sequence[str], question: str, length: int) -> tuple[int, int]:
+def _best_part(words: Sequence[str], question: str, length: int, analysis: str) -> tuple[int, int]:
     """From the first to the last word of the part that has most words of the question."""
-    analysis = analysis_of(" ".join(words), None)
     wanted = question_terms(question, analysis)
     met = {word: terms for word in {*words} if (terms := terms_of(word, analysis) & wanted)}
     found = [(at, met[word]) for at, word in enumerate(words) if word in met]

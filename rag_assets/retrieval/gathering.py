@@ -11,9 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from heapq import nsmallest
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
 from rag_assets.ingest.chunking.location import LOCATION_FIELDS
 from rag_assets.retrieval.duplicates import Distinct, Passage, Wording, are_alike
@@ -28,10 +26,6 @@ _MOST_OF_A_DOCUMENT: Final = 2
 """Of the first places."""
 _MOST_BLANKS: Final = 16
 """Chunks begin and end with words: between two of them there may be so many blanks."""
-_SAMPLED: Final = 16
-"""Words that are compared before all of them are."""
-_LONGEST_WORDS: Final = 14
-"""Characters of a word on average, with the space behind it."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _T = TypeVar("_T")
@@ -187,23 +181,19 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
     if len({document_id(passage) for passage in passages}) < 2:  # noqa: PLR2004 - a pair
         return list(passages)
     shown: list[Passage] = []
-    samples: list[frozenset[str]] = []
     wordings: list[Wording] = []
     for passage in passages:
-        text = passage.fields["text"]
-        sample, wording = _sample(text), Wording(text)
-        near = (at for at, other in enumerate(samples) if 2 * len(sample & other) >= len(sample))
+        wording = Wording(passage.fields["text"])
         same = next(
             (
                 at
-                for at in near
-                if _may_share(shown[at], passage) and are_alike(wordings[at], wording)
+                for at, other in enumerate(wordings)
+                if are_alike(other, wording) and _may_share(shown[at], passage)
             ),
             None,
         )
         if same is None:
             shown.append(passage)
-            samples.append(sample)
             wordings.append(wording)
         else:
             shown[same] = _sharing(shown[same], passage, scores)
@@ -279,15 +269,6 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
             break
         count += 1
     return list(paths[0][:count])
-
-
-def _sample(text: str) -> frozenset[str]:
-    """Return some of the words of a text, of texts with nearly the same words nearly the same."""
-    words = text.casefold().split()
-    if len(text) > _LONGEST_WORDS * len(words):  # in scripts without spaces pairs of characters
-        signs = "".join(words)
-        words = [signs[at : at + 2] for at in range(len(signs))]
-    return frozenset(nsmallest(_SAMPLED, {*words}, key=lambda word: crc32(word.encode())))
 
 
 def _may_share(one: Passage, other: Passage) -> bool:
