@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_terms, terms_of
+from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_terms, terms_in
 from rag_assets.storage.index.identifiers import analysis_of
 
 _SHARE: Final = 0.5
@@ -68,9 +68,9 @@ def parts_of(
         return ()
     ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
     analysis = analysis_of(text, language)
-    wanted = question_terms(question, analysis)
+    wanted, terms_of = question_terms(question, analysis), terms_in(analysis)
     met = [
-        {term for word in {*text[start:end].split()} for term in terms_of(word, analysis) & wanted}
+        {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
         for start, end in pairwise(ends)
     ]
     found_in = Counter(term for terms in met for term in terms)

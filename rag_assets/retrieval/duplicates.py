@@ -25,6 +25,8 @@ _LEAST_SHARED: Final = 0.9
 """Share of the shingles of a passage that one with the same meaning has as well."""
 _LONGEST_WORDS: Final = 14
 """Characters of a word on average, with the space behind it."""
+_LONG: Final = 5
+"""Characters of a word that few texts have in common."""
 _SHORT: Final = 2
 """Letters of what is a unit only behind a number, as in 5 m."""
 
@@ -191,13 +193,13 @@ class Wording:
     text: str
 
     @cached_property
-    def runs(self) -> frozenset[str]:
-        """What is between blanks; where little is, pairs of adjacent characters."""
+    def long_runs(self) -> frozenset[str]:
+        """Return what is between blanks and no short word; without blanks, adjacent characters."""
         runs = self.text.casefold().split()
-        if len(self.text) > _LONGEST_WORDS * len(runs):  # in scripts without spaces
-            signs = "".join(runs)
-            runs = [signs[at : at + 2] for at in range(len(signs))]
-        return frozenset(run.strip(_MARKS) for run in runs)
+        if len(self.text) <= _LONGEST_WORDS * len(runs):
+            return frozenset(run for run in runs if len(run) >= _LONG)
+        signs = "".join(runs)  # in scripts without spaces
+        return frozenset(signs[at : at + 2] for at in range(len(signs)))
 
     @cached_property
     def words(self) -> list[tuple[str, str]]:
@@ -249,8 +251,9 @@ def are_alike(one: Wording, other: Wording) -> bool:
     White space, line ends, capitals and punctuation make no difference, and one may have a further
     sentence, unless a figure, a unit, a negation or the like is in it.
     """
-    # What is between blanks is compared before words are made of it.
-    if 2 * len(one.runs & other.runs) < max(len(one.runs), len(other.runs)):
+    # Most passages differ: what is between blanks shows that before words are made of it.
+    runs, others = one.long_runs, other.long_runs
+    if 2 * len(runs & others) < max(len(runs), len(others)):
         return False
     longest = max(len(one.words), len(other.words))
     if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:

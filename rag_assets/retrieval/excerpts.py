@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from itertools import accumulate, takewhile
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
+from itertools import accumulate, repeat, takewhile
+from operator import add
 
 from rag_assets.retrieval.terms import content_words
 from rag_assets.storage.index.identifiers import analysis_of
@@ -58,9 +59,13 @@ def _shown(words: Sequence[str], start: int, end: int) -> str:
 def _best_part(words: Sequence[str], question: str, length: int, analysis: str) -> tuple[int, int]:
     """From the first to the last word of the part that has most words of the question."""
     wanted = question_terms(question, analysis)
-    met = {word: terms for word in {*words} if (terms := terms_of(word, analysis) & wanted)}
+    terms_of = terms_in(analysis)
+    met = {
+        word: terms & wanted for word in {*words} if not wanted.isdisjoint(terms := terms_of(word))
+    }
     found = [(at, met[word]) for at, word in enumerate(words) if word in met]
-    return _best(found, [0, *accumulate(len(word) + 1 for word in words)], length)
+    places = [*accumulate(map(add, map(len, words), repeat(1)), initial=0)]
+    return _best(found, places, length)
 
 
 def _best(
@@ -126,7 +131,8 @@ def question_terms(question: str, analysis: str) -> frozenset[str]:
     return content_words(question, analysis)
 
 
-@lru_cache(maxsize=65_536)
-def terms_of(word: str, analysis: str) -> frozenset[str]:
-    """Return the terms in one word of a text; none of a common word."""
-    return content_words(word, analysis)
+@cache
+def terms_in(analysis: str) -> Callable[[str], frozenset[str]]:
+    """Return a function for the terms in one word of a text; none of a common word."""
+    # A cache with one argument takes half the time of one with two.
+    return lru_cache(maxsize=16_384)(partial(content_words, analysis=analysis))

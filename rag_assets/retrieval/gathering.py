@@ -60,9 +60,13 @@ def joined(
     of_document: defaultdict[str, list[int]] = defaultdict(list)
     for number, item in enumerate(items):
         near = of_document[document_of(item)]
-        beside = [at for at in near if any(are_joined(item, other) for other in groups[at])]
+        beside = [
+            at
+            for at in (near if len(groups) <= most else ())
+            if any(are_joined(item, other) for other in groups[at])
+        ]
         home = next((at for at in beside if len(groups[at]) < MOST_PARTS), None)
-        if home is None or len(groups) > most:
+        if home is None:
             groups[number] = [item]
             near.append(number)
             continue

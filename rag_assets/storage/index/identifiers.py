@@ -233,12 +233,15 @@ def _split(text: str) -> list[str]:
 
 def _with_parts(word: str) -> list[str]:
     """Return a word in lower case, and its parts if it has several."""
+    if word.isascii():
+        terms = [part.lower() for part in _PART.findall(word)]
+        return [word.lower(), *terms] if len(terms) > 1 else terms
     if _INDIC.search(word):
         return [word.lower()]
     if _SIGNS.match(word):
         signs = _SIGN.findall(word)
         return [first + second for first, second in pairwise(signs)] or signs
-    parts = (_PART if word.isascii() else _PLAIN_PART).findall(word)
+    parts = _PLAIN_PART.findall(word)
     terms = [part.lower() for part in parts]
     if len(parts) > 1:
         terms.insert(0, word.lower())

@@ -10,7 +10,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rag_assets.storage.index.common_words import significant_words
@@ -102,14 +104,19 @@ def words_of(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWor
         query: in any language.
         analyses: those that the entries are thought to have.
     """
+    return QueryWords(*_words_of(query), analyses)
+
+
+@lru_cache(maxsize=64)  # a search asks for the same words several times
+def _words_of(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
     significant = significant_words(query)
-    written = dict.fromkeys(significant.split())
-    parts = {word: tuple(words_in(word)) for word in islice(written, MOST_TITLE_WORDS)}
-    return QueryWords(
-        Counter([*symbols_in(query), *words_in(significant)][:MOST_TERMS]),
-        {word: those for word, those in parts.items() if those and not any(map(is_phrase, those))},
-        analyses,
-    )
+    distinct = dict.fromkeys(significant.split())
+    parts = {word: tuple(words_in(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
+    terms = Counter([*symbols_in(query), *words_in(significant)][:MOST_TERMS])
+    written = {
+        word: those for word, those in parts.items() if those and not any(map(is_phrase, those))
+    }
+    return MappingProxyType(terms), MappingProxyType(written)
 
 
 def weighed_words(
