@@ -251,10 +251,6 @@ def are_alike(one: Wording, other: Wording) -> bool:
     White space, line ends, capitals and punctuation make no difference, and one may have a further
     sentence, unless a figure, a unit, a negation or the like is in it.
     """
-    # Most passages differ: what is between blanks shows that before words are made of it.
-    runs, others = one.long_runs, other.long_runs
-    if 2 * len(runs & others) < max(len(runs), len(others)):
-        return False
     longest = max(len(one.words), len(other.words))
     if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:
         return False

@@ -186,19 +186,28 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
         return list(passages)
     shown: list[Passage] = []
     wordings: list[Wording] = []
+    all_runs: list[frozenset[str]] = []
     for passage in passages:
         wording = Wording(passage.fields["text"])
+        runs = wording.long_runs
+        # Most passages differ, which these show before all words are compared.
+        near = [
+            at
+            for at, other in enumerate(all_runs)
+            if 2 * len(runs & other) >= max(len(runs), len(other))
+        ]
         same = next(
             (
                 at
-                for at, other in enumerate(wordings)
-                if are_alike(other, wording) and _may_share(shown[at], passage)
+                for at in near
+                if _may_share(shown[at], passage) and are_alike(wordings[at], wording)
             ),
             None,
         )
         if same is None:
             shown.append(passage)
             wordings.append(wording)
+            all_runs.append(runs)
         else:
             shown[same] = _sharing(shown[same], passage, scores)
     return shown
