@@ -63,7 +63,11 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
             claims.setdefault(number, []).append(blank_markers(sentence.text))
     found = [(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims]
     return [
-        CitedHit(hit, claim, parts_of(hit.text, claim, hit.blocks, offset=hit.start))
+        CitedHit(
+            hit,
+            claim,
+            parts_of(hit.text, claim, hit.blocks, offset=hit.start, language=hit.language),
+        )
         for hit, claim in found
     ]
 
@@ -101,7 +105,9 @@ def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Cita
         cosines: of its claim and each of its blocks, if they are known.
     """
     hit = cited.hit
-    block_id, shown = excerpt_of_block(hit.text, cited.claim, cited.parts, cosines)
+    block_id, shown = excerpt_of_block(
+        hit.text, cited.claim, cited.parts, cosines, language=hit.language
+    )
     return Citation(
         number=hit.number,
         uri=hit.uri,

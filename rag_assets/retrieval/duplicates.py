@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from rag_assets.retrieval.figure_words import MONTHS, SCALES, UNITS, word_values
@@ -22,6 +23,10 @@ _SHINGLE: Final = 3
 """Words of a shingle."""
 _LEAST_SHARED: Final = 0.9
 """Share of the shingles of a passage that one with the same meaning has as well."""
+_LONGEST_WORDS: Final = 14
+"""Characters of a word on average, with the space behind it."""
+_LONG: Final = 5
+"""Characters of a word that few texts have in common."""
 _SHORT: Final = 2
 """Letters of what is a unit only behind a number, as in 5 m."""
 
@@ -188,14 +193,22 @@ class Wording:
     text: str
 
     @cached_property
+    def long_runs(self) -> frozenset[str]:
+        """Return what is between blanks and no short word; without blanks, adjacent characters."""
+        runs = self.text.casefold().split()
+        if len(self.text) <= _LONGEST_WORDS * len(runs):
+            return frozenset(run for run in runs if len(run) >= _LONG)
+        signs = "".join(runs)  # in scripts without spaces
+        return frozenset(signs[at : at + 2] for at in range(len(signs)))
+
+    @cached_property
     def words(self) -> list[tuple[str, str]]:
         """Each word folded and as it is written; a character of a script without spaces is one."""
-        return [
-            (_folded(word), word)
-            for run in unicodedata.normalize("NFKC", self.text).split()
-            for part in _separated(run)
-            if (word := part.strip(_MARKS))
-        ]
+        text = unicodedata.normalize("NFKC", self.text)
+        parts: Iterable[str] = text.split()
+        if _WITHOUT_SPACES.search(text):
+            parts = chain.from_iterable(map(_separated, parts))
+        return [(word.casefold(), word) for part in parts if (word := part.strip(_MARKS))]
 
     @cached_property
     def distinct(self) -> frozenset[str]:

@@ -11,9 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from heapq import nsmallest
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
 from rag_assets.ingest.chunking.location import LOCATION_FIELDS
 from rag_assets.retrieval.duplicates import Distinct, Passage, Wording, are_alike
@@ -28,10 +26,6 @@ _MOST_OF_A_DOCUMENT: Final = 2
 """Of the first places."""
 _MOST_BLANKS: Final = 16
 """Chunks begin and end with words: between two of them there may be so many blanks."""
-_SAMPLED: Final = 16
-"""Words that are compared before all of them are."""
-_LONGEST_WORDS: Final = 14
-"""Characters of a word on average, with the space behind it."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _T = TypeVar("_T")
@@ -66,9 +60,13 @@ def joined(
     of_document: defaultdict[str, list[int]] = defaultdict(list)
     for number, item in enumerate(items):
         near = of_document[document_of(item)]
-        beside = [at for at in near if any(are_joined(item, other) for other in groups[at])]
+        beside = [
+            at
+            for at in (near if len(groups) <= most else ())
+            if any(are_joined(item, other) for other in groups[at])
+        ]
         home = next((at for at in beside if len(groups[at]) < MOST_PARTS), None)
-        if home is None or len(groups) > most:
+        if home is None:
             groups[number] = [item]
             near.append(number)
             continue
@@ -187,12 +185,17 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
     if len({document_id(passage) for passage in passages}) < 2:  # noqa: PLR2004 - a pair
         return list(passages)
     shown: list[Passage] = []
-    samples: list[frozenset[str]] = []
     wordings: list[Wording] = []
+    all_runs: list[frozenset[str]] = []
     for passage in passages:
-        text = passage.fields["text"]
-        sample, wording = _sample(text), Wording(text)
-        near = (at for at, other in enumerate(samples) if 2 * len(sample & other) >= len(sample))
+        wording = Wording(passage.fields["text"])
+        runs = wording.long_runs
+        # Most passages differ, which these show before all words are compared.
+        near = [
+            at
+            for at, other in enumerate(all_runs)
+            if 2 * len(runs & other) >= max(len(runs), len(other))
+        ]
         same = next(
             (
                 at
@@ -203,8 +206,8 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
         )
         if same is None:
             shown.append(passage)
-            samples.append(sample)
             wordings.append(wording)
+            all_runs.append(runs)
         else:
             shown[same] = _sharing(shown[same], passage, scores)
     return shown
@@ -279,15 +282,6 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
             break
         count += 1
     return list(paths[0][:count])
-
-
-def _sample(text: str) -> frozenset[str]:
-    """Return some of the words of a text, of texts with nearly the same words nearly the same."""
-    words = text.casefold().split()
-    if len(text) > _LONGEST_WORDS * len(words):  # in scripts without spaces pairs of characters
-        signs = "".join(words)
-        words = [signs[at : at + 2] for at in range(len(signs))]
-    return frozenset(nsmallest(_SAMPLED, {*words}, key=lambda word: crc32(word.encode())))
 
 
 def _may_share(one: Passage, other: Passage) -> bool:

@@ -128,6 +128,7 @@ class SearchProgress:
         cosines, word_scores: by id, as far as they are known.
         passages: distinct texts with their stored fields, best first.
         equal: entries with the texts of these, not verified, where hits name all of them.
+        joined: whether passages name the other places of their texts.
         altered: ids of entries that are not what was written, left out.
         unread: ids that could not be read, or were altered, in this attempt.
         excluded: ids of entries that could not be read in former attempts.
@@ -167,6 +168,7 @@ class SearchProgress:
     word_scores: Mapping[str, float] = field(default_factory=dict)
     passages: Sequence[Passage] = ()
     equal: Sequence[Candidate] = ()
+    joined: bool = False
     altered: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.gathering import MOST_PARTS
@@ -134,3 +137,40 @@ def test_scores_fall_in_every_mode(shared: Installation, values: dict[str, Any],
     paths = {"paths": ("files/luggage-business.md",)}
     alone = ask(shared, "luggage", filters=paths, **values).hits
     assert {hit.score_kind for hit in alone} == {kind}
+
+
+def test_a_repeated_search_asks_the_reranker_for_no_pair_twice(
+    shared_installation: Installation,
+    driver: Driver,
+    httpserver: HTTPServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "localhost")
+    monkeypatch.setenv("RERANK_KEY", "sk-of-repeated")
+    chunker = {"chunker": "heading", "max_tokens": 64, "overlap": 16}
+    rerank = {"url": httpserver.url_for("/rerank"), "api_key": "$RERANK_KEY", "seconds": 20}
+    retrieval = {"mode": "text", "rerank": {**rerank, "first": 20}}
+    tenant = {**FAST, "chunker": chunker, "retrieval": retrieval}
+    folder = shared_installation.add_tenant("repeated", **tenant)
+    sentences = [f"On day {day} {sentence.lower()}" for day in range(16) for sentence in SENTENCES]
+    (folder / "days.md").write_text("# Days\n\n" + "\n\n".join(sentences) + "\n")
+    driver.sync("repeated")
+    sent: list[str] = []
+
+    def answering(request: Request) -> Response:
+        documents = request.get_json()["documents"]
+        sent.extend(documents)
+        results = [{"index": n, "relevance_score": -n} for n in range(len(documents))]
+        return Response(json.dumps({"results": results}))
+
+    httpserver.expect_request("/rerank").respond_with_handler(answering)
+    session = shared_installation.session()
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    answer = retriever.search("repeated", SearchRequest(query="valve technician", top_k=50))
+    retriever.close()
+    assert answer.degraded == ()
+    assert len(answer.hits) == 50
+    fetched_at_first = 50 + 10
+    passages = [one.chunk_id for hit in answer.hits for one in hit.ranges]
+    assert len(passages) > fetched_at_first, "the search was repeated"
+    assert 0 < len(sent) == len({*sent})

@@ -19,6 +19,7 @@ from rag_assets.retrieval.gathering import (
 )
 from rag_assets.retrieval.hits import order_scores
 from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.join import Join
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.read import Read
 
@@ -27,11 +28,12 @@ class Gather:
     """Merges passages of one document, and has near copies of a passage share a place.
 
     Args:
-        services: read the index.
+        services: read the index and the catalog.
     """
 
     def __init__(self, services: SearchServices) -> None:
         self._read = Read(services)
+        self._join = Join(services)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Replace passages by the hits that they are; more are read where hits are too few.
@@ -50,6 +52,8 @@ class Gather:
             wanted = left[: 2 * (search.limit - len(found))]
             tried |= {one.id for one in wanted}
             progress = await self._read.more(progress, wanted)
+            if progress.joined:
+                progress = await self._join.run(progress)
             found = _gathered(progress)
         is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
         if len(found) < search.limit and is_cut and not progress.whole:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final
 
@@ -287,7 +287,7 @@ def is_english(query: str) -> bool:
 
 def prose_language(text: str) -> str | None:
     """Return the language of the common words in a text; None if it has less than two of any."""
-    return _most_common_words([*islice(_words(text), _SAMPLE)], least=2)
+    return _most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
 
 
 def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
@@ -296,18 +296,16 @@ def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
     A single word of plain letters is evidence for English alone: `die`, `io` and `van` are common
     words elsewhere.
     """
-    counts: Counter[str] = Counter()
     by_word = _languages_by_word()
-    is_plain = True
-    for word in words:
-        if languages := by_word.get(_plain(word)):
-            counts.update(languages)
-            is_plain = is_plain and word.isascii()
+    common = [(word, those) for word in words if (those := by_word.get(_plain(word)))]
+    counts = Counter(chain.from_iterable(those for _, those in common))
     best = max(counts.values(), default=0)
     if best < least:
         return None
     language = next(language for language in STOP_WORDS if counts[language] == best)
-    return None if language != "en" and is_plain and best < _LEAST_FOREIGN else language
+    if language == "en" or best >= _LEAST_FOREIGN:
+        return language
+    return None if all(word.isascii() for word, _ in common) else language
 
 
 @cache
@@ -320,10 +318,15 @@ def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
 
 
 def _words(text: str) -> list[str]:
-    if text.isascii():
-        return _WORD.findall(text)
-    text = unicodedata.normalize("NFC", text)
-    return (_INDIC_WORD if _INDIC.search(text) else _WORD).findall(text)
+    return [*_iterate_words(text)]
+
+
+def _iterate_words(text: str) -> Iterator[str]:
+    pattern = _WORD
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+        pattern = _INDIC_WORD if _INDIC.search(text) else _WORD
+    return (match.group() for match in pattern.finditer(text))
 
 
 def _plain(word: str) -> str:

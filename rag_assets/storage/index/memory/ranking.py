@@ -149,11 +149,8 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
             for phrase in words.phrases
         },
         marks={
-            first: sum(
-                any(f"{MARK}{analysis}" in counts for analysis in group)
-                for counts in terms.values()
-            )
-            for first, group in words.analyses.items()
+            analysis: sum(f"{MARK}{analysis}" in counts for counts in terms.values())
+            for analysis in words.marks
         },
     )
 
