@@ -136,7 +136,11 @@ def tick() -> None:
             with dg.build_sensor_context(
                 instance=session.instance, repository_def=repository
             ) as context:
-                result: Any = source_files_sensor(context, postgres=PostgresResource())
+                result: Any = source_files_sensor(
+                    context,
+                    rag_assets_postgres=PostgresResource(),
+                    rag_assets_runs=session.own_runs,
+                )
             inside, used = time.perf_counter() - started, time.process_time() - cpu
     due = len(result.run_requests or [])
     print(json.dumps({"inside": inside, "cpu": used, "due": due, "cursor": result.cursor}))

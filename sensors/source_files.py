@@ -20,12 +20,12 @@ from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.own_runs import PARTITION_TAG, OwnRuns
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
+from resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
 from sensors.due import TenantState, backoff_seconds, why_due
 from sensors.state import ParsedTenants, tenant_states
-from sensors.tenants import partitions_under_way
 from sensors.turns import Cursor, Verdict, following, plan, verdict
 
 _TICK_SECONDS = 25.0
@@ -50,14 +50,17 @@ _parsed = ParsedTenants()
     ),
 )
 def source_files_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in turn."""
     settings = Settings.from_environment()
     with clear_failures():
         tick = _Tick(
             context.instance,
-            postgres.catalog(),
+            rag_assets_runs,
+            rag_assets_postgres.catalog(),
             settings,
             Cursor.read(context.cursor),
             WatchReportFile(settings).read(),
@@ -91,6 +94,7 @@ class _Tick:
     """
 
     instance: dg.DagsterInstance
+    own_runs: OwnRuns
     catalog: Catalog
     settings: Settings
     cursor: Cursor
@@ -106,7 +110,7 @@ class _Tick:
     def run(self) -> Cursor:
         """Look at the tenants; returns the cursor of the next tick."""
         self.ids = list(self.catalog.tenants.active_versions())
-        self.busy = partitions_under_way(self.instance)
+        self.busy = self.own_runs.partitions_under_way(self.instance)
         # Every tick, so that the trusted time advances as long as the daemon runs.
         trusted = time_for_deletion(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
@@ -130,7 +134,11 @@ class _Tick:
         )
         # What was not due at that time has its turn like all others.
         tried = self.catalog.syncs.retried_between(times[1], datetime.fromtimestamp(self.now, UTC))
-        return tried | {run.tags[PARTITION_TAG] for run in ended if PARTITION_TAG in run.tags}
+        return tried | {
+            run.tags[PARTITION_TAG]
+            for run in ended
+            if PARTITION_TAG in run.tags and self.own_runs.owns(run)
+        }
 
     def _look_at(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
         """Look at tenants without a run; returns the last one if the time was over before."""
@@ -160,9 +168,27 @@ class _Tick:
         if reason is None:
             return None
         done = verdict(record.id, self.cursor, self.report, self.now)
-        if done == "request" and (request := _request(self.instance, record, state, reason)):
+        if done == "request" and (request := self._request(record, state, reason)):
             self.requests.append(request)
         return done
+
+    def _request(
+        self, record: TenantRecord, state: TenantState, reason: str
+    ) -> dg.RunRequest | None:
+        # A key of the listing alone would miss a change from A to B and back: the tenant's last run
+        # distinguishes the attempts.
+        own = self.own_runs.installation_tags
+        filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
+        last = self.instance.get_run_records(filters=filters, limit=1)
+        if last and _just_failed(last[0]):
+            return None
+        attempt = last[0].dagster_run.run_id if last else "first"
+        listing = key_of("listing", dict(state.digests), state.config_key)
+        return dg.RunRequest(
+            partition_key=record.id,
+            run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
+            tags={REASON_TAG: reason, **own},
+        )
 
     def summary(self) -> str:
         """Why no run was requested."""
@@ -177,23 +203,6 @@ class _Tick:
         if self.doubt is not None:
             parts.append(self.doubt.line)
         return ", ".join(parts)
-
-
-def _request(
-    instance: dg.DagsterInstance, record: TenantRecord, state: TenantState, reason: str
-) -> dg.RunRequest | None:
-    # A key of the listing alone would miss a change from A to B and back: the tenant's last run
-    # distinguishes the attempts.
-    last = instance.get_run_records(filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1)
-    if last and _just_failed(last[0]):
-        return None
-    attempt = last[0].dagster_run.run_id if last else "first"
-    listing = key_of("listing", dict(state.digests), state.config_key)
-    return dg.RunRequest(
-        partition_key=record.id,
-        run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
-        tags={REASON_TAG: reason},
-    )
 
 
 def _just_failed(record: dg.RunRecord) -> bool:

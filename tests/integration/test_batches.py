@@ -23,6 +23,7 @@ from sensors.source_files import source_files_sensor
 from tests.batch_server import BatchServer
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
+from tests.sensor_resources import sensor_resources
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
@@ -249,13 +250,17 @@ def test_a_sync_reports_what_waits_and_the_sensor_makes_it_due(
         dg.build_sensor_context(instance=session.instance) as context,
     ):
         # A batch is looked at a minute after it was handed over, not at once.
-        embedding_batches_sensor(context, postgres=PostgresResource())
+        embedding_batches_sensor(context, rag_assets_postgres=PostgresResource())
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 6
         age_batches(backfill)
-        skipped = embedding_batches_sensor(context, postgres=PostgresResource())
+        skipped = embedding_batches_sensor(context, rag_assets_postgres=PostgresResource())
         assert isinstance(skipped, dg.SkipReason)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 0
-        due = source_files_sensor(context, postgres=PostgresResource())
+        due = source_files_sensor(
+            context,
+            rag_assets_postgres=PostgresResource(),
+            rag_assets_runs=sensor_resources()["rag_assets_runs"],
+        )
     assert backfill.tenant in {request.partition_key for request in due.run_requests}
     fetched = shared_installation.command("sync", backfill.tenant, "--json")
     assert fetched.json["stages"]["embeddings"]["collected"] == 6

@@ -489,7 +489,7 @@ def test_pruned_entries_leave_the_files_of_the_index(
             assert len(tenant.uris()) == 24
             client.indices.flush(index=index_name)
             assert deleted() > 0
-            resources = {"workbench": build_resources()["workbench"]}
+            resources = {"rag_assets_workbench": build_resources()["rag_assets_workbench"]}
             for _ in range(2):
                 assert prune_job.execute_in_process(
                     instance=session.instance, resources=resources

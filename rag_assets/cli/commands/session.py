@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
+    from resources.own_runs import OwnRuns
 
 _LOCK_SECONDS = 60.0
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
@@ -285,6 +286,14 @@ class Session:
         from rag_assets.cli.commands.runs import Runner
 
         return Runner(self)
+
+    @cached_property
+    def own_runs(self) -> OwnRuns:
+        """Finds the runs of this installation in Dagster's instance."""
+        from rag_assets.definitions import build_resources
+
+        found: OwnRuns = build_resources()["rag_assets_runs"]
+        return found
 
     @cached_property
     def instance(self) -> dg.DagsterInstance:
