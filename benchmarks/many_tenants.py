@@ -72,8 +72,8 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     write_tenants(home, tenants)
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("tenants"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database("tenants"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")
     cli = [sys.executable, "-m", "rag_assets.cli"]

@@ -55,8 +55,8 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.database("saved"),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database("saved"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         with running() as pids:
             meter = {**servers.pids, **pids}

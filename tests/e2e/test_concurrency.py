@@ -155,7 +155,7 @@ def break_lock(installation: Installation, tenant: str) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
         " AND ((classid::bigint << 32) | objid::bigint) = %s"
     )
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         assert connection.execute(cut, [lock_key(tenant)]).fetchall() == [(True,)]
 
 

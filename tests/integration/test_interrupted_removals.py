@@ -60,7 +60,11 @@ def test_a_removal_that_was_killed_is_ended(
 
     done = end_removals_job.execute_in_process(
         instance=session.instance,
-        resources={"rag_assets_workbench": build_resources()["rag_assets_workbench"]},
+        resources={
+            name: resource
+            for name, resource in build_resources().items()
+            if name in {"rag_assets_workbench", "rag_assets_runs"}
+        },
     )
     assert done.success
     assert catalog.tenants.find(tenant) is None

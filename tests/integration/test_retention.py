@@ -475,7 +475,7 @@ def test_pruned_entries_leave_the_files_of_the_index(
         is_old = documents.c.document_id == document_id
         connection.execute(update(documents).where(is_old).values(embedded_at=long_ago))
     [index_name] = session.store.indexes.dedicated(tenant.id)
-    with Elasticsearch(shared_installation.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(shared_installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
 
         def deleted() -> int:
             stats = client.indices.stats(index=index_name, metric="docs")

@@ -40,7 +40,7 @@ class Index:
     """The index of a tenant's serving build, as somebody changes it who knows nothing of us."""
 
     def __init__(self, installation: Installation, driver: Driver, tenant_id: str) -> None:
-        self.client = Elasticsearch(installation.environment["ELASTICSEARCH_URL"])
+        self.client = Elasticsearch(installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"])
         self.driver, self.tenant = driver, tenant_id
         self.alias = driver.session.store.indexes.view_name(tenant_id)
 

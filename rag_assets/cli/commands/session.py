@@ -297,8 +297,9 @@ class Session:
 
     @cached_property
     def instance(self) -> dg.DagsterInstance:
-        """Dagster's instance, on the same Postgres as the catalog."""
-        self.prepare_home()
+        """Dagster's instance: the team's own, or one on the same Postgres as the catalog."""
+        if self.settings.dagster_home is None:
+            self.prepare_home()
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
         import dagster as dg
         from dagster._core.instance.ref import InstanceRef
@@ -313,7 +314,7 @@ class Session:
                 "class": "NoOpComputeLogManager",
             }
         }
-        home = str(self.settings.home)
+        home = str(self.settings.dagster_home or self.settings.home)
         reference = InstanceRef.from_dir(home, overrides=captures_nothing)
         instance = dg.DagsterInstance.from_ref(reference)
         # Not entered: that would make it the process's present one, also after it is closed.

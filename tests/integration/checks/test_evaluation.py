@@ -230,19 +230,10 @@ def test_a_disabled_tenant_is_left_alone(clock: Clock, three: Installation) -> N
 def test_old_runs_of_checks_go_with_their_evaluations(clock: Clock) -> None:
     assert clock.tick_schedule("daily_checks") == [True]
     jobs = ("check_all_tenants",)
-    assert (
-        delete_old_runs(
-            clock.session.catalog, clock.session.instance, clock.session.own_runs, jobs, days=30
-        )
-        == 0
-    )
+    stores = clock.session.catalog, clock.session.instance, clock.session.own_runs
+    assert delete_old_runs(*stores, jobs, days=30) == 0
     assert clock.evaluations("search_index.isolation", "first")
-    assert (
-        delete_old_runs(
-            clock.session.catalog, clock.session.instance, clock.session.own_runs, jobs, days=-1
-        )
-        >= 1
-    )
+    assert delete_old_runs(*stores, jobs, days=-1) >= 1
     assert clock.evaluations("search_index.isolation", "first") == []
     assert clock.results("first"), "the last result stays"
 

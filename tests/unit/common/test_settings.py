@@ -81,11 +81,11 @@ def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:
     ],
 )
 def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: str) -> None:
-    error = refusal(tmp_path, ELASTICSEARCH_URL=url)
-    assert error.message == "ELASTICSEARCH_URL is not the address of an Elasticsearch"
+    error = refusal(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=url)
+    assert error.message == "RAG_ASSETS_ELASTICSEARCH_URL is not the address of an Elasticsearch"
 
 
-@pytest.mark.parametrize("name", ["DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
+@pytest.mark.parametrize("name", ["RAG_ASSETS_DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:5432/x", "mysql://me:s3cret@b/c", "postgres:/x", "host=/tmp password=s3cret"]
 )
@@ -104,7 +104,7 @@ def test_an_address_of_postgres_needs_its_scheme(tmp_path: Path, name: str, url:
     ],
 )
 def test_a_malformed_address_of_postgres_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="DATABASE_URL is malformed") as refused:
+    with pytest.raises(ConfigurationError, match="RAG_ASSETS_DATABASE_URL is malformed") as refused:
         Database(url)
     assert "s3cret" not in refused.value.advice
 
