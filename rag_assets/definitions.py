@@ -7,6 +7,7 @@ for when a run or a tick needs them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -190,7 +191,15 @@ def build_defs(
     Raises:
         ConfigurationError: the systems cannot be loaded.
     """
-    parts = all_parts(systems)
+    with warnings.catch_warnings():
+        # Beta features that are used on purpose; whoever loads us cannot change them.
+        warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
+        return _definitions(all_parts(systems), overrides, loggers)
+
+
+def _definitions(
+    parts: Parts, overrides: Mapping[str, Any] | None, loggers: Mapping[str, Any] | None
+) -> dg.Definitions:
     return dg.Definitions(
         assets=_with_sources(parts.assets),
         asset_checks=[

@@ -17,7 +17,7 @@ from sensors.due import backoff_seconds
 @dg.run_failure_sensor(
     name="run_failures",
     monitored_jobs=[sync_job],
-    minimum_interval_seconds=15,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Records a failed run with its reason in the catalog, so that the tenant is tried again "

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -43,7 +43,8 @@ _parsed = ParsedTenants()
     description=(
         "Lists tenants' sources without reading a file, and requests a run where listing or "
         "configuration differ from the last successful sync, where work is left, or where "
-        "documents reach their retention. A listing that fails is reported, never taken as empty. "
+        "documents reach their retention. A listing that fails is never taken as empty: one run "
+        "fails for it. "
         "Tenants whose sources the change watcher watches have their turn once a minute, and it is "
         "told of what it missed; all others are listed at every tick. "
         "Also marks runs failed whose process was killed."
@@ -91,6 +92,7 @@ class _Tick:
         notes: what went wrong.
         seen: what was done for each tenant that was looked at.
         doubt: why nothing is deleted for its age, if the clock may be wrong.
+        unlisted: see Cursor.
     """
 
     instance: dg.DagsterInstance
@@ -106,9 +108,11 @@ class _Tick:
     ids: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
     doubt: ClockDoubt | None = None
+    unlisted: set[str] = field(default_factory=set)
 
     def run(self) -> Cursor:
         """Look at the tenants; returns the cursor of the next tick."""
+        self.unlisted = set(self.cursor.unlisted)
         self.ids = list(self.catalog.tenants.active_versions())
         self.busy = self.own_runs.partitions_under_way(self.instance)
         # Every tick, so that the trusted time advances as long as the daemon runs.
@@ -119,7 +123,8 @@ class _Tick:
         self._look_at(planned.first, seconds=None)
         stopped = self._look_at(planned.rest, seconds=_TICK_SECONDS)
         self.catalog.changes.tell(id_ for id_, done in self.seen.items() if done == "tell")
-        return following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+        left = following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+        return replace(left, unlisted=sorted(self.unlisted))
 
     @cached_property
     def _environment(self) -> str:
@@ -166,11 +171,27 @@ class _Tick:
         self.notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
         reason = why_due(state, datetime.now(UTC))
         if reason is None:
+            self._report_unlisted(record, state)
             return None
         done = verdict(record.id, self.cursor, self.report, self.now)
         if done == "request" and (request := self._request(record, state, reason)):
             self.requests.append(request)
         return done
+
+    def _report_unlisted(self, record: TenantRecord, state: TenantState) -> None:
+        """Request a run, which fails, for sources that could be listed until now.
+
+        Alerts watch runs; a tick that is skipped alerts nobody.
+        """
+        names = {f"{record.id}/{source}" for source in state.unlisted}
+        known = {name for name in self.unlisted if name.startswith(f"{record.id}/")}
+        self.unlisted -= known - names
+        if names <= known:
+            return
+        reason = f"cannot be listed: {', '.join(sorted(state.unlisted))}"
+        if (request := self._request(record, state, reason)) is not None:
+            self.requests.append(request)
+            self.unlisted |= names
 
     def _request(
         self, record: TenantRecord, state: TenantState, reason: str

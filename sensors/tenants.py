@@ -12,7 +12,7 @@ from resources.workbench import clear_failures
 
 @dg.sensor(
     name="tenants",
-    minimum_interval_seconds=15,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Follows tenants.yaml, and files of agents that it names: new tenants become partitions, "

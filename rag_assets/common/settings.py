@@ -102,6 +102,7 @@ class Settings:
             "RAG_ASSETS_LAKE_URL": self.lake_url,
             "RAG_ASSETS_BLOBS_URL": self.blobs_url,
             "RAG_ASSETS_PGVECTOR_URL": self.vectors_url,
+            "DAGSTER_HOME": str(self.dagster_home) if self.dagster_home else None,
         }
         own = {"RAG_ASSETS_HOME": str(self.home), "RAG_ASSETS_INDEX_PREFIX": self.index_prefix}
         return own | {name: address for name, address in addresses.items() if address}

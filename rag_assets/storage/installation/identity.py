@@ -352,8 +352,8 @@ def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) ->
         return  # The embedded server was copied with its home folder.
     raise ForeignInstallation(
         f"the catalog is that of {_name(state.row.id)} itself, and not a copy",
-        hint="set RAG_ASSETS_DATABASE_URL to a copy of it; where the copy is a snapshot of the whole"
-        " server: rag-assets installation clone --yes --snapshot",
+        hint="set RAG_ASSETS_DATABASE_URL to a copy of it; where the copy is a snapshot of the"
+        " whole server: rag-assets installation clone --yes --snapshot",
     )
 
 

@@ -21,7 +21,7 @@ _LEFT_TO_THE_WATCHER = timedelta(seconds=2)
 @dg.sensor(
     name="checkpoints",
     job=sync_job,
-    minimum_interval_seconds=5,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Requests a run for each tenant with a checkpoint that waits, in one query over all "

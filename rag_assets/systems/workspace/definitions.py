@@ -132,7 +132,7 @@ nightly_keys = dg.ScheduleDefinition(
 @dg.sensor(
     name="sql_sources",
     job=pull_job,
-    minimum_interval_seconds=10,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Requests runs that pull sources of the type sql which are due, in one query over all "
