@@ -1,7 +1,5 @@
 """What the team's code location loads."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 REGIONS = dg.StaticPartitionsDefinition(["eu", "us"])

@@ -17,7 +17,6 @@ from rag_assets.storage.catalog.account_tables import embedding_batches
 from rag_assets.storage.catalog.document_rows import NEVER, Document
 from rag_assets.storage.catalog.tables import documents as documents_table
 from rag_assets.storage.catalog.usage import today
-from resources.stores import PostgresResource
 from sensors.batches import embedding_batches_sensor
 from sensors.source_files import source_files_sensor
 from tests.batch_server import BatchServer
@@ -247,20 +246,16 @@ def test_a_sync_reports_what_waits_and_the_sensor_makes_it_due(
     backfill.server.finish()
     with (
         shared_installation.session() as session,
-        dg.build_sensor_context(instance=session.instance) as context,
+        dg.build_sensor_context(instance=session.instance, resources=sensor_resources()) as context,
     ):
         # A batch is looked at a minute after it was handed over, not at once.
-        embedding_batches_sensor(context, rag_assets_postgres=PostgresResource())
+        embedding_batches_sensor(context)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 6
         age_batches(backfill)
-        skipped = embedding_batches_sensor(context, rag_assets_postgres=PostgresResource())
+        skipped = embedding_batches_sensor(context)
         assert isinstance(skipped, dg.SkipReason)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 0
-        due = source_files_sensor(
-            context,
-            rag_assets_postgres=PostgresResource(),
-            rag_assets_runs=sensor_resources()["rag_assets_runs"],
-        )
+        due = source_files_sensor(context)
     assert backfill.tenant in {request.partition_key for request in due.run_requests}
     fetched = shared_installation.command("sync", backfill.tenant, "--json")
     assert fetched.json["stages"]["embeddings"]["collected"] == 6

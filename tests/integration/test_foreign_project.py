@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rag_assets.cli.commands.session import Session
-from rag_assets.definitions import build_defs
+from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
 from rag_assets.local_stack.dagster_processes import dagster_storage_url
 from rag_assets.partitions import tenants_partitions
@@ -21,7 +21,7 @@ from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, 
 from sensors.source_files import source_files_sensor
 from sensors.tenants import tenants_sensor
 from tests.databases import create_empty_database, drop_database
-from tests.foreign_project.definitions import REGIONS, sales, team_definitions
+from tests.foreign_project.definitions import sales, team_definitions
 from tests.installation import FAST, Installation, new_installation
 from tests.sensor_resources import sensor_resources
 
@@ -81,8 +81,10 @@ def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Gue
     instance = guest.session.instance
     theirs = guest.materialize_sales(instance)
     guest.installation.synced("eu")
-    canary = build_defs().get_repository_def().get_job("check_all_tenants")
-    assert canary.execute_in_process(instance=instance).success
+    checking = build_defs().get_repository_def().get_job("check_all_tenants")
+    over_all = checking.execute_in_process(instance=instance)
+    assert over_all.success
+    assert evaluations(instance, over_all.run_id)
     ours = instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
     assert ours
     assert all(run.tags[INSTALLATION_TAG] for run in ours)
@@ -98,12 +100,10 @@ def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Gue
     assert not instance.has_dynamic_partition(TENANTS, "eu")
     all_events = [record for run in instance.get_runs() for record in instance.all_logs(run.run_id)]
     assert all_events, "those of the team's run, and of the run over all tenants"
-    about = [
-        event.get_dagster_event().event_type_value
-        for event in all_events
-        if event.is_dagster_event and event.get_dagster_event().partition == "eu"
-    ]
-    assert about == ["ASSET_MATERIALIZATION"], "the team's"
+    made = [record.dagster_event for record in all_events if record.dagster_event is not None]
+    about = {(str(event.asset_key), event.partition) for event in made if event.partition}
+    assert about == {(str(sales.key), "eu")}, "the team's"
+    assert evaluations(instance, over_all.run_id) == []
 
 
 def test_deleting_old_runs_keeps_the_teams_job_of_the_same_name(guest: Guest) -> None:
@@ -130,13 +130,14 @@ def test_another_installation_in_the_same_instance_keeps_its_runs(guest: Guest) 
 def test_a_run_of_the_teams_partition_does_not_make_the_tenant_busy(guest: Guest) -> None:
     session = guest.session
     instance, own_runs = session.instance, session.own_runs
-    queued = dg.DagsterRunStatus.QUEUED
+    # Not QUEUED, as which only a launch through a code location can be recorded.
+    started = dg.DagsterRunStatus.STARTED
     instance.create_run_for_job(
-        guest.team.get_job("canary"), tags={PARTITION_TAG: "eu"}, status=queued
+        guest.team.get_job("canary"), tags={PARTITION_TAG: "eu"}, status=started
     )
     assert own_runs.partitions_under_way(instance) == set()
     ours = build_defs().get_repository_def().get_job("sync_tenant")
-    instance.create_run_for_job(ours, tags={PARTITION_TAG: "eu", **RUN_TAGS}, status=queued)
+    instance.create_run_for_job(ours, tags={PARTITION_TAG: "eu", **RUN_TAGS}, status=started)
     assert own_runs.partitions_under_way(instance) == {"eu"}
 
 
@@ -165,11 +166,8 @@ def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
 def test_the_sensor_of_tenants_keeps_partitions_that_it_does_not_know(guest: Guest) -> None:
     instance = guest.session.instance
     instance.add_dynamic_partitions(TENANTS, ["other-installations-tenant"])
-    with dg.build_sensor_context(instance=instance) as context:
-        used = {
-            name: sensor_resources()[name] for name in ("rag_assets_postgres", "rag_assets_runs")
-        }
-        result = tenants_sensor(context, **used)
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        result = tenants_sensor(context)
     assert isinstance(result, dg.SensorResult)
     [request] = result.dynamic_partitions_requests or []
     assert isinstance(request, dg.AddDynamicPartitionsRequest)
@@ -208,14 +206,15 @@ def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
     folder = guest.installation.home.parent / "sources" / "eu"
     folder.rename(folder.with_name("elsewhere"))
     cursor, requested = None, []
-    used = {name: sensor_resources()[name] for name in ("rag_assets_postgres", "rag_assets_runs")}
     for back in (False, False, True, False):
         if back:
             folder.with_name("elsewhere").rename(folder)
         elif folder.exists():
             folder.rename(folder.with_name("elsewhere"))
-        with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
-            result = source_files_sensor(context, **used)
+        with dg.build_sensor_context(
+            instance=instance, cursor=cursor, resources=sensor_resources()
+        ) as context:
+            result = source_files_sensor(context)
         assert isinstance(result, dg.SensorResult)
         requested.append(
             [request.tags["rag_assets/reason"] for request in result.run_requests or []]
@@ -245,14 +244,9 @@ def test_definitions_merge_with_the_teams() -> None:
 def test_the_checks_of_a_tenant_are_ours_alone() -> None:
     merged = dg.Definitions.merge(team_definitions(with_canary=False), build_defs())
     job = merged.get_repository_def().get_job("check_tenant")
-    names = {key.to_user_string() for key in job.asset_layer.asset_graph.asset_check_keys}
-    selected = (
-        {key.asset_key.to_user_string() for key in job.asset_layer.executable_asset_check_keys}
-        if hasattr(job.asset_layer, "executable_asset_check_keys")
-        else names
-    )
-    assert "visits" not in selected
-    assert not any(name.startswith("visits") for name in names)
+    selected = job.asset_layer.asset_graph.asset_check_keys
+    assert {key.asset_key.to_user_string() for key in selected} <= set(own_assets())
+    assert selected
     assert job.partitions_def == tenants_partitions
 
 
@@ -264,7 +258,20 @@ def test_two_code_locations_share_an_instance(guest: Guest) -> None:
     synced = session.instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
     assert synced
     assert all(session.own_runs.owns(run) for run in synced)
-    assert REGIONS.name is None, "their partitions are no dynamic ones"
+
+
+def evaluations(instance: dg.DagsterInstance, run_id: str) -> list[str]:
+    events = (record.dagster_event for record in instance.all_logs(run_id))
+    return [
+        str(event.event_specific_data)
+        for event in events
+        if event is not None and event.event_type_value == "ASSET_CHECK_EVALUATION"
+    ]
+
+
+def own_assets() -> list[str]:
+    assets: list[str] = build_resources()["rag_assets_runs"].assets
+    return assets
 
 
 def _run(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRun:
