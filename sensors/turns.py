@@ -41,7 +41,7 @@ class Cursor:
     turn: str | None = None
     stopped: str | None = None
     handed: Mapping[str, float] = field(default_factory=dict)
-    unlisted: Sequence[str] = ()
+    unlisted: Sequence[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
