@@ -24,6 +24,7 @@ from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
+from resources.own_runs import OwnRuns
 from resources.workbench import Workbench, as_failure, clear_failures
 
 _WAIT_SECONDS = 60.0
@@ -182,16 +183,22 @@ class TenantCheck:
         """The check as Dagster loads it, evaluated for the partition of a run."""
 
         def evaluate(
-            context: dg.AssetCheckExecutionContext, workbench: Workbench
+            context: dg.AssetCheckExecutionContext,
+            rag_assets_workbench: Workbench,
+            rag_assets_runs: OwnRuns,
         ) -> dg.AssetCheckResult:
             with clear_failures():
-                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+                rag_assets_runs.mark(context.instance, context.run)
+                tenant = CheckContext.of(
+                    rag_assets_workbench, context.partition_key, context.run, context.log
+                )
                 return result_of(self._recorded(tenant))
 
         # Dagster compares a context's annotation itself, not its name as a string.
         evaluate.__annotations__ = {
             "context": dg.AssetCheckExecutionContext,
-            "workbench": Workbench,
+            "rag_assets_workbench": Workbench,
+            "rag_assets_runs": OwnRuns,
             "return": dg.AssetCheckResult,
         }
         return dg.asset_check(

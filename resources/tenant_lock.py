@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,14 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import ProcessIdentity, mark_process
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
+from resources.own_runs import INSTALLATION_TAG, PARTITION_TAG, OwnRuns
 from resources.stores import PostgresResource
 from resources.workbench import Workbench
 
-PARTITION_TAG = "dagster/partition"
 PROCESS_TAG = "rag_assets/process"
 """On runs that no daemon launched: the process that executes them."""
 WORKER_TAG = "rag_assets/worker"
 """On runs that the daemon launched as forks: the process that executes them."""
-INSTALLATION_TAG = "rag_assets/installation"
-"""The installation that a run works for: of others in the same Dagster, none is marked failed."""
 REASON_TAG = "rag_assets/reason"
 """Why a run was requested; shown to people."""
 _UNFINISHED = (
@@ -42,6 +40,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     postgres: dg.ResourceDependency[PostgresResource]
     workbench: dg.ResourceDependency[Workbench]
+    own_runs: dg.ResourceDependency[OwnRuns]
     wait_seconds: float = 600.0
     _held: HeldLock | None = PrivateAttr(default=None)
 
@@ -52,6 +51,8 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         if run is None or instance is None or PARTITION_TAG not in run.tags:
             raise dg.Failure("this asset belongs to a tenant: choose a partition, one per run")
         tenant_id = run.tags[PARTITION_TAG]
+        with suppress(RagAssetsError):  # Without Postgres the lock says what is wrong.
+            self.own_runs.mark(instance, run)
 
         def take_over(former: Holder) -> None:
             fail_abandoned_run(instance, former)
@@ -64,9 +65,6 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 on_wait=lambda holder: log.info(f"waiting for {holder}") if log else None,
                 on_takeover=take_over,
             ) as held:
-                installation = str(self.postgres.identity().id)
-                if run.tags.get(INSTALLATION_TAG) != installation:
-                    instance.add_run_tags(run.run_id, {INSTALLATION_TAG: installation})
                 fail_abandoned_runs(instance, self.postgres.catalog(), tenant_id)
                 self._held = held
                 try:

@@ -5,21 +5,14 @@ import dagster as dg
 from rag_assets.common.settings import Settings
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.tenancy import reconcile_tenants
+from resources.own_runs import OwnRuns
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG
 from resources.workbench import clear_failures
-
-UNFINISHED = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-)
 
 
 @dg.sensor(
     name="tenants",
-    minimum_interval_seconds=15,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Follows tenants.yaml, and files of agents that it names: new tenants become partitions, "
@@ -28,19 +21,25 @@ UNFINISHED = (
     ),
 )
 def tenants_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult | dg.SkipReason:
     """Bring catalog and partitions up to date."""
     with clear_failures():
         settings = Settings.from_environment()
-        found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
+        found = reconcile_tenants(
+            rag_assets_postgres.catalog(), settings, rag_assets_postgres.identity()
+        )
     for problem in found.problems:
         context.log.warning(problem.advice)
     present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
-    wanted = {record.id for record in found.records if record.state != "REMOVING"}
-    busy = partitions_under_way(context.instance)
+    removed = {record.id for record in found.records if record.state == "REMOVING"}
+    wanted = {record.id for record in found.records} - removed
+    busy = rag_assets_runs.partitions_under_way(context.instance) if removed else set()
     new = sorted(wanted - present)
-    gone = sorted(present - wanted - busy)
+    # What the catalog does not know may be a tenant of another installation in this instance.
+    gone = sorted((present & removed) - busy)
     if not new and not gone:
         if found.problems:  # The others were reconciled all the same.
             with clear_failures():
@@ -52,15 +51,3 @@ def tenants_sensor(
     if gone:
         requests.append(tenants_partitions.build_delete_request(gone))
     return dg.SensorResult(dynamic_partitions_requests=requests)
-
-
-def has_run_under_way(instance: dg.DagsterInstance, tenant_id: str) -> bool:
-    """Whether a tenant has a run queued or running."""
-    tags = {PARTITION_TAG: tenant_id}
-    return bool(instance.get_runs_count(dg.RunsFilter(statuses=list(UNFINISHED), tags=tags)))
-
-
-def partitions_under_way(instance: dg.DagsterInstance) -> set[str]:
-    """Tenants that have a run queued or running."""
-    runs = instance.get_runs(filters=dg.RunsFilter(statuses=list(UNFINISHED)))
-    return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}

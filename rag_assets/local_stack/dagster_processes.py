@@ -168,7 +168,9 @@ class DagsterProcesses:
 
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """The environment variables of Dagster's processes, or of an instance in this process."""
+    """Return the variables of Dagster's processes, or of an instance in this process."""
+    if settings.dagster_home is not None:
+        return settings.address_variables()
     return settings.address_variables() | {
         "DAGSTER_HOME": str(settings.home),
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),

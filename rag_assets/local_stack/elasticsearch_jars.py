@@ -130,7 +130,8 @@ def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Pa
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
             f"{jar.file_name} could not be fetched ({type(error).__name__})",
-            hint="only the first start needs the Maven repository; or set ELASTICSEARCH_URL",
+            hint="only the first start needs the Maven repository; or set"
+            " RAG_ASSETS_ELASTICSEARCH_URL",
         ) from error
     if not _is_intact(cached, jar):
         cached.unlink(missing_ok=True)

@@ -155,7 +155,10 @@ class LocalStack:
             ServiceUnavailable: one of them does not start; the others stay as they are.
             ConfigurationError: there is no workspace.yaml for Dagster.
         """
-        self.dagster.start(self.endpoints().dagster_url, progress)
+        if self._settings.dagster_home is None:
+            self.dagster.start(self.endpoints().dagster_url, progress)
+        else:
+            progress("Dagster: not started, DAGSTER_HOME names an instance of your own")
         self.watcher.start(progress)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:

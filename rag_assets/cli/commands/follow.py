@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_assets.cli.commands.runs import RunResult
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.tenants.model import Tenant
+    from resources.own_runs import OwnRuns
     from resources.workbench import Workbench
     from sensors.due import TenantState
 
@@ -74,7 +75,9 @@ class TenantFollower:
         # The one that runs in this process use, too. tenants.yaml is read by a sensor.
         self._catalog = PostgresResource().catalog()
         self._embedders = Embedders(self._catalog, session.settings)
-        self._workbench: Workbench = build_resources()["workbench"]
+        resources = build_resources()
+        self._workbench: Workbench = resources["rag_assets_workbench"]
+        self._own_runs: OwnRuns = resources["rag_assets_runs"]
         self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)
         self._busy: dict[str, int] = {}
         self._left: dict[str, object] = {}
@@ -98,13 +101,12 @@ class TenantFollower:
 
     def _follow(self, tenant_id: str) -> float | None:
         from sensors.due import why_due
-        from sensors.tenants import has_run_under_way
 
         record = self._catalog.tenants.find(tenant_id)
         if record is None or record.state != "ACTIVE" or self._is_stopped():
             return None
         held = self._catalog.lock.is_held(tenant_id)
-        if held or has_run_under_way(self._session.instance, tenant_id):
+        if held or self._own_runs.unfinished(self._session.instance, tenant=tenant_id):
             return self._busy_again(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
+    from resources.own_runs import OwnRuns
 
 _LOCK_SECONDS = 60.0
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
@@ -287,9 +288,18 @@ class Session:
         return Runner(self)
 
     @cached_property
+    def own_runs(self) -> OwnRuns:
+        """Finds the runs of this installation in Dagster's instance."""
+        from rag_assets.definitions import build_resources
+
+        found: OwnRuns = build_resources()["rag_assets_runs"]
+        return found
+
+    @cached_property
     def instance(self) -> dg.DagsterInstance:
-        """Dagster's instance, on the same Postgres as the catalog."""
-        self.prepare_home()
+        """Dagster's instance: the team's own, or one on the same Postgres as the catalog."""
+        if self.settings.dagster_home is None:
+            self.prepare_home()
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
         import dagster as dg
         from dagster._core.instance.ref import InstanceRef
@@ -304,7 +314,7 @@ class Session:
                 "class": "NoOpComputeLogManager",
             }
         }
-        home = str(self.settings.home)
+        home = str(self.settings.dagster_home or self.settings.home)
         reference = InstanceRef.from_dir(home, overrides=captures_nothing)
         instance = dg.DagsterInstance.from_ref(reference)
         # Not entered: that would make it the process's present one, also after it is closed.

@@ -241,7 +241,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
             record,
             session.settings,
             by=operator(),
-            delete_history=lambda: delete_tenant(session.instance, tenant_id),
+            delete_history=lambda: delete_tenant(session.instance, session.own_runs, tenant_id),
         )
     entries = receipt.counts["index"]["entries"]
     complete = bool(receipt.proof["complete"])

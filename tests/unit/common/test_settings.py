@@ -11,6 +11,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
+from rag_assets.local_stack.dagster_processes import dagster_environment
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
 from rag_assets.storage.index.model import IndexSpec, Owner
@@ -81,11 +82,11 @@ def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:
     ],
 )
 def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: str) -> None:
-    error = refusal(tmp_path, ELASTICSEARCH_URL=url)
-    assert error.message == "ELASTICSEARCH_URL is not the address of an Elasticsearch"
+    error = refusal(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=url)
+    assert error.message == "RAG_ASSETS_ELASTICSEARCH_URL is not the address of an Elasticsearch"
 
 
-@pytest.mark.parametrize("name", ["DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
+@pytest.mark.parametrize("name", ["RAG_ASSETS_DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:5432/x", "mysql://me:s3cret@b/c", "postgres:/x", "host=/tmp password=s3cret"]
 )
@@ -104,7 +105,7 @@ def test_an_address_of_postgres_needs_its_scheme(tmp_path: Path, name: str, url:
     ],
 )
 def test_a_malformed_address_of_postgres_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="DATABASE_URL is malformed") as refused:
+    with pytest.raises(ConfigurationError, match="RAG_ASSETS_DATABASE_URL is malformed") as refused:
         Database(url)
     assert "s3cret" not in refused.value.advice
 
@@ -176,3 +177,46 @@ def test_a_locale_that_spells_names_of_files_otherwise_is_refused(tmp_path: Path
     )
     assert ran.returncode != 0
     assert "spells names of files in ascii" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("former", "name", "url"),
+    [
+        ("DATABASE_URL", "RAG_ASSETS_DATABASE_URL", "postgresql://{}/team"),
+        ("ELASTICSEARCH_URL", "RAG_ASSETS_ELASTICSEARCH_URL", "http://{}:9200"),
+    ],
+)
+def test_a_former_name_is_read_with_a_warning_and_the_new_one_wins(
+    tmp_path: Path, former: str, name: str, url: str
+) -> None:
+    old = {"RAG_ASSETS_HOME": str(tmp_path), former: url.format("old")}
+    with pytest.warns(FutureWarning, match=f"{former} is now called {name}"):
+        read = Settings.from_environment(old).address_variables()
+    assert read[name] == url.format("old")
+    both = Settings.from_environment({**old, name: url.format("new")})
+    assert both.address_variables()[name] == url.format("new")
+
+
+def test_the_home_of_an_installed_package_is_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (packages := tmp_path / "site-packages").mkdir()
+    (folder := tmp_path / "project").mkdir()
+    monkeypatch.setattr("rag_assets.common.settings.PROJECT_ROOT", packages)
+    monkeypatch.chdir(folder)
+    assert Settings.from_environment({}).home == folder
+    (packages / "pyproject.toml").touch()
+    assert Settings.from_environment({}).home == packages, "of a checkout, its own folder"
+
+
+def test_a_dagster_home_is_a_teams_own_unless_our_processes_set_it(tmp_path: Path) -> None:
+    (home := tmp_path / "home").mkdir()
+    team = str(tmp_path / "team")
+    own = {"RAG_ASSETS_HOME": str(home)}
+    assert Settings.from_environment(own).dagster_home is None
+    assert Settings.from_environment({**own, "DAGSTER_HOME": str(home)}).dagster_home is None
+    assert Settings.from_environment({**own, "DAGSTER_HOME": team}).dagster_home == Path(team)
+    set_by_us = dagster_environment(Settings(home=Path(team)), "postgresql://localhost/catalog")
+    assert Settings.from_environment({**set_by_us, **own}).dagster_home is None
+    with pytest.raises(ConfigurationError, match="DAGSTER_HOME is a relative path"):
+        Settings.from_environment({**own, "DAGSTER_HOME": "team"})

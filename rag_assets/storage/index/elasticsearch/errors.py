@@ -131,7 +131,7 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "security_exception": _Condition(
         ServiceUnavailable,
         "Elasticsearch refuses the account (status {status})",
-        "start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
+        "start it with `rag-assets up`, or check the account in RAG_ASSETS_ELASTICSEARCH_URL",
     ),
     "strict_dynamic_mapping_exception": _OTHER_MAPPING,
     "document_parsing_exception": _OTHER_MAPPING,
@@ -145,7 +145,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "media_type_header_exception": _Condition(
         IndexUnavailable,
         "Elasticsearch is too old for this program",
-        "compare GET / at ELASTICSEARCH_URL with the version in the README, and upgrade it",
+        "compare GET / at RAG_ASSETS_ELASTICSEARCH_URL with the version in the README, and upgrade"
+        " it",
     ),
     "validation_exception": _Condition(
         IndexUnavailable,
@@ -211,8 +212,9 @@ def translated_errors(
         raise _unavailable(type(error).__name__) from None
     except UnsupportedProductError:
         raise IndexUnavailable(
-            "the server at ELASTICSEARCH_URL is not Elasticsearch",
-            hint="set ELASTICSEARCH_URL to an Elasticsearch; other products are not supported",
+            "the server at RAG_ASSETS_ELASTICSEARCH_URL is not Elasticsearch",
+            hint="set RAG_ASSETS_ELASTICSEARCH_URL to an Elasticsearch; other products are not"
+            " supported",
         ) from None
     except ApiError as error:
         raise error_of(error.status_code, error.body, index_name, client=client) from None
@@ -301,7 +303,7 @@ def _by_status(status: int) -> _Condition:
         return _Condition(
             ServiceUnavailable,
             "Elasticsearch does not answer (status {status})",
-            hint_to_start("ELASTICSEARCH_URL"),
+            hint_to_start("RAG_ASSETS_ELASTICSEARCH_URL"),
         )
     if status in _UNAUTHORIZED:
         return _CONDITIONS["security_exception"]
@@ -357,7 +359,8 @@ def _causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
 
 def _unavailable(reason: str) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"Elasticsearch does not answer ({reason})", hint=hint_to_start("ELASTICSEARCH_URL")
+        f"Elasticsearch does not answer ({reason})",
+        hint=hint_to_start("RAG_ASSETS_ELASTICSEARCH_URL"),
     )
 
 

@@ -1,0 +1,111 @@
+"""Runs of this installation in a Dagster instance that may also hold those of others.
+
+A team's own jobs, assets and partitions may have the names that ours have: a partition `eu` of
+their asset `sales`, a job `canary`. Everything that counts, marks or deletes runs asks here first.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import dagster as dg
+from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
+
+from resources.stores import PostgresResource
+
+PARTITION_TAG: Final = "dagster/partition"
+INSTALLATION_TAG: Final = "rag_assets/installation"
+"""The installation that a run works for; on runs that sensors request, or from their start on."""
+NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
+RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
+"""On each of our jobs, so that a run can be told from one of a team's job of the same name."""
+UNFINISHED: Final = (
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+)
+_START_LIMIT = timedelta(minutes=15)
+"""A run that was not queued and has not started by then never will: its launch failed."""
+
+
+class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Finds the runs of this installation.
+
+    Attributes:
+        jobs: names of our jobs.
+        assets: keys of our assets, as strings.
+    """
+
+    postgres: dg.ResourceDependency[PostgresResource]
+    jobs: list[str]
+    assets: list[str]
+
+    @property
+    def asset_keys(self) -> set[dg.AssetKey]:
+        """Keys of our assets."""
+        return {dg.AssetKey.from_user_string(key) for key in self.assets}
+
+    @property
+    def installation_tags(self) -> dict[str, str]:
+        """The tag of every run of this installation."""
+        return {INSTALLATION_TAG: str(self.postgres.identity().id)}
+
+    def owns(self, run: dg.DagsterRun) -> bool:
+        """Return whether a run works for this installation, and for nothing else."""
+        if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
+            return installation == self.installation_tags[INSTALLATION_TAG]
+        if run.job_name == IMPLICIT_ASSET_JOB_NAME:
+            checked = {key.asset_key for key in run.asset_check_selection or ()}
+            selected = set(run.asset_selection or ()) | checked
+            return bool(selected) and selected <= self.asset_keys
+        is_ours = run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
+        return is_ours and run.job_name in self.jobs
+
+    def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+        """Put on a run of ours that has begun what the UI does not put on it.
+
+        These are the installation and the tag by which Dagster does not retry it: an error of ours
+        has been retried, or will be by the next sync.
+        """
+        wanted = {**self.installation_tags, **NO_RUN_RETRIES}
+        if self.owns(run) and not run.tags.items() >= wanted.items():
+            instance.add_run_tags(run.run_id, wanted)
+
+    def unfinished(
+        self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
+    ) -> list[dg.DagsterRun]:
+        """Return our runs that are queued or running; of one job or tenant, or of all."""
+        filters = dg.RunsFilter(
+            job_name=job,
+            statuses=list(UNFINISHED),
+            tags={} if tenant is None else {PARTITION_TAG: tenant},
+        )
+        records = instance.get_run_records(filters=filters)
+        now = datetime.now(UTC)
+        return [
+            record.dagster_run
+            for record in records
+            if _may_still_run(record, now) and self.owns(record.dagster_run)
+        ]
+
+    def partitions_under_way(self, instance: dg.DagsterInstance) -> set[str]:
+        """Return the tenants that have a run queued or running."""
+        runs = self.unfinished(instance)
+        return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+
+
+def _may_still_run(record: dg.RunRecord, now: datetime) -> bool:
+    status = record.dagster_run.status
+    if status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTED}:
+        return True
+    return abs(now - record.update_timestamp) < _START_LIMIT
+
+
+def _is_of_own_location(run: dg.DagsterRun) -> bool:
+    """Return whether a run was launched from the code location that loads nothing but ours.
+
+    Runs of earlier versions have no tag of their own.
+    """
+    origin = run.job_code_origin
+    pointer = origin.repository_origin.code_pointer if origin is not None else None
+    return getattr(pointer, "module", None) == "rag_assets.definitions"
