@@ -140,13 +140,18 @@ class BedrockConnection(SdkConnection[_Client]):
         # At DEBUG it logs requests with their headers, and responses.
         logger = logging.getLogger("botocore")
         logger.setLevel(max(logger.level, logging.INFO))
-        session = _own_session() if key is None else _tenants_session(key.get_secret_value())
+        if key is None:
+            session, scheme = _own_session(), None
+        else:
+            session, scheme = _tenants_session(key.get_secret_value())
         sdk = session.create_client(
             "bedrock-runtime",
             region_name=self._settings.region,
             endpoint_url=self.address(),
             config=Config(
                 retries={"total_max_attempts": 1},
+                # Set explicitly: the operator's AWS_BEARER_TOKEN_BEDROCK would change it.
+                signature_version=scheme,
                 ignore_configured_endpoint_urls=True,
                 proxies={},
                 tcp_keepalive=False,
@@ -185,8 +190,12 @@ def _own_session() -> Session:
     return Session()
 
 
-def _tenants_session(key: str) -> Session:
-    """Return a session that reads nothing of the operator's environment and files."""
+def _tenants_session(key: str) -> tuple[Session, str]:
+    """Return a session that reads nothing of the operator's environment and files.
+
+    Returns:
+        the session, and how its requests carry the key: signed with it, or as it is.
+    """
     from botocore.session import Session
     from botocore.tokens import FrozenAuthToken
 
@@ -200,10 +209,9 @@ def _tenants_session(key: str) -> Session:
     secret, _, token = rest.partition(":")
     if separator:
         session.set_credentials(access, secret, token or None)
-        session.register_component("token_provider", _Tokens(None))
-    else:
-        session.register_component("token_provider", _Tokens(FrozenAuthToken(key)))
-    return session
+        return session, "v4"
+    session.register_component("token_provider", _Tokens(FrozenAuthToken(key)))
+    return session, "bearer"
 
 
 class _Tokens:
@@ -213,7 +221,7 @@ class _Tokens:
         self._token = token
 
     def load_token(self, **_: object) -> object:
-        """Return the key; None: requests are signed."""
+        """Return the key."""
         return self._token
 
 

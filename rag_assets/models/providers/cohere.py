@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import WrongShape
+from rag_assets.common.errors import MalformedResponse, ProviderError, WrongShape
 from rag_assets.models.chat.endpoint import SdkChatEndpoint
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import Prompt
@@ -66,6 +66,14 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
             httpx_client=httpx_client(http),
             log_warning_experimental_features=False,
         )
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        from cohere.core import ApiError
+
+        # Refusals do not reach the SDK: what it objects to is a response of success.
+        if isinstance(error, ApiError):
+            return MalformedResponse(f"{self.server.id} returned a malformed response")
+        return super()._refusal(error)
 
 
 class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):

@@ -149,8 +149,12 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _tokens(answer: EmbedContentResponse) -> int | None:
-    """The tokens charged, if the response has them."""
-    return plausible_tokens(getattr(answer.usage_metadata, "prompt_token_count", None))
+    """The tokens charged, if the response has them: of all texts, or of each."""
+    total = getattr(answer.usage_metadata, "prompt_token_count", None)
+    if total is None:
+        each = [embedding.statistics for embedding in answer.embeddings or ()]
+        total = sum(int(counted.token_count or 0) for counted in each if counted is not None)
+    return plausible_tokens(total)
 
 
 class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):

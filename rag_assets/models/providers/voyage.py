@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import WrongShape
+from rag_assets.common.errors import MalformedResponse, ProviderError, WrongShape
 from rag_assets.models.embedding.endpoint import SdkEndpoint
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Purpose
@@ -83,6 +83,14 @@ class VoyageConnection(SdkConnection[_Client]):
             base_url=self.address(),
         )
         return _Client(sdk, http)
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        from voyageai.error import VoyageError
+
+        # Refusals do not reach the SDK: what it objects to is a response of success.
+        if isinstance(error, VoyageError):
+            return MalformedResponse(f"{self.server.id} returned a malformed response")
+        return super()._refusal(error)
 
 
 class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):

@@ -165,9 +165,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         """A client whose key the provider has not refused, open for the block."""
         async with self._opening:
             if self._current is None or self._current.retired:
-                key = await self._key()
-                http = self._http()
-                self._current = _Client(self._open(key, http), http)
+                self._current = await self._opened(await self._key())
             client = self._current
             client.users += 1
         try:
@@ -175,6 +173,17 @@ class SdkConnection(ABC, Generic[Sdk]):
         finally:
             client.users -= 1
             await self._close_if_done(client)
+
+    async def _opened(self, key: SecretStr | None) -> _Client[Sdk]:
+        http = self._http()
+        try:
+            return _Client(self._open(key, http), http)
+        except ImportError:
+            raise
+        except Exception as error:  # of the SDK: it may quote a key that has another form
+            failure = self._classified(error)
+        await http.aclose()
+        raise failure
 
     async def _close_if_done(self, client: _Client[Sdk]) -> None:
         if client.retired and not client.users:

@@ -59,7 +59,7 @@ def test_a_request_names_the_deployment_the_version_and_the_key(
     assert np.asarray(reply.vectors).shape == (2, 1024)
     assert reply.tokens == 7
     request = httpserver.log[0][0]
-    assert request.args == {"api-version": "2025-04-01-preview"}
+    assert request.args.to_dict() == {"api-version": "2025-04-01-preview"}
     assert request.headers["Api-Key"] == KEY
     assert "Authorization" not in request.headers
     body = request.get_json()
@@ -69,7 +69,7 @@ def test_a_request_names_the_deployment_the_version_and_the_key(
 def test_a_deployment_without_a_name_has_the_models(httpserver: HTTPServer, ask: Ask) -> None:
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
     ask("azure", model="text-embedding-3-large")
-    assert httpserver.log[0][0].args == {"api-version": "2024-10-21"}
+    assert httpserver.log[0][0].args.to_dict() == {"api-version": "2024-10-21"}
 
 
 def test_the_operators_environment_has_no_effect(

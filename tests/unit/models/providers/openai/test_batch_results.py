@@ -21,6 +21,7 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import remote_model
+from rag_assets.models.providers import openai as openai_provider
 from rag_assets.models.providers.openai import OpenAIBatches
 from rag_assets.models.transport import http_client
 from tests.unit.models.providers.conftest import KEY
