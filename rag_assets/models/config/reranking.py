@@ -135,7 +135,7 @@ class RerankConfig(BaseModel):
             )
         kind = kinds[0] if kinds else "shipped model"
         of_any_kind = frozenset[str]().union(*_ALLOWED.values())
-        foreign = sorted(of_any_kind - _ALLOWED[kind])
+        foreign = [name for name in type(self).model_fields if name in of_any_kind - _ALLOWED[kind]]
         if present := [name for name in foreign if getattr(self, name) is not None]:
             raise ValueError(f"with a {kind}, it takes no {', '.join(present)}")
         require_one_credential(self.connection, self.api_key)

@@ -140,6 +140,13 @@ class BedrockConnection(SdkConnection[_Client]):
         # At DEBUG it logs requests with their headers, and responses.
         logger = logging.getLogger("botocore")
         logger.setLevel(max(logger.level, logging.INFO))
+        is_api_key = key is not None and ":" not in key.get_secret_value()
+        if is_api_key and not self.address().startswith("https://"):
+            raise ProviderRefused(
+                f"{self.server.id}: an API key of Bedrock is sent over https alone",
+                hint="set an https:// base_url, or a key ACCESS_KEY_ID:SECRET_ACCESS_KEY",
+                fault="address",
+            )
         if key is None:
             session, scheme = _own_session(), None
         else:

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import SecretStr
 
-from rag_assets.common.errors import MalformedResponse, ProviderError, WrongShape
+from rag_assets.common.errors import (
+    MalformedResponse,
+    ProviderError,
+    ProviderRefused,
+    WrongShape,
+)
 from rag_assets.models.embedding.endpoint import SdkEndpoint
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import Purpose
@@ -97,6 +102,15 @@ class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
     """An embedding model of Voyage; see SdkEndpoint."""
 
     async def _embed(self, sdk: _Client, texts: list[str], purpose: Purpose) -> Reply:
+        from voyageai.local.helpers import is_local_model
+
+        if is_local_model(self.model.name):
+            # The SDK would download it and run it in this process.
+            raise ProviderRefused(
+                f"{self.model.name} is a model that Voyage's servers do not have",
+                hint="name another model, or the folder of an ONNX model by path",
+                fault="model",
+            )
         answer = await sdk.call(
             "embed",
             texts=texts,

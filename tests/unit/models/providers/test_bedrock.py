@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
+import httpcore2
 import numpy as np
 import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr, ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
@@ -98,13 +106,56 @@ def test_a_signature_does_not_hold_for_another_secret(httpserver: HTTPServer, as
     assert not is_signed(httpserver.log[0][0])
 
 
-def test_an_api_key_is_sent_as_it_is(
-    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The certificate of 127.0.0.1, as if a public authority had signed it."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
+    now = datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder(name, name, private.public_key(), 1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(names, critical=False)
+        .sign(private, hashes.SHA256())
+    )
+    pem = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    path = tmp_path / "server.pem"
+    path.write_bytes(
+        private.private_bytes(*pem, serialization.NoEncryption())
+        + made.public_bytes(serialization.Encoding.PEM)
+    )
+    monkeypatch.setattr(
+        httpcore2,
+        "default_ssl_context",
+        lambda **_: ssl.create_default_context(cafile=str(path)),
+    )
+    return path
+
+
+def test_an_api_key_is_sent_as_it_is_over_https(
+    ask: Ask, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "of-the-operator")
-    serve(httpserver, {"embedding": [0.5] * 1024, "inputTextTokenCount": 3})
-    ask("bedrock", ["one"], connection=REGION, credentials=key("bedrock-api-key-abc"))
-    assert httpserver.log[0][0].headers["Authorization"] == "Bearer bedrock-api-key-abc"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with HTTPServer(host="127.0.0.1", ssl_context=context) as server:
+        serve(server, {"embedding": [0.5] * 1024, "inputTextTokenCount": 3})
+        ask(
+            "bedrock",
+            ["one"],
+            base_url=f"https://127.0.0.1:{server.port}",
+            connection=REGION,
+            credentials=key("bedrock-api-key-abc"),
+        )
+        assert server.log[0][0].headers["Authorization"] == "Bearer bedrock-api-key-abc"
+
+
+def test_an_api_key_is_not_sent_without_encryption(httpserver: HTTPServer, ask: Ask) -> None:
+    with pytest.raises(ProviderRefused, match="over https alone"):
+        ask("bedrock", ["one"], connection=REGION, credentials=key("bedrock-api-key-abc"))
+    assert httpserver.log == []
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,12 @@ def test_a_reranker_that_limits_requests_is_unavailable(
     assert KEY not in str(caught.value)
 
 
+def test_a_model_that_the_sdk_runs_itself_is_refused(httpserver: HTTPServer, ask: Ask) -> None:
+    with pytest.raises(ProviderRefused, match="voyage-4-nano"):
+        ask("voyage", model="voyage-4-nano", dimensions=512)
+    assert httpserver.log == []
+
+
 def test_limits_and_prices_follow_from_the_model() -> None:
     config = EmbedderConfig(provider="voyage", model="voyage-3-large")
     assert (price := price_of(config)) is not None
