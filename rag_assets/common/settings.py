@@ -21,6 +21,7 @@
 | RAG_ASSETS_MASTER_KEY_FILE | in ~/.config/rag-assets | holds the master key; made at need |
 | RAG_ASSETS_FORK_SERVER | used if it runs | 0: each command and run imports for itself |
 | RAG_ASSETS_PRIVATE_ENDPOINTS | none | host:port, host or CIDR, by commas; see providers.md |
+| RAG_ASSETS_IDENTITY_HOSTS | none | servers that accept its cloud identity; see providers.md |
 
 `DATABASE_URL` and `ELASTICSEARCH_URL`, the former names, are read until the next release where the
 new ones are not set.
@@ -146,7 +147,10 @@ class Settings:
             vectors_url=_postgres("RAG_ASSETS_PGVECTOR_URL", env.get("RAG_ASSETS_PGVECTOR_URL")),
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
-            private_endpoints=PrivateEndpoints.parse(env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or ""),
+            private_endpoints=PrivateEndpoints.parse(
+                env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or "",
+                env.get("RAG_ASSETS_IDENTITY_HOSTS") or "",
+            ),
             dagster_home=_dagster_home(env, home),
         )
 

@@ -36,7 +36,13 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
     """
     endpoints = settings.private_endpoints
     given = {field.name: str(getattr(settings, field.name)) for field in fields(settings)}
-    given["private_endpoints"] = str([sorted(map(str, endpoints.hosts)), endpoints.networks])
+    given["private_endpoints"] = str(
+        [
+            sorted(map(str, endpoints.hosts)),
+            endpoints.networks,
+            sorted(endpoints.identity_hosts),
+        ]
+    )
     code = [sys.executable, *_states_of_files(root)]
     return key_of("program", given, _environment(settings, os.environ), code)
 

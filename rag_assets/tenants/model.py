@@ -29,7 +29,7 @@ from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.config.chat import ChatModelConfig, from_name
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.reranking.config import RerankConfig
+from rag_assets.models.config.reranking import RerankConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode

@@ -30,11 +30,17 @@ _CONNECTIONS = httpx2.Limits(max_connections=256, max_keepalive_connections=64)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # SDKs add headers from the environment (an operator's account) and about this machine.
 _HEADERS_SENT = frozenset(
-    {"host", "accept", "authorization", "x-goog-api-key", "content-type", "content-length"}
-    | {"connection", "user-agent"}
+    {"host", "accept", "content-type", "content-length", "connection", "user-agent"}
+    | {"authorization", "api-key", "x-goog-api-key"}
+    # AWS signs each of these.
+    | {"x-amz-date", "x-amz-security-token", "x-amz-content-sha256"}
+    | {"amz-sdk-invocation-id", "amz-sdk-request"}
 )
 # A server may return what it was sent, even the key, in any header of its response.
-_HEADERS_TAKEN = frozenset({"content-type", "retry-after", "retry-after-ms"})
+_HEADERS_TAKEN = frozenset(
+    {"content-type", "retry-after", "retry-after-ms"}
+    | {"x-amzn-errortype", "x-amzn-bedrock-input-token-count"}
+)
 
 
 async def resolve(host: str, port: int) -> list[str]:

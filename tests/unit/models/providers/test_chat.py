@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     NoProviderKey,
     PromptRejected,
 )
-from rag_assets.models.providers.openai import chat
+from rag_assets.models.providers import openai as openai_provider
 
 from .conftest import GEMINI_PATH, KEY, OPENAI_PATH, AskChat
 
@@ -149,7 +149,7 @@ def test_server_that_falls_silent_while_it_writes_is_given_up(
 
         return Response(events(), content_type="text/event-stream")
 
-    monkeypatch.setattr(chat, "_BETWEEN_TOKENS_SECONDS", 0.2)
+    monkeypatch.setattr(openai_provider, "_BETWEEN_TOKENS_SECONDS", 0.2)
     httpserver.expect_request(OPENAI_PATH).respond_with_handler(respond)
     started = time.monotonic()
     with pytest.raises(ChatError):

@@ -5,31 +5,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    SerializeAsAny,
     field_validator,
     model_validator,
 )
 
+from rag_assets.models.providers.base import require_one_credential, with_settings
+from rag_assets.models.providers.registry import PROVIDERS, RERANKING
+from rag_assets.models.reranking.protocol import MODELS, MS_MARCO
 from rag_assets.models.transport.addresses import normal_base_url
-from rag_assets.models.transport.settings import MAX_URL, ModelName, key_reference
+from rag_assets.models.transport.settings import (
+    MAX_URL,
+    BaseUrl,
+    ConnectionSettings,
+    ModelName,
+    key_reference,
+)
+
+if TYPE_CHECKING:
+    RerankProviderName: TypeAlias = str
+else:
+    RerankProviderName = Literal[RERANKING]
 
 MAX_FIRST = 100
 """The limit of passages that one search may rerank."""
 
-MODELS: Final = Path(__file__).parent / "models"
-MS_MARCO: Final = "ms-marco-minilm-l12"
-"""The name, and the folder, of the cross-encoder that is shipped."""
-
 _SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.3, "languages": "english"})
 """Measured on six sets: docs/decisions/0149-a-reranker-is-shipped.md."""
-_OF_URL = ("model", "takes", "api_key")
-_OF_FOLDER = ("threads",)
+_ALLOWED: Final = MappingProxyType(
+    {
+        "provider": frozenset({"provider", "model", "base_url", "connection", "api_key"}),
+        "url": frozenset({"url", "model", "takes", "api_key"}),
+        "folder": frozenset({"folder", "threads"}),
+        "shipped model": frozenset({"model", "threads"}),
+    }
+)
+"""The settings of each kind of reranker, beside those that all of them have."""
 
 
 def _normal_url(url: str) -> str:
@@ -42,11 +60,14 @@ def _normal_url(url: str) -> str:
 class RerankConfig(BaseModel):
     """Rerank the top hits with a cross-encoder.
 
-    One of `model`, `folder` and `url` is given; or `model` with `url`.
+    One of `model`, `provider`, `folder` and `url` is given; or `model` with `provider` or `url`.
 
     Attributes:
         model: ms-marco-minilm-l12: the shipped model, for questions and passages in English; a
-            tenant that reads source code cannot have it. url: the model's name at the server.
+            tenant that reads source code cannot have it. provider, url: the model's name there.
+        provider: "voyage" or "cohere", through its SDK, with the tenant's key for that provider.
+        base_url: provider: of a server other than the provider's own.
+        connection: provider: its settings, as for the embedder.
         folder: the absolute folder of a cross-encoder, as ONNX with its tokenizer.json; operators
             only.
         threads: not url: passages scored concurrently; by default the cores of this process.
@@ -55,8 +76,9 @@ class RerankConfig(BaseModel):
             and the passages.
         takes: url: the field of a request with the passages: "documents" for Cohere, Jina, Voyage
             and vLLM, "texts" for Hugging Face's text-embeddings-inference.
-        api_key: url: the environment variable that holds the key, as $NAME, instead of a key stored
-            for the provider "rerank". A self-hosted server may need none.
+        api_key: provider, url: the environment variable that holds the key, as $NAME, instead of a
+            key stored for the provider, or, with a url, for "rerank". A self-hosted server may need
+            none.
         first: number of candidates that are reranked; the shipped model: 20 by default.
         blend: share of the model's scores in the order; the others are those of the search. The
             shipped model: 0.3 by default.
@@ -70,6 +92,9 @@ class RerankConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: ModelName | None = None
+    provider: RerankProviderName | None = None
+    base_url: BaseUrl | None = None
+    connection: SerializeAsAny[ConnectionSettings] | None = None
     folder: Path | None = None
     threads: int | None = Field(default=None, ge=1, le=1024)
     url: Annotated[str, Field(max_length=MAX_URL), AfterValidator(_normal_url)] | None = None
@@ -84,9 +109,12 @@ class RerankConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _use_defaults_of_the_shipped_model(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping) or values.get("url") or values.get("folder"):
+        if not isinstance(values, Mapping):
             return values
-        return {**(_SHIPPED_DEFAULTS if values.get("model") == MS_MARCO else {}), **values}
+        values = with_settings(values, PROVIDERS.get(str(values.get("provider"))))
+        is_elsewhere = any(values.get(name) for name in ("url", "folder", "provider"))
+        is_shipped = values.get("model") == MS_MARCO and not is_elsewhere
+        return {**_SHIPPED_DEFAULTS, **values} if is_shipped else values
 
     @field_validator("folder")
     @classmethod
@@ -99,21 +127,24 @@ class RerankConfig(BaseModel):
     def _require_one_reranker(self) -> Self:
         if self.folder is not None and self.url is not None:
             raise ValueError("set either the folder of a model or the url of an endpoint")
-        if self.folder is None and self.url is None and self.model != MS_MARCO:
+        kinds = [kind for kind in ("provider", "url", "folder") if getattr(self, kind) is not None]
+        if not kinds and self.model != MS_MARCO:
             raise ValueError(
-                f"set model: {MS_MARCO} (the shipped model), the folder of another model or the"
-                " url of an endpoint"
+                f"set model: {MS_MARCO} (the shipped model), a provider, the folder of another"
+                " model or the url of an endpoint"
             )
-        kind = "url" if self.url else "folder" if self.folder else "shipped model"
-        foreign = {"url": _OF_FOLDER, "folder": _OF_URL}.get(kind, _OF_URL[1:])
+        kind = kinds[0] if kinds else "shipped model"
+        of_any_kind = frozenset[str]().union(*_ALLOWED.values())
+        foreign = [name for name in type(self).model_fields if name in of_any_kind - _ALLOWED[kind]]
         if present := [name for name in foreign if getattr(self, name) is not None]:
             raise ValueError(f"with a {kind}, it takes no {', '.join(present)}")
+        require_one_credential(self.connection, self.api_key)
         return self
 
     @property
     def local_folder(self) -> Path | None:
         """The folder of a model on this machine; None for an endpoint."""
-        return None if self.url else self.folder or MODELS / MS_MARCO
+        return None if self.url or self.provider else self.folder or MODELS / MS_MARCO
 
     @property
     def is_shipped(self) -> bool:

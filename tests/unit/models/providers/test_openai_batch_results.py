@@ -21,8 +21,8 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import remote_model
-from rag_assets.models.providers.openai import batch_results
-from rag_assets.models.providers.openai.batches import OpenAIBatches
+from rag_assets.models.providers import openai as openai_provider
+from rag_assets.models.providers.openai import OpenAIBatches
 from rag_assets.models.transport import http_client
 from tests.unit.models.providers.conftest import KEY
 
@@ -130,7 +130,7 @@ def test_only_results_may_be_large_and_none_of_their_lines(
     httpserver: HTTPServer, ask_api: Ask[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_client, "MAX_RESPONSE_BYTES", 1_000)
-    monkeypatch.setattr(batch_results, "_LINE_BYTES", 2_000)
+    monkeypatch.setattr(openai_provider, "_LINE_BYTES", 2_000)
     httpserver.expect_oneshot_request(BATCH).respond_with_json({**ENDED, "x": "x" * 1_000})
     with pytest.raises(ProviderUnavailable, match="longer than 1,000 bytes"):
         ask_api(lambda api: api.status("batch_1"))
@@ -145,7 +145,7 @@ def test_only_results_may_be_large_and_none_of_their_lines(
 def test_results_come_in_time_or_later(
     httpserver: HTTPServer, ask_api: Ask[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_results, "_READ_SECONDS", 0.2)
+    monkeypatch.setattr(openai_provider, "_READ_SECONDS", 0.2)
 
     def drip() -> Iterator[bytes]:
         for _ in range(20):

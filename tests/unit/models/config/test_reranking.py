@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.models.reranking.config import RerankConfig
+from rag_assets.models.config.reranking import RerankConfig
 
 
 def test_a_url_is_kept_as_requests_use_it() -> None:

@@ -18,7 +18,7 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing, in_batches
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import build_batch_api
-from rag_assets.models.providers.openai.batches import OpenAIBatches
+from rag_assets.models.providers.openai import OpenAIBatches
 from tests.batch_server import BatchServer
 
 if TYPE_CHECKING:
