@@ -60,13 +60,17 @@ def test_every_proof_of_a_workspace_exists_and_every_test_with_the_daemon_is_one
 
 
 def test_only_long_tests_are_left_out_and_ci_runs_them() -> None:
-    recipes = dict(re.findall(r"^(test|test-all): setup\n\t@(.*)$", make := MAKE.read_text(), re.M))
+    found = re.findall(r"^(test|test-all|test-ci): setup\n\t@(.*)$", make := MAKE.read_text(), re.M)
+    recipes = dict(found)
     runs_all = re.search(r"^TESTED := (.*)$", make, re.M)
     assert runs_all is not None
     assert not {"-m", "-k", "--deselect", "--ignore"} & set(runs_all[1].split()[2:])
     assert recipes["test"].split(" --")[0] == '$(TESTED) -m "not long"'
     assert recipes["test-all"].split() == ["$(TESTED)", "--durations=40", "--durations-min=20"]
-    assert "\nmake test-all\n" in (ROOT / ".ci" / "run").read_text()
+    # Only a run that reached its end (1) is followed by another, of the tests that failed.
+    again = " || { test $$? -eq 1 && $(BIN)/python -m tests.again; }"
+    assert recipes["test-ci"] == recipes["test-all"] + again
+    assert "\nmake test-ci\n" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_every_test_of_daemons_forks_and_kills_is_long(request: pytest.FixtureRequest) -> None:
