@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from anyio.to_thread import run_sync
 
@@ -86,8 +87,10 @@ def walked_from(view: View, surroundings: Surroundings, tenant: Tenant, asked: A
     nodes: dict[NodeKey, Node] = {}
     for name in asked.names:
         nodes |= _named(view, tenant, name)
-    seeds = dict.fromkeys([*nodes][:_MOST_SEEDS], 1.0)
-    return flow(view, surroundings, seeds, nodes, depth=USUAL_STEPS, wanted=asked.wanted)
+    begun = dict(islice(nodes.items(), _MOST_SEEDS))
+    seeds = dict.fromkeys(begun, 1.0)
+    found = flow(view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted)
+    return replace(found, complete=found.complete and len(begun) == len(nodes))
 
 
 def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
