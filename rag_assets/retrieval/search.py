@@ -42,6 +42,7 @@ from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
 from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
+from rag_assets.retrieval.unknown_names import with_unknown_names
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -150,7 +151,9 @@ class AsyncRetriever:
                 warnings = await unmatched_filters(self._services, progress)
             answer = answer_of(progress)
             answer = replace(answer, warnings=(*answer.warnings, *warnings))
-            if answer.needs_clarification and config.reads_code:
+            if config.reads_code:
+                answer = await with_unknown_names(self._services, progress, answer)
+            if answer.needs_clarification and answer.clarification is None and config.reads_code:
                 answer = replace(answer, clarification=await self._clarification(progress))
         except BaseException as error:
             journaled.failed(error)
