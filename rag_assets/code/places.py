@@ -15,7 +15,7 @@ _PATHS: Final = 4_096
 _PROSE: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
 _PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
-    (r"(?:^|/)\.cursor/rules/.*\.mdc?$|(?:^|/)\.cursorrules$", "cursor_rule"),
+    (r"(?:^|/)\.cursor/rules/.*\.mdc?$|(?:^|/)\.(?:cursor|windsurf|cline)rules$", "cursor_rule"),
     (r"(?:^|/)\.claude/.*\.md$|(?:^|/)(?:CLAUDE|AGENTS)(?:\.local)?\.md$", "claude_rule"),
     (rf"(?:^|/)KNOWN[_-](?:BUGS|ISSUES){_PROSE}", "known_bug"),
     (

@@ -76,7 +76,9 @@ class View:
         if not parts:
             return []
         written = name_parts(name, folded=False)[-2:]
-        shorts = dict.fromkeys((*(one.lower() for one in (".".join(written), written[-1])), parts[-1]))
+        shorts = dict.fromkeys(
+            (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
+        )
         for found in (
             lambda: self.relations.called([*shorts]),
             lambda: self.relations.ending(parts[-1:], MOST_SPELLED),
