@@ -20,15 +20,15 @@ _NOT_FOLDED: Final = re.compile(r"[_\-$?!]+")
 
 
 def folded_name(part: str) -> str:
-    """Return a part of a name without case and underscores: `createFrom` and `create_from` agree."""
+    """Return a part of a name without case and underscores: `createFrom` is `create_from`."""
     return _NOT_FOLDED.sub("", part).lower()
 
 
 def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
-    """Return the parts of a name that any language's separators join.
+    r"""Return the parts of a name that any language's separators join.
 
     Args:
-        said: `App\\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
+        said: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
         folded: whether they are returned as folded_name returns them.
     """
     plain = said.strip()[:_LONGEST].removesuffix("()").strip("\\:.#@/$")

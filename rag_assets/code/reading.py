@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rag_assets.code.languages.keywords import LANGUAGES, with_definitions
 from rag_assets.code.languages.units import covering
@@ -43,6 +43,16 @@ READERS: Mapping[str, str] = MappingProxyType(
 )
 """What reads texts of a media type, as "module:function" below rag_assets.code."""
 
+READ_FOR_USE: Final = frozenset(
+    {"go", "java", "javascript", "php", "python", "rust", "sql", "svelte", "swift", "typescript"}
+    | {"vue"}
+)
+"""Languages whose files tell what they use, beside what they define."""
+NO_PROGRAMS: Final = frozenset(
+    {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
+)
+"""Languages, as media types name them, whose files use no definition by name."""
+
 READING_VERSION = 14
 """Increased whenever the same text would give other units, facts or relations."""
 
@@ -64,14 +74,15 @@ def read_code(text: str, media_type: str) -> CodeText:
         module, _, function = name.partition(":")
         reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
         reading = reader(text)
-    is_by_keywords = _language_of(media_type) in LANGUAGES
+    is_by_keywords = language_of_type(media_type) in LANGUAGES
     return with_definitions(text, reading) if is_by_keywords else reading
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:
     """A text that no grammar read: units between blank lines, and no facts."""
-    return CodeText(covering(text, ()), (), _language_of(media_type), notes)
+    return CodeText(covering(text, ()), (), language_of_type(media_type), notes)
 
 
-def _language_of(media_type: str) -> str:
+def language_of_type(media_type: str) -> str:
+    """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
     return media_type.rpartition("/")[2].removeprefix("x-")

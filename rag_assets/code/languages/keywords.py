@@ -46,8 +46,8 @@ _ASSIGNED: Final = re.compile(
 )
 _SHELL: Final = re.compile(r"(?P<indent>[ \t]*+)(?P<name>[A-Za-z_][\w-]*+)\s*+\(\)\s*+\{?\s*+$")
 _C_LIKE: Final = re.compile(
-    r"(?P<indent>[ \t]*+)(?!(?:return|if|else|for|foreach|while|switch|new|throw|using|case|catch|do"
-    r"|delete|await|yield|goto|typedef|lock|import|package|include|assert)\b)"
+    r"(?P<indent>[ \t]*+)(?!(?:return|if|else|for|foreach|while|switch|new|throw|using|case|catch"
+    r"|do|delete|await|yield|goto|typedef|lock|import|package|include|assert)\b)"
     r"(?:[\w:~]++(?:<[^;(){}\n]{1,120}>)?[\[\]*&?]*+[ \t]++[*&]*+){1,6}+"
     r"(?P<name>~?[A-Za-z_]\w*+(?:::~?\w++)*+)\s*+(?:<[^>\n]{1,80}>)?\((?![^\n]*;\s*+$)[^\n]*$"
 )

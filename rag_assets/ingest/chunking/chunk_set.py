@@ -27,7 +27,7 @@ _SHOWN = 200
 
 CHUNKER_VERSION = 2
 """Increased whenever the same text and parameters would give other chunks."""
-DROPPING_VERSION = 3
+DROPPING_VERSION = 2
 """Increased whenever other chunks are dropped for the credentials that were masked in them.
 
 It makes no generation: documents are cut again, and those that change are written one by one.
@@ -113,8 +113,9 @@ def chunk_document(
     masked = (touching(parsed.masked, part) for part in (whole, made[len(whole) :]))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
+    in_code = parameters.kind.read is not None and parsed.media_type in SOURCE_CODE
     for chunk, masks in zip(made, chain.from_iterable(masked), strict=True):
-        if masks and is_dropped(chunk, masks, in_code=parsed.media_type in SOURCE_CODE):
+        if masks and is_dropped(chunk, masks, in_code=in_code):
             rules = tuple(sorted({mask.rule for mask in masks}))
             dropped.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
         else:

@@ -94,7 +94,8 @@ def _is_nonsense(progress: SearchProgress) -> bool:
     is about it; a question in another language than the texts' is left to the vectors.
     """
     search, query = progress.search, progress.search.request.query
-    asks_code = search.tenant.reads_code and search.mode != "knn" and progress.walked is None
+    is_named = progress.walked is not None and bool(progress.walked.ids)
+    asks_code = search.tenant.reads_code and search.mode != "knn" and not is_named
     is_plain = query.isascii() and sentence_language(query) in {None, "en"}
     return asks_code and is_plain and bool(words_of(query).terms) and not progress.word_scores
 

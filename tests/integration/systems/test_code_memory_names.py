@@ -20,8 +20,8 @@ FILES = {
         for number in range(60)
     },
     "app/Models/Comment.php": (
-        "<?php\nnamespace App\\Models;\nclass Comment extends \\Illuminate\\Database\\Eloquent\\Model\n"
-        "{\n    public function createFromInput(array $input) { return $this->fill($input); }\n}\n"
+        "<?php\nnamespace App\\Models;\n"
+        "class Comment extends \\Illuminate\\Database\\Eloquent\\Model\n{\n    public function createFromInput(array $input) { return $this->fill($input); }\n}\n"
     ),
     "app/Comments/CommentRepo.php": (
         "<?php\nnamespace App\\Comments;\nclass CommentRepo\n{\n"
@@ -32,7 +32,8 @@ FILES = {
         "class TreeBuilder:\n    def build_tree(self, comments):\n        return sorted(comments)\n"
     ),
     "lib/comment_mailer.rb": (
-        "module Mail\n  class CommentMailer < ApplicationMailer\n    def reply_notice(comment)\n"
+        "module Mail\n  class CommentMailer < ApplicationMailer\n"
+        "    def reply_notice(comment)\n"
         "      mail to: comment.author\n    end\n\n    def self.digest\n      new.deliver\n    end\n"
         "  end\nend\n"
     ),
@@ -110,7 +111,8 @@ def test_a_symbol_in_no_file_is_reported_as_unknown(installation: Installation, 
     answer = ask(installation, query)
     assert answer.hits == ()
     assert answer.needs_clarification
-    assert answer.clarification is not None and query in answer.clarification.question
+    assert answer.clarification is not None
+    assert query in answer.clarification.question
     assert [one.field for one in answer.warnings] == ["query"]
 
 
@@ -125,7 +127,8 @@ def test_an_unknown_name_in_a_sentence_is_reported_with_the_hits(
 
 def test_the_nearest_names_of_an_unknown_name_are_shown(installation: Installation) -> None:
     answer = ask(installation, "CommentsRepo")
-    assert answer.clarification is not None and "CommentRepo" in answer.clarification.names
+    assert answer.clarification is not None
+    assert "CommentRepo" in answer.clarification.names
 
 
 def test_an_unknown_route_name_is_reported(installation: Installation) -> None:

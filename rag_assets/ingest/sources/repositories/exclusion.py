@@ -42,7 +42,7 @@ EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
 _DATA_BYTES = 131_072
-"""Size from which on a data file that is no configuration is the output or the input of a program."""
+"""Size from which on a data file that is no configuration is read or written by programs alone."""
 
 
 class Exclusion:
