@@ -21,7 +21,8 @@ FILES = {
     },
     "app/Models/Comment.php": (
         "<?php\nnamespace App\\Models;\n"
-        "class Comment extends \\Illuminate\\Database\\Eloquent\\Model\n{\n    public function createFromInput(array $input) { return $this->fill($input); }\n}\n"
+        "class Comment extends \\Illuminate\\Database\\Eloquent\\Model\n{\n"
+        "    public function createFromInput(array $input) { return $this->fill($input); }\n}\n"
     ),
     "app/Comments/CommentRepo.php": (
         "<?php\nnamespace App\\Comments;\nclass CommentRepo\n{\n"
@@ -34,7 +35,8 @@ FILES = {
     "lib/comment_mailer.rb": (
         "module Mail\n  class CommentMailer < ApplicationMailer\n"
         "    def reply_notice(comment)\n"
-        "      mail to: comment.author\n    end\n\n    def self.digest\n      new.deliver\n    end\n"
+        "      mail to: comment.author\n    end\n\n"
+        "    def self.digest\n      new.deliver\n    end\n"
         "  end\nend\n"
     ),
     "web/thread.ts": "export function renderThread(x: number) { return `${x}` }\n",
