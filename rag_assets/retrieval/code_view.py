@@ -79,18 +79,14 @@ class View:
         shorts = dict.fromkeys(
             (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
         )
-        for found in (
-            lambda: self.relations.called([*shorts]),
-            lambda: self.relations.ending(parts[-1:], MOST_SPELLED),
-        ):
-            named = [
-                one
-                for one in self._permitted(found())
-                if name_parts(one.name)[-len(parts) :] == parts
-            ]
-            if named:
-                return named
-        return []
+        return self._ending(self.relations.called([*shorts]), parts) or self._ending(
+            self.relations.ending(parts[-1:], MOST_SPELLED), parts
+        )
+
+    def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
+        """Return the definitions whose name ends with these parts, of those the caller may read."""
+        permitted = self._permitted(found)
+        return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
 
     def files_called(self, name: str) -> list[FoundDocument]:
         """Return the documents whose path ends with a file name, or a path."""
