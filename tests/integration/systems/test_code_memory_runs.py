@@ -400,6 +400,48 @@ def test_one_file_is_indexed_again_or_taken_out(
     assert [one["field"] for one in empty.json()["errors"]] == ["paths"]
 
 
+@pytest.mark.parametrize("body", [{"paths": ["app/Models/Invoice.php"]}, None])
+@pytest.mark.parametrize("synced_between", [True, False])
+def test_index_rag_after_invalidate_reads_the_file_again(
+    door: Door, client: TestClient, driver: Driver, body: Any, synced_between: bool
+) -> None:
+    admin = Door(client, TENANT, role="admin")
+    admin("POST", "shop/index-rag", json={"paths": ["app/Models/Invoice.php"]})
+    driver.sync(TENANT)
+    gone = admin("POST", "shop/invalidate", json={"paths": ["app/Models/Invoice.php"]})
+    assert gone.json()["documents"] == 1
+    if synced_between:
+        driver.sync(TENANT)
+    again = admin("POST", "shop/index-rag", json=body)
+    assert again.json()["documents"] >= 1
+    driver.sync(TENANT)
+    door.run("readmitted")
+    found = door.retrieve("invoice", "readmitted", source_types=["model"], min_score=-1).json()
+    assert [one["path"] for one in found["chunks"]] == ["repo/app/Models/Invoice.php"]
+
+
+def test_index_rag_does_not_bring_back_a_purged_file(
+    door: Door, client: TestClient, driver: Driver, shared_installation: Installation
+) -> None:
+    tenant, name = f"{TENANT}-purged", "app/Models/Invoice.php"
+    folder = shared_installation.home.parent / "sources" / tenant
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text(FILES[name])
+    source = {"name": "repo", "root": str(folder), "include": ["**/*.php"]}
+    shared_installation.add_tenant(
+        tenant, **FAST, profile="code-memory", organization="acme", project="gone", sources=[source]
+    )
+    driver.sync(tenant)
+    catalog = shared_installation.session().catalog
+    [known] = [one for one in catalog.documents.all(tenant) if one.source == "repo"]
+    purged = shared_installation.command("purge", tenant, "--document", known.document_id, "--yes")
+    assert purged.code == 0, purged.err
+    Door(client, tenant, role="admin")("POST", "gone/index-rag")
+    driver.sync(tenant)
+    living = [one for one in catalog.documents.all(tenant) if one.status != "DELETED"]
+    assert [one for one in living if one.source == "repo"] == []
+
+
 def test_a_program_asks_the_same_without_http(
     door: Door, driver: Driver, shared_installation: Installation
 ) -> None:

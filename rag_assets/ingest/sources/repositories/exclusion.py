@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
+from rag_assets.code.places import is_data
 from rag_assets.ingest.sources.globs import Rules, compile_globs
 from rag_assets.ingest.sources.repositories.attributes import (
     DETECTABLE,
@@ -17,6 +18,7 @@ from rag_assets.ingest.sources.repositories.attributes import (
 from rag_assets.ingest.sources.repositories.contents import is_binary
 from rag_assets.ingest.sources.repositories.generated import is_generated, is_generated_name
 from rag_assets.ingest.sources.repositories.names import repository_type_of
+from rag_assets.ingest.sources.repositories.translations import left_out_translations
 from rag_assets.ingest.sources.repositories.trees import LINK, REGULAR, SUBMODULE
 from rag_assets.ingest.sources.repositories.vendored import is_vendored
 
@@ -26,10 +28,12 @@ ExclusionRule: TypeAlias = Literal[
     "not-included",
     "vendored",
     "generated",
+    "translation",
     "undetectable",
     "empty",
     "lfs",
     "binary",
+    "data",
     "too-large",
 ]
 EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
@@ -37,6 +41,8 @@ EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
 
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
+_DATA_BYTES = 131_072
+"""Size from which on a data file that is no configuration is read or written by programs alone."""
 
 
 class Exclusion:
@@ -46,14 +52,20 @@ class Exclusion:
         include: globs of what is taken; none: whatever has a known type.
         exclude: globs of what is not.
         attributes: of the repository's files.
+        paths: of all files of the repository, by which translations are recognized.
     """
 
     def __init__(
-        self, include: Sequence[str], exclude: Sequence[str], attributes: Attributes
+        self,
+        include: Sequence[str],
+        exclude: Sequence[str],
+        attributes: Attributes,
+        paths: Iterable[str] = (),
     ) -> None:
         self._include = compile_globs(include, ignore_case=True) if include else None
         self._exclude = compile_globs(exclude, ignore_case=True)
         self._attributes = attributes
+        self._translations = left_out_translations(paths)
         self._folders: dict[str, tuple[bool, bool]] = {"": (False, False)}
 
     def by_name(self, path: str, mode: int) -> ExclusionRule | None:
@@ -70,7 +82,10 @@ class Exclusion:
         attributes = self._attributes.of(path)
         if not self._is_included(path, attributes):
             return "not-included"
-        return _by_attributes(path, attributes)
+        rule = _by_attributes(path, attributes)
+        if rule is None and path in self._translations and not self._is_demanded(path):
+            return "translation"
+        return rule
 
     def by_content(self, path: str, content: bytes) -> ExclusionRule | None:
         """The rule by which a file stays out for what is in it.
@@ -88,7 +103,13 @@ class Exclusion:
         told = self._attributes.of(path).get(GENERATED)
         if told is None and is_generated(path, content):
             return "generated"
+        if len(content) > _DATA_BYTES and is_data(path) and not self._is_demanded(path):
+            return "data"
         return None
+
+    def _is_demanded(self, path: str) -> bool:
+        """Whether attributes demand a file, whatever its name and size."""
+        return _is_set(self._attributes.of(path).get(DETECTABLE))
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
         folder, slash, name = path.rpartition("/")
