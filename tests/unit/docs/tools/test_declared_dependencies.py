@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 PACKAGES = ("rag_assets", "resources", "sensors", "checks")
 NO_DISTRIBUTION = {"java", "org"}
 """Java packages, which JPype makes importable."""
