@@ -2,18 +2,18 @@
 
 | variable | default | meaning |
 |---|---|---|
-| RAG_ASSETS_ELASTICSEARCH_CLOUD_ID | none | of a deployment in Elastic Cloud, in place of an address |
-| RAG_ASSETS_ELASTICSEARCH_API_KEY | none | an encoded API key, as it is or sealed |
-| RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE | none | a file that holds the API key, as it is or sealed |
+| RAG_ASSETS_ELASTICSEARCH_CLOUD_ID | none | Elastic Cloud, in place of a URL |
+| RAG_ASSETS_ELASTICSEARCH_API_KEY | none | encoded API key, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE | none | file with the API key, may be sealed |
 | RAG_ASSETS_ELASTICSEARCH_USERNAME | none | of an account, in place of an API key |
-| RAG_ASSETS_ELASTICSEARCH_PASSWORD | none | of that account, as it is or sealed |
-| RAG_ASSETS_ELASTICSEARCH_PASSWORD_FILE | none | a file that holds the password, as it is or sealed |
-| RAG_ASSETS_ELASTICSEARCH_CA_FILE | the system's | certificates (PEM) that the server's is verified with |
-| RAG_ASSETS_ELASTICSEARCH_FINGERPRINT | none | SHA-256 of the server's certificate or its authority's |
-| RAG_ASSETS_ELASTICSEARCH_SHARDS | 1 | primary shards of a new shared index, 1 to 1024 |
-| RAG_ASSETS_ELASTICSEARCH_REPLICAS | 1 if there is a second node | copies of each shard of a new index |
-| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index, as in 5s; -1: never by itself |
-| RAG_ASSETS_ELASTICSEARCH_TIER | the cluster's | tiers of data nodes for new indexes, as in data_hot |
+| RAG_ASSETS_ELASTICSEARCH_PASSWORD | none | of that account, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_PASSWORD_FILE | none | file with the password, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_CA_FILE | the system's | PEM; verifies the server's certificate |
+| RAG_ASSETS_ELASTICSEARCH_FINGERPRINT | none | SHA-256 of a certificate of the server's chain |
+| RAG_ASSETS_ELASTICSEARCH_SHARDS | 1 | primary shards of a new shared index |
+| RAG_ASSETS_ELASTICSEARCH_REPLICAS | one on a second node | copies of a new index |
+| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: never by itself |
+| RAG_ASSETS_ELASTICSEARCH_TIER | the cluster's | of a new index, as in data_hot |
 """
 
 from __future__ import annotations

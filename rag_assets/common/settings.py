@@ -7,7 +7,7 @@
 | RAG_ASSETS_OWNER_DATABASE_URL | DATABASE_URL | the same database, as the role that upgrades it |
 | RAG_ASSETS_SERVICE_DATABASE_URL | DATABASE_URL | the same, as the role of `rag-assets serve` |
 | RAG_ASSETS_DAGSTER_DATABASE_URL | DATABASE_URL | the same, as the role of Dagster's storage |
-| ELASTICSEARCH_URL | embedded Elasticsearch | the vector store's nodes, by commas; may carry name:password@ |
+| ELASTICSEARCH_URL | embedded Elasticsearch | its nodes, by commas; may carry name:password@ |
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |

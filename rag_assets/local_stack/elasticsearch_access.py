@@ -80,6 +80,11 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
     Raises:
         ConfigurationError: the master key cannot be used.
     """
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    from rag_assets.billing.key_file import KeyFile, key_file_path
+    from rag_assets.billing.master_key import keys_of_environment
+
     env = os.environ if environ is None else environ
     keys = (
         keys_of_environment(env) or KeyFile(key_file_path(settings, env), [settings.local]).create()

@@ -232,11 +232,12 @@ def _layout_warnings(differences: Sequence[str]) -> list[str]:
     if not differences:
         return []
     shown = "; ".join(differences[:_NAMED]) + ("; …" if len(differences) > _NAMED else "")
-    return [
+    warning = (
         f"{counted(len(differences), 'index', 'indexes')} laid out otherwise than the settings"
         f" RAG_ASSETS_ELASTICSEARCH_… say: {shown}. New builds follow them; replicas, refresh"
         " interval and tier of an existing index: PUT /INDEX/_settings at Elasticsearch"
-    ]
+    )
+    return [warning]
 
 
 def _clock_doubt(session: Session) -> str | None:
