@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from elastic_transport import TransportError
-from elasticsearch import ApiError, Elasticsearch
+from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
 
 _JSON: Final = {"accept": "application/json"}
 _SECONDS: Final = 5
@@ -54,6 +54,8 @@ class Server:
         if self._info is None:
             try:
                 answer = self._client.perform_request("GET", "/", headers=_JSON).body
+            except UnsupportedProductError:
+                raise
             except ApiError as error:
                 if error.status_code in _UNDECIDED:
                     return ServerInfo()

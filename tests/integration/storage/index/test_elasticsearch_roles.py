@@ -23,7 +23,7 @@ from tests.servers import server_directory
 from tests.tls_gateway import tls_gateway
 from tests.vector_stores import SPEC
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 PREFIX = "rag"
 READ_ONLY = {"indices": [{"names": ["rag-*"], "privileges": ["read"]}]}
