@@ -28,6 +28,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from elasticsearch import Elasticsearch
 
 Kind = Literal["default", "serverless", "opensearch"]
 
@@ -40,7 +41,6 @@ _PUBLIC_SETTINGS = re.compile(
     r"index\.(refresh_interval|mapping\.total_fields\.limit|analysis\..*|default_pipeline"
     r"|final_pipeline|blocks\..*|lifecycle\.name|max_.*|query\..*|sort\..*)"
 )
-_CLUSTER_ID = "7sCk1GvYSqudOrU5xxZ9Gg"
 
 
 @dataclass
@@ -52,6 +52,7 @@ class Gateway:
         ca_file: certificate of the authority that signed its certificate.
         fingerprint: SHA-256 of its certificate.
         keys: the Authorization header for the server behind it, by API key.
+        cluster_id: of the server behind it.
         refused: requests that were refused as Serverless refuses them.
     """
 
@@ -59,6 +60,7 @@ class Gateway:
     ca_file: Path
     fingerprint: str
     keys: dict[str, str] = field(repr=False)
+    cluster_id: str
     refused: list[str] = field(default_factory=list)
 
     def environment(self, key: str) -> dict[str, str]:
@@ -95,7 +97,10 @@ def tls_gateway(
     server.socket = context.wrap_socket(
         server.socket, server_side=True, do_handshake_on_connect=False
     )
-    gateway = Gateway(f"https://127.0.0.1:{server.server_port}", ca_file, fingerprint, served)
+    with Elasticsearch(server_url) as client:
+        state = client.cluster.state(metric="version", filter_path="cluster_uuid")
+    url = f"https://127.0.0.1:{server.server_port}"
+    gateway = Gateway(url, ca_file, fingerprint, served, state["cluster_uuid"])
     Handler.gateway, Handler.kind = gateway, kind
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -120,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         if key not in self.gateway.keys:
             self._answer(401, _error("security_exception", "missing or wrong API key"))
         elif self.path == "/" and self.command == "GET":
-            self._answer(200, _info(self.kind))
+            self._answer(200, _info(self.kind, self.gateway.cluster_id))
         elif self.kind == "opensearch":
             # It knows no media types of Elasticsearch's versions.
             self._answer(406, {"error": "Content-Type header [application/vnd…] is not supported"})
@@ -175,11 +180,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
-def _info(kind: Kind) -> dict[str, Any]:
+def _info(kind: Kind, cluster_id: str) -> dict[str, Any]:
     version: dict[str, str] = {"number": "9.5.3", "build_flavor": kind}
     if kind == "opensearch":
         version = {"distribution": "opensearch", "number": "3.9.0"}
-    return {"name": "n", "cluster_name": "c", "cluster_uuid": _CLUSTER_ID, "version": version}
+    return {"name": "n", "cluster_name": "c", "cluster_uuid": cluster_id, "version": version}
 
 
 def _error(kind: str, reason: str) -> dict[str, Any]:

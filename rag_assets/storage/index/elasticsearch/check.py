@@ -99,8 +99,7 @@ class _Checker:
     def check(self) -> ElasticsearchCheck:
         with translated_errors():
             info = Server(self._client).info()
-            # Refused here if the account is, and raised if no node answers.
-            self._client.indices.exists(index=f"{self._prefix}-marks")
+            # Raises if no node answers, or if the account is refused.
             missing = self._missing_privileges()
         self._check_version(info.version)
         licence = self._licence()
