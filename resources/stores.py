@@ -13,6 +13,7 @@ from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from rag_assets.storage.installation.identity import Identity, open_catalog, require_cluster
 from rag_assets.storage.lake.store import Lake
@@ -58,8 +59,10 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = Settings.from_environment()
         own = _own(settings)
         vectors = settings.vectors_url or own.database_url
-        url = self.url or own.elasticsearch_url
-        return _store(url, own.database_url, own.owner_url, vectors)
+        server = own.elasticsearch
+        if self.url is not None:
+            server = ElasticsearchConnection.from_url(self.url)
+        return _store(server, own.database_url, own.owner_url, vectors)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -117,14 +120,17 @@ def _opened_catalog(url: str, owner_url: str) -> tuple[Catalog, Identity]:
 
 
 @lru_cache(maxsize=4)
-def _store(url: str, catalog_url: str, owner_url: str, vectors_url: str) -> VectorStore:
+def _store(
+    server: ElasticsearchConnection, catalog_url: str, owner_url: str, vectors_url: str
+) -> VectorStore:
     catalog, identity = _opened_catalog(catalog_url, owner_url)
     config = StoreConfig(
-        url,
+        server,
         prefix=identity.prefixes[0],
         vectors_url=vectors_url,
         installation=identity.id,
         former_prefixes=identity.prefixes[1:],
+        layout=Settings.from_environment().elasticsearch.layout,
     )
     store = open_store(config)
     _opened.append(store)

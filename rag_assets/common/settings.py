@@ -8,7 +8,7 @@
 | RAG_ASSETS_OWNER_DATABASE_URL | the catalog's | the same database, as the role that upgrades it |
 | RAG_ASSETS_SERVICE_DATABASE_URL | the catalog's | the same, as the role of `rag-assets serve` |
 | RAG_ASSETS_DAGSTER_DATABASE_URL | the catalog's | the same, as the role of Dagster's storage |
-| RAG_ASSETS_ELASTICSEARCH_URL | an embedded one | the vector store; may carry name:password@ |
+| RAG_ASSETS_ELASTICSEARCH_URL | an embedded one | its nodes, by commas; may carry name:password@ |
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
@@ -39,6 +39,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
 
@@ -76,11 +77,17 @@ class Settings:
     master_key_file: Path | None = None
     private_endpoints: PrivateEndpoints = field(default_factory=PrivateEndpoints)
     dagster_home: Path | None = None
+    elasticsearch: ElasticsearchSettings = field(default_factory=ElasticsearchSettings)
 
     @property
     def local(self) -> Path:
         """The folder of data, logs and process ids."""
         return self.home / ".local"
+
+    @property
+    def has_own_elasticsearch(self) -> bool:
+        """Whether Elasticsearch is the embedded one."""
+        return self.elasticsearch_url is None and self.elasticsearch.cloud_id is None
 
     @property
     def data_docs(self) -> Path:
@@ -106,7 +113,8 @@ class Settings:
             "DAGSTER_HOME": str(self.dagster_home) if self.dagster_home else None,
         }
         own = {"RAG_ASSETS_HOME": str(self.home), "RAG_ASSETS_INDEX_PREFIX": self.index_prefix}
-        return own | {name: address for name, address in addresses.items() if address}
+        set_addresses = {name: address for name, address in addresses.items() if address}
+        return own | set_addresses | self.elasticsearch.variables()
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -139,6 +147,7 @@ class Settings:
             service_database_url=_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
             dagster_database_url=_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
             elasticsearch_url=_elasticsearch(*_named(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")),
+            elasticsearch=ElasticsearchSettings.from_environment(env),
             lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
             blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
             allowed_roots=roots,
@@ -227,18 +236,21 @@ def _postgres(name: str, url: str | None) -> str | None:
 def _elasticsearch(name: str, url: str | None) -> str | None:
     if not url:
         return None
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        is_usable = is_usable and parts.port != 0 and not re.search(r"\s", url)
-    except ValueError:  # its port is no number, or too large
-        is_usable = False
-    if not is_usable:
+    if not all(map(_is_node, url.split(","))):
         raise ConfigurationError(  # likewise
             f"{name} is not the address of an Elasticsearch",
-            hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS",
+            hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS; several by commas",
         )
     return url
+
+
+def _is_node(url: str) -> bool:
+    try:
+        parts = urlsplit(url.strip())
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        return is_usable and parts.port != 0 and not re.search(r"\s", url.strip())
+    except ValueError:  # its port is no number, or too large
+        return False
 
 
 def _store(name: str, env: Mapping[str, str], default: Path) -> str:

@@ -181,11 +181,12 @@ class Session:
 
         identity = self.identity
         config = StoreConfig(
-            self.endpoints.elasticsearch_url,
+            self.endpoints.elasticsearch,
             prefix=identity.prefixes[0],
             vectors_url=self.settings.vectors_url or self.endpoints.database_url,
             installation=identity.id,
             former_prefixes=identity.prefixes[1:],
+            layout=self.settings.elasticsearch.layout,
         )
         store = open_store(config)
         self._opened.callback(store.close)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings, IndexLayout
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import dagster_environment
@@ -155,6 +156,12 @@ def test_a_child_process_reads_the_same_addresses(tmp_path: Path) -> None:
         blobs_url=str(tmp_path / "blobs"),
         index_prefix="own",
         vectors_url="postgresql://vectors@h/d",
+        elasticsearch=ElasticsearchSettings(
+            username="me",
+            password_file=tmp_path / "password",
+            fingerprint="ab" * 32,
+            layout=IndexLayout(3, 0, "5s", "data_warm,data_hot"),
+        ),
     )
     assert Settings.from_environment(settings.address_variables()) == settings
     embedded = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path)})

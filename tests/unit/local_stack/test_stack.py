@@ -11,6 +11,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import dagster_storage_url
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.stack import LocalStack
+from rag_assets.storage.index.connection import ElasticsearchConnection
 
 DATABASE = "postgresql://me:s3cret@127.0.0.1:{port}/x"
 SEARCH = "https://me:s3cret@127.0.0.1:{port}"
@@ -24,9 +25,10 @@ def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> Non
     )
     stack = LocalStack(settings)
     endpoints = stack.start_servers(for_dagster=False)
-    assert stack.search_url() == settings.elasticsearch_url
+    connection = ElasticsearchConnection(("https://127.0.0.1:9200",), account=("me", "s3cret"))
+    assert stack.elasticsearch_connection() == connection
     assert endpoints.database_url == settings.database_url
-    assert endpoints.elasticsearch_url == settings.elasticsearch_url
+    assert endpoints.elasticsearch == connection
     assert "s3cret" not in repr(endpoints)
     assert not (tmp_path / ".local").exists()
 

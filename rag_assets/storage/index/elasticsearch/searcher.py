@@ -11,6 +11,7 @@ import orjson
 from cachetools import LRUCache
 from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
+from rag_assets.storage.index.connection import ElasticsearchConnection, connection_to
 from rag_assets.storage.index.elasticsearch import hits, queries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, error_of, translated_errors
 from rag_assets.storage.index.identifiers import ANALYSES, EVERY_ANALYSIS, FORMER
@@ -44,12 +45,12 @@ class ElasticsearchSearcher:
     """Searches entries in Elasticsearch (see EntrySearcher).
 
     Args:
-        url: address of the cluster, with credentials if it requires them.
+        server: connection to the cluster, or its address.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, server: str | ElasticsearchConnection) -> None:
         self._client = AsyncElasticsearch(
-            url,
+            **connection_to(server).client_options(),
             connections_per_node=_CONNECTIONS,
             request_timeout=_SECONDS,
             max_retries=2,
