@@ -44,7 +44,8 @@ def external_connection(
     if settings.elasticsearch_url is not None:
         if given.cloud_id is not None:
             raise ConfigurationError(
-                "RAG_ASSETS_ELASTICSEARCH_URL and RAG_ASSETS_ELASTICSEARCH_CLOUD_ID are both set",
+                "RAG_ASSETS_ELASTICSEARCH_URL and RAG_ASSETS_ELASTICSEARCH_CLOUD_ID are set at"
+                " once",
                 hint="keep one of them",
             )
         connection = ElasticsearchConnection.from_url(settings.elasticsearch_url)
