@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, TypeAlias
 
 from rag_assets.retrieval.addresses import blank_addresses
@@ -261,11 +261,11 @@ class _Passage:
     """The sides on which sentences bound each number, and these sentences."""
 
     @classmethod
-    def of(cls, passage: str, language: str) -> _Passage:
-        """Return those of a passage."""
+    def of(cls, texts: Sequence[str], language: str) -> _Passage:
+        """Return those of a passage, or of several."""
         sentences = []
         bounds = defaultdict[str, list[tuple[frozenset[str], _Statement]]](list)
-        for text in _sentences(passage):
+        for text in chain.from_iterable(map(_sentences, texts)):
             is_short = len(text) <= _LONGEST_CACHED
             statement = (_cached_statement if is_short else _statement)(text, language)
             if statement.words:
@@ -307,25 +307,25 @@ class _Passage:
         return found
 
 
-def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
+def contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
     """Yield words of a claim that its passage has otherwise.
 
     Args:
         claim: a sentence without markers of citations.
-        passage: the passages that it cites, in its language.
+        passages: that it cites, in its language.
         language: ISO 639-1; for one without lists of words nothing is compared.
     """
     if language in CLAUSES or language in UNSPACED:
-        yield from _contradictions(claim, passage, language)
+        yield from _contradictions(claim, passages, language)
 
 
 # An answer is judged several times.
 @lru_cache(maxsize=256)
-def _contradictions(claim: str, passage: str, language: str) -> tuple[str, ...]:
+def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
     said = _statement(claim, language)
     if not said.content or len(said.words) > _MOST_WORDS:
         return ()
-    parsed = _passage(passage, language)
+    parsed = _passage(passages, language)
     bounds = tuple(_contrary_bounds(said, claim, parsed))
     rules: tuple[Callable[[_Statement, _Statement], str | None], ...]
     rules = (_denial, _lack, _opposite, _exchange)
@@ -629,9 +629,9 @@ def _named_before(statement: _Statement, passage: _Passage) -> frozenset[str]:
 
 
 @lru_cache(maxsize=32)
-def _passage(passage: str, language: str) -> _Passage:
-    """Return what a passage states; cached, since each claim asks for it."""
-    return _Passage.of(passage, language)
+def _passage(texts: tuple[str, ...], language: str) -> _Passage:
+    """Return what passages state; cached, since each claim asks for it."""
+    return _Passage.of(texts, language)
 
 
 def _statement(sentence: str, language: str) -> _Statement:
@@ -755,6 +755,7 @@ def _stems_of_value(statement: _Statement, value: str) -> Iterator[str]:
             yield word.stem
 
 
-def _sentences(passage: str) -> Iterator[str]:
-    """Yield the sentences of a passage without markers."""
-    return (blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))
+@lru_cache(maxsize=64)
+def _sentences(passage: str) -> tuple[str, ...]:
+    """Return the sentences of a passage without markers; cached as its statements are."""
+    return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))

@@ -144,11 +144,11 @@ _RUNS = {
 def test_long_runs_of_signs_hide_no_contrary_bound(
     claim: str, stated: str, language: str, run: str
 ) -> None:
-    contrary = [*contradictions(claim, stated, language)]
+    contrary = [*contradictions(claim, (stated,), language)]
     assert contrary
-    assert [*contradictions(claim, f"{stated}\n\n{run}", language)] == contrary
-    assert [*contradictions(claim, run, language)] == []
-    assert {*contradictions(f"{claim[:-1]} {run}", stated, language)} <= {*contrary}
+    assert [*contradictions(claim, (f"{stated}\n\n{run}",), language)] == contrary
+    assert [*contradictions(claim, (run,), language)] == []
+    assert {*contradictions(f"{claim[:-1]} {run}", (stated,), language)} <= {*contrary}
 
 
 @pytest.mark.timeout(30)

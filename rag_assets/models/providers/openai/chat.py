@@ -6,11 +6,14 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.common.errors import MalformedResponse
+from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.chat.endpoint import SdkChatEndpoint
 from rag_assets.models.chat.protocol import Prompt
-from rag_assets.models.chat.remote import Reply
+from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, MOST_STREAM_BYTES, Reply
 from rag_assets.models.providers.openai.connection import OpenAIConnection, without_key
-from rag_assets.models.transport.sdk_connection import plausible_tokens
+from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.sdk_connection import Server, plausible_tokens
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -24,6 +27,14 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
     """One chat model of OpenAI; see SdkChatEndpoint."""
 
     length_option = "max_completion_tokens"
+
+    def __init__(
+        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
+    ) -> None:
+        super().__init__(server, credentials, allowed, model)
+        if server.silent_seconds is not None:
+            # Each token comes in an event with fields of its own; the text is counted apart.
+            self.most_bytes = MOST_STREAM_BYTES
 
     async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> Reply:
         options: dict[str, Any] = {
@@ -55,12 +66,14 @@ async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> Reply:
 
     Raises:
         TimeoutError: nothing came for a minute after the first token.
+        MalformedResponse: the text is longer than an answer may be.
         ValueError: the answer is malformed, or ended without its end.
     """
     stream = await sdk.chat.completions.create(
         **options, stream=True, stream_options={"include_usage": True}
     )
     parts: list[str] = []
+    size = 0
     reason: str | None = None
     usage: object = None
     begun = False
@@ -77,6 +90,11 @@ async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> Reply:
                 part = choice.delta.content or ""
                 begun = begun or bool(part)
                 parts.append(part)
+                size += len(part.encode("utf-8", "replace"))
+                if size > MOST_ANSWER_BYTES:
+                    raise MalformedResponse(
+                        f"a streamed answer is longer than {MOST_ANSWER_BYTES:,} bytes"
+                    )
                 reason = choice.finish_reason or reason
     if reason is None:
         raise ValueError("the stream ended before the answer")
