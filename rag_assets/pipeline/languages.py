@@ -115,9 +115,11 @@ def sample_languages(
 
     def read() -> None:
         try:
-            for outcome in pool.map(_sample(tenant, settings, catalog, deadline)):
-                if isinstance(outcome.result, ParsedText):
-                    found.append(language_of(outcome.result))
+            found.extend(
+                language_of(outcome.result)
+                for outcome in pool.map(_sample(tenant, settings, catalog, deadline))
+                if isinstance(outcome.result, ParsedText)
+            )
         except (RagAssetsError, OSError) as error:
             failures.append(error)
         except RuntimeError:  # the pool was closed: time is up
@@ -159,7 +161,10 @@ def _sample(
 ) -> Iterator[ParseTask]:
     """Yield a few documents of each source, until the deadline, on the monotonic clock."""
     count, size = 0, 0
-    for source in open_sources(tenant, settings, catalog):
+    for config in tenant.sources:
+        # One by one: a root that hangs keeps none of those before it from being read.
+        alone = tenant.model_copy(update={"sources": (config,)})
+        [source] = open_sources(alone, settings, catalog)
         listed: list[ListedDocument] = []
         # What is listed before a failure is sample enough: the sync names the failure.
         with suppress(ListingFailed):

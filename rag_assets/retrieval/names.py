@@ -111,46 +111,51 @@ class NamedWords:
         return tuple(_words(self.text))
 
     @cached_property
-    def _folded(self) -> frozenset[str]:
+    def vocabulary(self) -> frozenset[str]:
+        """Its words and their parts, and those of the context, folded."""
         if self.parts:
-            return frozenset[str]().union(*(part._folded for part in self.parts))
+            return frozenset[str]().union(*(part.vocabulary for part in self.parts))
         context = (_folded(word) for word in re.findall(r"[^\W_]+", self.context))
         parts = (part for word in self.words for part in {word.folded, *_parts(word.folded)})
         return frozenset(parts) | frozenset(context)
 
     @cached_property
-    def _sorted(self) -> Sequence[str]:
+    def sorted_words(self) -> Sequence[str]:
         """Its words in alphabetical order, to find those with a beginning."""
-        return sorted(self._folded)
+        return sorted(self.vocabulary)
 
     @cached_property
-    def _lower_case(self) -> frozenset[str]:
+    def lower_case(self) -> frozenset[str]:
+        """Its words without a capital."""
         if self.parts:
-            return frozenset[str]().union(*(part._lower_case for part in self.parts))
+            return frozenset[str]().union(*(part.lower_case for part in self.parts))
         return frozenset(word.folded for word in self.words if not word.is_capitalized)
 
     @cached_property
-    def _joined(self) -> str:
+    def joined_letters(self) -> str:
+        """Its letters and digits alone."""
         if self.parts:
-            return "".join(part._joined for part in self.parts)
+            return "".join(part.joined_letters for part in self.parts)
         return "".join(c for c in _folded(self.text) if c.isalnum())
 
     @cached_property
-    def _initials(self) -> str:
+    def initials(self) -> str:
+        """The first letters of its words."""
         return "".join(word.folded[0] for word in self.words)
 
     @cached_property
-    def _names(self) -> frozenset[str]:
+    def names(self) -> frozenset[str]:
+        """Its words with a capital that are not common."""
         if self.parts:
-            return frozenset[str]().union(*(part._names for part in self.parts))
+            return frozenset[str]().union(*(part.names for part in self.parts))
         named = (word.folded for word in self.words if word.is_capitalized)
         return frozenset(named) - COMMON_WORDS
 
     @cached_property
-    def _names_by_beginning(self) -> Mapping[str, Sequence[str]]:
+    def names_by_beginning(self) -> Mapping[str, Sequence[str]]:
         """Its names by their first letters, which inflected ones share."""
         found = defaultdict[str, list[str]](list)
-        for name in self._names:
+        for name in self.names:
             found[name[:_LEAST_STEM]].append(name)
         return found
 
@@ -171,15 +176,15 @@ class NamedWords:
     @cached_property
     def marks_names(self) -> bool:
         """Whether capitals within sentences are those of names."""
-        words, capitals, german = self._counts
+        words, capitals, german = self.counts
         is_german = german >= _GERMAN_SHARE * max(1, words)
         return not is_german and capitals / max(1, words) <= _TITLE_SHARE
 
     @cached_property
-    def _counts(self) -> tuple[int, int, int]:
+    def counts(self) -> tuple[int, int, int]:
         """How many words there are, with a capital, and German."""
         if self.parts:
-            words, capitals, german = zip(*(part._counts for part in self.parts), strict=True)
+            words, capitals, german = zip(*(part.counts for part in self.parts), strict=True)
             return sum(words), sum(capitals), sum(german)
         capitals_count = sum(word.is_capitalized for word in self.words)
         return len(self.words), capitals_count, sum(word.folded in _GERMAN for word in self.words)
@@ -193,31 +198,31 @@ class NamedWords:
 
     def _begins_a_word(self, folded: str) -> bool:
         """Return whether a word begins so."""
-        at = bisect_left(self._sorted, folded)
-        return at < len(self._sorted) and self._sorted[at].startswith(folded)
+        at = bisect_left(self.sorted_words, folded)
+        return at < len(self.sorted_words) and self.sorted_words[at].startswith(folded)
 
     def is_lower(self, folded: str) -> bool:
         """Return whether a word stands there without a capital."""
-        return folded in self._lower_case
+        return folded in self.lower_case
 
     def resembles(self, folded: str) -> bool:
         """Return whether a name is there in a spelling that may be another language's."""
-        return bool(difflib.get_close_matches(folded, self._names, n=1, cutoff=_SPELT_ALIKE))
+        return bool(difflib.get_close_matches(folded, self.names, n=1, cutoff=_SPELT_ALIKE))
 
     def has(self, word: _Word) -> bool:
         """Return whether a word is there, inflected or as a part of another one."""
         folded = word.folded
         is_word = folded in UNITS if word.is_acronym else _is_no_name(folded)
-        if is_word or folded in self._folded:
+        if is_word or folded in self.vocabulary:
             return True
-        if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self._joined:
+        if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self.joined_letters:
             return True
-        if word.is_acronym and (folded in self._initials or self._begins_a_word(folded)):
+        if word.is_acronym and (folded in self.initials or self._begins_a_word(folded)):
             return True
         parts = _parts(folded)
         if len(parts) > 1:
             return all(self.has(_Word(part, part)) for part in parts)
-        alike = self._names_by_beginning.get(folded[:_LEAST_STEM], ())
+        alike = self.names_by_beginning.get(folded[:_LEAST_STEM], ())
         return any(_is_inflection(folded, other) for other in alike)
 
 

