@@ -470,6 +470,50 @@ DETERMINERS: Final = frozenset(_DETERMINERS_WORDS.split())
 """Words whose noun may stand for another name of the same."""
 
 
+_SCOPES: Final = """
+excluding only
+may might shall should can could will would before after until more less least over under
+above below sometimes often rarely any allowed forbidden permitted prohibited
+open closed on off in out up down first last with lower upper higher left right inside outside
+weder noch nur
+darf dürfen soll sollen sollte kann können vor nach bis mehr weniger über unter
+selten manche erlaubt verboten zulässig unzulässig offen geschlossen an aus ein mit
+ni seulement peut peuvent avant
+après jusque plus moins parfois certains autorisé interdit ouvert fermé avec
+solo sólo puede
+pueden antes después hasta más permitido prohibido abierto cerrado
+né soltanto deve devono può possono prima dopo
+fino più meno sempre tutti alcuni permesso vietato aperto chiuso con
+nem apenas pode podem depois até mais
+alleen moet moeten mag mogen kan voor na tot meer
+minder altijd soms gesloten met
+bara måste får före efter mer mindre alltid
+ingenting bare kun må før etter altid
+nigdy żaden żadna bez tylko musi może przed po więcej mniej zawsze
+není nikdy žádný jen musí může před více méně
+только может могут до после больше меньше
+запрещено разрешено можно
+ні немає ніколи лише повинен може після
+नहीं नही मत ना न बिना केवल পূর্বে না নয়
+δεν μην μη όχι ποτέ χωρίς μόνο πρέπει μπορεί πριν μετά
+değil yok hiç asla olmadan sadece önce sonra
+không chẳng chưa đừng tidak bukan jangan belum tanpa hanya harus boleh
+"""
+"""Words that say how far a sentence goes, and denials of languages without tables of their own."""
+
+
+@cache
+def turning_words() -> frozenset[str]:
+    """Return the words of all spaced languages that turn a sentence round or say how far it goes.
+
+    Arabic is left out: its words are written together with others.
+    """
+    tables = (NEGATORS, _NECESSARY)
+    of_tables = (table[code].split() for table in tables for code in {*table} - UNSPACED - {"ar"})
+    closed = EXCEPTIVES | LACKING | QUANTIFIERS
+    return closed.union(_SCOPES.split(), *of_tables)
+
+
 @cache
 def stemmer_of(language: str) -> Any:
     """Return the stemmer of a language; None where there is none."""
