@@ -1,4 +1,4 @@
-"""Answers without a network: the documented server, and the documented configuration of a tenant."""
+"""Answers without a network, by the documented server and the documented configuration."""
 
 from __future__ import annotations
 
