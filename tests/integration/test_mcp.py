@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
+from rag_assets.agents.prompts import SECONDS
 from rag_assets.common.errors import UnknownDocument
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.server import build_server
@@ -145,6 +146,7 @@ def test_a_search_that_takes_too_long_is_given_up(agent: Installation) -> None:
         await asyncio.sleep(10)
         return SearchAnswer()
 
+    assert (Knowledge.seconds, SECONDS) == (30, 30), "of the service and of an agent's documents"
     result = call(agent, search, search=slow, seconds=0.05)
     assert result.is_error
     assert "took longer than 0.05 seconds" in result.content[0].text

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -135,8 +136,10 @@ def test_a_server_is_sent_only_what_the_caller_may_read_and_what_is_revoked_is_n
 def test_a_server_that_fails_or_is_late_costs_the_order_and_little_time(
     ask: Callable[..., Ask],
 ) -> None:
+    released = Event()
+
     def slow(request: Request) -> Response:
-        time.sleep(0.8)
+        released.wait(20)
         return answering(request)
 
     def timed() -> tuple[SearchAnswer, float]:
@@ -150,11 +153,12 @@ def test_a_server_that_fails_or_is_late_costs_the_order_and_little_time(
         search = ask(url=server.url_for("/rerank"), seconds=0.4)
         expected = numbers(search(rerank=False))
         answers = [timed() for _ in range(FAILURES + 2)]
+        released.set()
     faults = [answer.debug.degraded["rerank"] for answer, _ in answers if answer.debug]
     assert faults == [*["late"] * (FAILURES - 1), "unavailable", "resting", "resting"]
     assert [numbers(answer) for answer, _ in answers] == [expected] * len(answers)
     assert {answer.degraded for answer, _ in answers} == {("rerank",)}
-    assert max(took for _, took in answers) < 0.8
+    assert max(took for _, took in answers) < 10
     assert len(server.log) == FAILURES
 
 

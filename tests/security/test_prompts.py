@@ -148,9 +148,9 @@ def test_it_takes_no_time_to_speak_of_however_long_a_text_is() -> None:
         "< ",
     ):
         text = piece * (200_000 // len(piece))
-        started = time.perf_counter()
+        started = time.thread_time()
         neutralised(text)
-        assert time.perf_counter() - started < 2.0, piece
+        assert time.thread_time() - started < 2.0, piece
 
 
 def kept(claim: str, passage: str = "The pump starts the night shift and the port crew.") -> bool:
@@ -257,6 +257,6 @@ def test_citations_are_verified_in_linear_time() -> None:
     known = [hit(text="The pump crew starts at night.", title="Pump")]
     for piece in ("1 ", "1.", "1-", "+1", "1:", "(1", "port ", "::", "1.1.", "555-", "tel "):
         answer = f"The pump crew starts {piece * (20_000 // len(piece))} [1]."
-        started = time.perf_counter()
+        started = time.thread_time()
         verify_citations(answer, known)
-        assert time.perf_counter() - started < 2.0, piece
+        assert time.thread_time() - started < 2.0, piece

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 from dagster._utils.schedules import schedule_execution_time_iterator
 
 from rag_assets.definitions import build_defs
@@ -191,3 +192,12 @@ def test_what_pages_about_living_indexes_name_is_loaded(page: str) -> None:
     assert set(assets) <= set(ASSETS)
     assert schedules
     assert assets
+
+
+def test_four_runs_at_once_and_one_of_each_tenant_are_carried_out() -> None:
+    instance = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    runs = instance["concurrency"]["runs"]
+    assert runs["max_concurrent_runs"] == 4
+    assert runs["tag_concurrency_limits"] == [
+        {"key": "dagster/partition", "value": {"applyLimitPerUniqueValue": True}, "limit": 1}
+    ]

@@ -128,9 +128,9 @@ def test_judged_claims_are_mostly_judged_rightly(language: str) -> None:
 def test_long_passages_of_listed_words_take_little_time() -> None:
     passage = "Not before all of it, never after more or less, unless none must stop. " * 300
     claim = "Not all of it must never stop before less or more of it, unless after none of it. "
-    started = time.perf_counter()
+    started = time.thread_time()
     verify_citations(f"{claim.strip()[:-1]} [1]. " * 20, [Passage(passage)])
-    assert time.perf_counter() - started < 5.0
+    assert time.thread_time() - started < 5.0
 
 
 _RUNS = {

@@ -40,6 +40,7 @@ def test_an_id_may_have_63_characters() -> None:
 def test_a_profile_fills_in_unset_fields() -> None:
     tenant = Tenant.from_config({"id": "a", "profile": "workspace", "chunker": {"overlap": 20}})
     assert (tenant.chunker.max_tokens, tenant.chunker.overlap) == (1200, 20)
+    assert Tenant.from_config({"id": "a", "profile": "workspace"}).chunker.overlap == 150
     assert tenant.retrieval.top_k == 8
     assert Tenant.from_config({"id": "a"}).chunker.max_tokens == 220
 

@@ -14,6 +14,7 @@ from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 from rag_assets.storage.index.pgvector import searcher as searching
 from rag_assets.storage.index.pgvector.connection import OPTIONS, driver_url
 from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.storage.index.pgvector.layout import Layout
 from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
 from tests.vector_stores import entry, owner_of, unit
 
@@ -115,6 +116,18 @@ def test_a_graph_is_of_the_precision_that_the_extension_indexes(
     assert [name for name, _ in ranking] == [name for name, _ in exact]
     assert [score for _, score in ranking] == pytest.approx([s for _, s in exact], abs=1e-5)
     assert walked == [10]
+
+
+def test_the_table_of_vectors_is_the_described_one(postgres_url: str) -> None:
+    build = Build(postgres_url, 3_072)
+    query = (
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+        " WHERE attrelid = to_regclass(%s) AND attnum > 0 ORDER BY attnum"
+    )
+    table = f"{Layout(build.prefix).schema(build.owner)}.rag_vectors"
+    with psycopg.connect(driver_url(build.url)) as connection:
+        columns = connection.execute(query, [table]).fetchall()
+    assert columns == [("rag_chunk_id", "bigint"), ("embedding", "vector(3072)")]
 
 
 def test_where_a_walk_gives_up_all_that_pass_are_compared(

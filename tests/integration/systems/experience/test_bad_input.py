@@ -5,8 +5,12 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import insert
+from sqlalchemy.exc import IntegrityError
 
+from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from tests.installation import FAST, Installation
 from tests.integration.systems.experience.conftest import Learning
 
@@ -122,3 +126,32 @@ def test_a_disabled_tenant_answers_that_it_is(learning: Learning, installed: Ins
     }
     # What is captured meanwhile is staged.
     learning.failure(project, "cosine 0.9", "Steps.")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"entry_type": "failure_solution", "gate_type": "ux"},
+        {"entry_type": "gate_rejection", "failure_description": "It fails"},
+        {"entry_type": "gate_approval", "failure_description": "It fails"},
+        {"entry_type": "another", "failure_description": "It fails", "gate_type": "ux"},
+    ],
+)
+def test_postgres_refuses_a_row_without_what_its_type_requires(
+    learning: Learning, columns: dict[str, str]
+) -> None:
+    row = {"tenant": learning.tenant, "agent_type": "tester"} | columns
+    database = learning.driver.session.catalog.database
+    with (
+        pytest.raises(IntegrityError, match="ck_knowledge_staging_entry_type"),
+        database.begin() as connection,
+    ):
+        connection.execute(insert(knowledge_staging).values(row))
+
+
+def test_postgres_has_the_described_indexes_of_staged_entries(learning: Learning) -> None:
+    query = "SELECT indexdef FROM pg_indexes WHERE tablename = 'knowledge_staging'"
+    with psycopg.connect(learning.driver.session.endpoints.database_url) as connection:
+        definitions = [row[0] for row in connection.execute(query)]
+    for columns in ("(tenant, project_id)", "(tenant, embedded)"):
+        assert any(definition.endswith(columns) for definition in definitions)

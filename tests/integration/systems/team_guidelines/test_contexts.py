@@ -128,7 +128,7 @@ def test_a_provider_that_is_slow_or_gone_fails_no_prompt(guidelines: Guidelines)
     record = guidelines.project("slow", "web", a=NEAR)
     guidelines.set_text(record, PLAIN)
     for fault, reason in (
-        (Slow(8.0), "embedder-unavailable"),
+        (Slow(15.0), "embedder-unavailable"),
         (Cut(), "embedder-unavailable"),
         (Status(500), "embedder-unavailable"),
         (Status(400, reason="context_length_exceeded"), "embedder-unavailable"),
@@ -139,7 +139,7 @@ def test_a_provider_that_is_slow_or_gone_fails_no_prompt(guidelines: Guidelines)
         found = guidelines.context(record, f"task with {fault}")
         assert (found.source, found.reason, found.section) == ("text", reason, PLAIN_SECTION)
         if isinstance(fault, Slow):
-            assert time.monotonic() - began < 8.0
+            assert time.monotonic() - began < 14
     guidelines.server.always = None
     assert guidelines.context(record, "again").source == "documents"
 

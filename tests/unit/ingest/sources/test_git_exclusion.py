@@ -122,7 +122,7 @@ def test_vendored_paths_are_those_that_linguists_patterns_find(parts: list[str])
 
 @pytest.mark.slow
 def test_hostile_names_and_lines_take_linear_time() -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     for part in (
         "a",
         "vendo",
@@ -140,7 +140,7 @@ def test_hostile_names_and_lines_take_linear_time() -> None:
     for line in (b"// generated " * 400_000, b"[" * 5_000_000, b"\n" * 5_000_000, b"*/" * 999_999):
         for name in ("a.js", "a.py", "a.md", "a.map", "a.yml"):
             is_generated(name, line)
-    assert time.perf_counter() - began < 3
+    assert time.thread_time() - began < 3
 
 
 @pytest.mark.parametrize(

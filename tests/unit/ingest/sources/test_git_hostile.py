@@ -136,11 +136,11 @@ def test_a_tree_that_holds_the_next_one_many_times_is_refused_at_once(
     head = "refs/heads/main" if ref == "worktree" else "refs/heads/bomb"
     made.commit_tree({b"all": (mode, oid)}, head)
     source = made.source(ref)
-    began = time.monotonic()
+    began = time.process_time()
     for _ in range(5):  # a run and its sensor list it as often
         with pytest.raises(ListingFailed, match="more than 2,000,000 files"):
             list(source.list())
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_equal_folders_are_listed_in_all_of_their_places(tmp_path: Path) -> None:

@@ -117,10 +117,10 @@ def test_a_byte_order_mark_is_no_part_of_the_first_pattern() -> None:
 def test_no_pattern_takes_long(pattern: bytes) -> None:
     rules = compile_gitignore(pattern)
     deep = (b"a" * 250 + b"/") * 15
-    start = time.perf_counter()
+    start = time.thread_time()
     assert rules.decide(deep, b"a" * 250, is_folder=False) is None
     assert rules.decide(b"a/" * 2000, b"a", is_folder=False) is None
-    assert time.perf_counter() - start < 0.5
+    assert time.thread_time() - start < 0.5
 
 
 def test_a_gitignore_that_would_make_every_file_slow_is_refused() -> None:

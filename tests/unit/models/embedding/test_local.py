@@ -146,9 +146,9 @@ def test_cancelling_drops_what_has_not_begun():
     embed(embedder, ["load the model"])
 
     def seconds(text: str) -> float:
-        started = time.monotonic()
+        started = time.process_time()
         embed(embedder, [text])
-        return time.monotonic() - started
+        return time.process_time() - started
 
     of_one = seconds(long_text(10_000))
 

