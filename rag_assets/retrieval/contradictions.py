@@ -181,7 +181,7 @@ class _Statement:
 
     @cached_property
     def restrictors(self) -> frozenset[str]:
-        """Its words beside which a denial may say the same as its contrary."""
+        """Return its words next to which a denial may say the same as its contrary."""
         return words_of("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property
@@ -273,7 +273,7 @@ class _Passage:
 
     @classmethod
     def of(cls, texts: Sequence[str], language: str) -> _Passage:
-        """Return those of a passage, or of several."""
+        """Return the sentences of one or more passages."""
         sentences = []
         bounds = defaultdict[str, list[tuple[frozenset[str], _Statement]]](list)
         for text in chain.from_iterable(map(_sentences, texts)):
@@ -356,7 +356,7 @@ def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tup
 
 
 def _found_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first of words of which none is missing."""
+    """Return the first word if every statement has one; None if one of them has none."""
     first = None
     for word in words:
         if not word:

@@ -123,7 +123,7 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
 
 
 def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -> Candidate:
-    """Return the first of equally good candidates beside a kept one, or else the first."""
+    """Return the first of equally good candidates that adjoins a kept one, or else the first."""
     for one in same:
         beside = {(one.document_id, one.index_key, one.ordinal + step) for step in (-1, 1)}
         if one.score == same[0].score and not beside.isdisjoint(kept):

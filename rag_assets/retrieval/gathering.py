@@ -43,7 +43,7 @@ def is_gathered(tenant: Tenant) -> bool:
 
 
 def is_spread(tenant: Tenant) -> bool:
-    """Return whether documents share places, which those of source code do in their own order."""
+    """Return whether near copies of documents share places; source code has an order of its own."""
     return is_gathered(tenant) and not tenant.reads_code
 
 

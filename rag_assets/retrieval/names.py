@@ -161,7 +161,7 @@ class NamedWords:
 
     @cached_property
     def named_by_place(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
-        """Runs of capitalized words, each once, by the words beside them."""
+        """Return runs of capitalized words, each once, by the words before and after them."""
         found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
@@ -288,7 +288,7 @@ class _Places:
         self._verdicts: dict[_Neighbours, bool] = {}
 
     def have_another_name(self, at: int) -> bool:
-        """Return whether the passages have another name between the words beside this one."""
+        """Return whether the passages have another name between the same words."""
         begin, end = self._run_around(at)
         place = _beside(self._words, begin, end)
         if place not in self._verdicts:

@@ -77,7 +77,8 @@ def test_documented_way_answers_by_a_model_on_this_machine(
     assert allowed is not None
     asked = ("answer", "offline", "At what pressure does the valve open?", "--json")
     refused = shared_installation.command(*asked, RAG_ASSETS_PRIVATE_ENDPOINTS="")
-    assert "base_url" in refused.err
+    assert refused.code != 0
+    assert "base_url" in refused.out
     answered = shared_installation.command(*asked, **{allowed[1]: allowed[2]})
     assert answered.code == 0, answered.err
     told = answered.json

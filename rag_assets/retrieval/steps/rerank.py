@@ -19,7 +19,7 @@ class Rerank:
         self._rerankers = services.rerankers
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Order the passages anew; a failure keeps their order, and is in the progress."""
+        """Reorder the passages; a failure keeps their order and is recorded in the progress."""
         search = progress.search
         if search.rerank is None or not progress.passages:
             return progress
