@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from rag_assets.retrieval.addresses import blank_addresses
 from rag_assets.retrieval.figure_words import MONTHS, NUMBERS, UNITS
+from rag_assets.retrieval.opposite_words import QUANTIFIERS
 from rag_assets.storage.index.common_words import COMMON_WORDS
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
@@ -377,7 +378,7 @@ def _parts(folded: str) -> list[str]:
 def _is_no_name(folded: str) -> bool:
     is_counted = folded in MONTHS or folded in NUMBERS or folded in UNITS
     is_common = folded in COMMON_WORDS or folded in _GERMAN or folded in _TITLES
-    return is_common or is_counted or len(folded) == 1
+    return is_common or is_counted or folded in QUANTIFIERS or len(folded) == 1
 
 
 def _is_inflection(first: str, second: str) -> bool:

@@ -61,7 +61,7 @@ def test_tenant_whose_embedder_needs_a_missing_package_is_not_added(
     assert "embedder of tenant 'lacking' cannot be used" in done.err
     assert INSTALL in done.err
     assert (listed.read_text() if listed.exists() else None) == before
-    assert shared_installation.command("tenants").code == 0
+    assert shared_installation.command("tenants", "list").code == 0
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,6 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("Operators may open the valve by hand.", "Operators can open the valve by hand."),
         ("All 4 doors are locked.", "The 4 doors are locked."),
         ("Every door is locked at night.", "Each door is locked at night."),
-        ("The lamp is blue above 7 volts.", "The lamp is red below 7 volts and blue above it."),
         ("The buyer pays the seller.", "The seller is paid by the buyer."),
     ],
 )  # fmt: skip
