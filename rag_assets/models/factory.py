@@ -203,6 +203,32 @@ def embedder_id_of(config: EmbedderConfig) -> str:
     return revised_id(remote_model(config).embedder_id, config.revision)
 
 
+def require_local_model(config: EmbedderConfig) -> None:
+    """Require that an embedder which runs on this machine can be used on it.
+
+    A model of your own, or of an optional package, is loaded, and embeds a text.
+
+    Raises:
+        ConfigurationError: its package is not installed, or its folder does not hold a usable
+            model; the hint explains what to do.
+    """
+    if not isinstance(config.offer, LocalEmbedding):
+        return
+    try:
+        embedder = config.offer.build(config)
+        if config.path is not None or config.model is not None:
+            from rag_assets.models.embedding.local import LocalEmbedder
+
+            if isinstance(embedder, LocalEmbedder):
+                embedder.check()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(
+            f"the embedder's model cannot be read: {error.filename or config.path}: {reason}",
+            hint="give the user who runs this program access to all files of its folder",
+        ) from None
+
+
 def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
     """Whether vectors of one are as good as those of the other: limits and prices may differ."""
     if AUTO in {one.provider, other.provider}:

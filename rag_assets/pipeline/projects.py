@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from rag_assets.common.errors import InvalidRequest, UnknownProject
+from rag_assets.common.errors import ConfigurationError, InvalidRequest, UnknownProject
 from rag_assets.common.settings import Settings
+from rag_assets.pipeline.tenancy import require_usable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.organizations import UNCHANGED, Organization, Unchanged
 from rag_assets.storage.catalog.projects import PutProject, configured_by_operator
@@ -76,7 +78,8 @@ class Projects:
 
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.
-            InvalidRequest: the settings do not fit what the operator has configured.
+            InvalidRequest: the settings do not fit what the operator has configured, or what they
+                need is not installed.
             TenantBusy: the project is being removed.
             ConfigurationError: tenants.yaml is not usable.
         """
@@ -86,17 +89,16 @@ class Projects:
             if _project_of(config) == (project.profile, project.organization, project.project):
                 raise configured_by_operator(config["id"])
         beginning = self._file.beginning_of_projects()
-        done = self._catalog.projects.put(
-            project,
-            lambda tenant_id, present: project_config(
-                project,
-                tenant_id,
-                settings,
-                beginning=beginning,
-                present=present,
-                anew=anew,
-            ),
-        )
+        former = self._catalog.projects.find(project)
+
+        def compose(tenant_id: str, present: Mapping[str, Any] | None) -> dict[str, Any]:
+            config = project_config(
+                project, tenant_id, settings, beginning=beginning, present=present, anew=anew
+            )
+            _require_usable(config, former)
+            return config
+
+        done = self._catalog.projects.put(project, compose)
         if done.changed and not done.created:
             # What waits for a key may be embedded by another provider now.
             self._catalog.quarantine.retry_transient_failures(done.record.ref)
@@ -123,6 +125,14 @@ class Projects:
                 if record.state != "REMOVING":
                     self._catalog.quarantine.retry_transient_failures(record.ref)
         return organization
+
+
+def _require_usable(config: Mapping[str, Any], former: TenantRecord | None) -> None:
+    """Refuse a project whose embedder, reranker or parser is not usable on this machine."""
+    try:
+        require_usable(config, former)
+    except ConfigurationError as error:
+        raise InvalidRequest(error.message, hint=error.hint) from error
 
 
 def _project_of(config: object) -> tuple[object, ...] | None:

@@ -55,7 +55,7 @@ def parts_of(
 ) -> tuple[BlockPart, ...]:
     """The blocks of a passage, with what they share with a question.
 
-    A word counts by how few of the blocks have it: what all of them say tells none from another.
+    A word counts more the fewer blocks have it: one that all blocks have distinguishes none.
 
     Args:
         text: of the passage.
@@ -83,7 +83,7 @@ def parts_of(
 
 
 def is_clear(parts: Sequence[BlockPart]) -> bool:
-    """Whether words alone tell which block a question is about."""
+    """Return whether words alone decide which block a question is about."""
     shares = sorted((part.share for part in parts), reverse=True)
     return len(shares) < 2 or shares[0] - shares[1] >= _CLEAR  # noqa: PLR2004 - a pair
 

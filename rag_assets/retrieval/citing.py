@@ -41,7 +41,7 @@ class CitedHit:
 
     @property
     def is_open(self) -> bool:
-        """Whether words do not tell which block the claim is about."""
+        """Whether words leave open which block the claim is about."""
         return 1 < len(self.parts) <= _MOST_BLOCKS and not is_clear(self.parts)
 
     def texts(self) -> list[str]:
@@ -75,7 +75,7 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
 async def nearness(
     cited: Sequence[CitedHit], model: Callable[[], Embedder]
 ) -> Mapping[int, Sequence[float]]:
-    """The cosines of claims and blocks, by number, of passages of which words do not tell.
+    """Return the cosines of claims and blocks, by number, for passages where words do not decide.
 
     None where the model cannot be used: an answer is not lost for that.
     """

@@ -113,7 +113,7 @@ class View:
         return self._permitted(self.relations.documents(source_types))
 
     def readable_of(self, sources: Sequence[str]) -> list[str]:
-        """Those of some sources of which the caller may read anything."""
+        """Return those sources of which the caller may read at least one document."""
         found = {one.source for one in self._permitted(self.relations.first_of(sources))}
         return [one for one in sources if one in found]
 

@@ -37,7 +37,7 @@ def is_gathered(tenant: Tenant) -> bool:
 
 
 def is_spread(tenant: Tenant) -> bool:
-    """Return whether documents share places, which those of source code do in their own order."""
+    """Return whether near copies of documents share places; source code has an order of its own."""
     return is_gathered(tenant) and not tenant.reads_code
 
 
@@ -94,7 +94,7 @@ def spread(
     places = min(_FIRST_PLACES, len(items))
     if not places:
         return []
-    least = 2 * scores[places - 1] - scores[0]
+    least = least_near_score(scores)
     left = list(range(len(items)))
     chosen: list[int] = []
     counts: Counter[str] = Counter()
@@ -109,6 +109,21 @@ def spread(
         chosen.append(taken)
         counts[document_of(items[taken])] += 1
     return [items[at] for at in (*chosen, *left)]
+
+
+def least_near_score(scores: Sequence[float]) -> float:
+    """Return the lowest score that is near: as far behind the fifth as that is behind the first.
+
+    Args:
+        scores: of at least one item, best first.
+    """
+    return 2 * scores[min(_FIRST_PLACES, len(scores)) - 1] - scores[0]
+
+
+def is_crowded(items: Sequence[Passage]) -> bool:
+    """Return whether one document has more of the first places than it is due."""
+    counts = Counter(map(document_id, items[:_FIRST_PLACES]))
+    return max(counts.values(), default=0) > _MOST_OF_A_DOCUMENT
 
 
 def document_id(item: Distinct | Passage) -> str:

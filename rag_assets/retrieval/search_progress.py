@@ -123,6 +123,7 @@ class SearchProgress:
         timings: durations of the parts of this search.
         patience: how long its parts may take.
         whole: whether rankings are fetched whole; else their first candidates may be enough.
+        fetch_factor: how many times as many candidates are fetched as in the first attempt.
         vector: of the question; None where only words count.
         rankings: candidates as they were recalled, not verified.
         verified: those that the catalog confirmed; None before.
@@ -162,6 +163,7 @@ class SearchProgress:
     timings: Timings
     patience: Patience = NO_LIMITS
     whole: bool = True
+    fetch_factor: int = 1
     vector: npt.NDArray[np.float32] | None = None
     rankings: Sequence[Ranking] = ()
     verified: Verified | None = None

@@ -114,6 +114,8 @@ def add(
     as_json: bool,
 ) -> None:
     """Append a tenant to tenants.yaml and to the catalog; offer an embedder for its languages."""
+    from rag_assets.pipeline.tenancy import require_usable
+
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     if sources or records or uploads or not configured_sources(config):
         home = session.settings.home
@@ -121,6 +123,7 @@ def add(
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
     _require_sources(file.with_absolute_paths(config), session)
+    require_usable(file.with_absolute_paths(config))
     file.add(config)
     session.reconcile()
     advice = _embedder_advice(session, file.with_absolute_paths(config))
@@ -194,6 +197,10 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
             f"tenant {tenant_id!r} is enabled while a file of agents declares it",
             hint="take the agent out of that file, or put it in again",
         )
+    if enabled:
+        from rag_assets.pipeline.tenancy import require_usable
+
+        require_usable(record.config, record)
     if record.origin == "file":
         TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
     session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")

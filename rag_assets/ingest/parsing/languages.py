@@ -69,18 +69,21 @@ def language_of(parsed: ParsedText) -> str | None:
     return code if enough and alone and len(code) == _CODE_LENGTH else None
 
 
-def language_of_text(text: str, *, is_guess: bool = False) -> str | None:
+def language_of_text(
+    text: str, *, is_guess: bool = False, least_probability: float = _SURE
+) -> str | None:
     """Return the ISO 639-1 code of the language of a text; None for short, mixed or technical ones.
 
     A sentence is enough; of a few words the language is seldom certain.
 
     Args:
         is_guess: return the most probable language, however short the text.
+        least_probability: of a language that is certain.
     """
     # Lone surrogates have no UTF-8.
     words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
     code, probability = _guess(words) if words else ("", 0.0)
-    is_certain = probability >= _SURE and len(words.encode()) >= _LEAST_OF_SENTENCE
+    is_certain = probability >= least_probability and len(words.encode()) >= _LEAST_OF_SENTENCE
     return code if (is_certain or is_guess) and len(code) == _CODE_LENGTH else None
 
 

@@ -35,6 +35,7 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.chat.endpoint import SdkChatEndpoint
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import Prompt
+from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
 from rag_assets.models.chat.remote import Reply as ChatReply
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
@@ -54,6 +55,7 @@ from rag_assets.models.transport.failures import Refusal, failure_of
 from rag_assets.models.transport.sdk_connection import (
     REQUEST_SECONDS,
     SdkConnection,
+    Server,
     encodable,
     plausible_tokens,
 )
@@ -181,6 +183,14 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
 
     length_option = "max_completion_tokens"
 
+    def __init__(
+        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
+    ) -> None:
+        super().__init__(server, credentials, allowed, model)
+        if server.silent_seconds is not None:
+            # Each token comes in an event with fields of its own; the text is counted apart.
+            self.most_bytes = MOST_STREAM_BYTES
+
     async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> ChatReply:
         options: dict[str, Any] = {
             "model": self._model,
@@ -211,12 +221,14 @@ async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
 
     Raises:
         TimeoutError: nothing came for a minute after the first token.
+        MalformedResponse: the text is longer than an answer may be.
         ValueError: the answer is malformed, or ended without its end.
     """
     stream = await sdk.chat.completions.create(
         **options, stream=True, stream_options={"include_usage": True}
     )
     parts: list[str] = []
+    size = 0
     reason: str | None = None
     usage: object = None
     begun = False
@@ -233,6 +245,11 @@ async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
                 part = choice.delta.content or ""
                 begun = begun or bool(part)
                 parts.append(part)
+                size += len(part.encode("utf-8", "replace"))
+                if size > MOST_ANSWER_BYTES:
+                    raise MalformedResponse(
+                        f"a streamed answer is longer than {MOST_ANSWER_BYTES:,} bytes"
+                    )
                 reason = choice.finish_reason or reason
     if reason is None:
         raise ValueError("the stream ended before the answer")

@@ -19,9 +19,9 @@ class Rerank:
         self._rerankers = services.rerankers
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Order the passages anew; a failure keeps their order, and is in the progress.
+        """Reorder the passages; a failure keeps their order and is recorded in the progress.
 
-        Where the search was repeated, what has a score keeps it, and what failed is not tried anew.
+        In a repeated search, what has a score keeps it, and what failed is not tried again.
         """
         search = progress.search
         if search.rerank is None or not progress.passages:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from types import MappingProxyType
@@ -247,6 +247,19 @@ _SHARE: Final = 0.25
 """Least share of common words in a sentence."""
 _LEAST_FOREIGN: Final = 2
 """Common words of another language than English that show it."""
+_LEAST_WORDS: Final = 3
+"""Words of a sentence without common words."""
+_LEAST_SIGNS: Final = 8
+"""Signs of a sentence in a script without spaces."""
+_CERTAIN: Final = 0.8
+"""Probability from which on a detected language counts: no English question of the sets that
+fusion is measured with is taken for another language."""
+_LAST_LATIN: Final = "\u024f"
+_UNSPACED: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
+)
+_KANA: Final = re.compile(r"[\u3041-\u30fa]")
+_HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
 _SAMPLE: Final = 100
 """Words of a long text that are looked at."""
 _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
@@ -270,19 +283,50 @@ def significant_words(query: str) -> str:
 def sentence_language(query: str) -> str | None:
     """Return the language of a query that is a sentence; None of key words, or if unknown.
 
-    A sentence is a text of which at least a quarter is common words.
+    A sentence in English is a text of which at least a quarter is common words. Other languages
+    have short sentences without any, such as Turkish with its suffixes: of these the detector of
+    documents' languages decides, where it is certain, and the common words where it is not.
     """
     words = _words(query)
     language = _most_common_words(words)
-    if language is None:
-        return None
-    common = sum(_plain(word) in STOP_WORDS[language] for word in words)
-    return language if common >= _SHARE * len(words) else None
+    common = STOP_WORDS[language] if language else frozenset()
+    if sum(_plain(word) in common for word in words) < _SHARE * len(words):
+        language = None
+    is_latin = _are_mostly_latin(words)
+    if language == "en" and is_latin:
+        return language
+    # Imported where it is used: what is never asked a question needs no detector.
+    from rag_assets.ingest.parsing.languages import language_of_text
+
+    # Words in plain letters may be common elsewhere, as `go to` is in Polish.
+    is_doubtful = language == "en" or (language is not None and query.isascii())
+    if is_doubtful and language_of_text(query, is_guess=True) != language:
+        language = None
+    detected = _detected_language(query, words)
+    return language if detected == "en" and language is not None else detected or language
 
 
 def is_english(query: str) -> bool:
     """Return whether a query is a sentence in English."""
     return sentence_language(query) == "en"
+
+
+def _detected_language(query: str, words: Sequence[str]) -> str | None:
+    """Return the language of a sentence as the detector sees it; None if it is not certain."""
+    letters = sum(len(run) for run in _UNSPACED.findall(query))
+    if len(words) < _LEAST_WORDS and letters < _LEAST_SIGNS:
+        return None
+    from rag_assets.ingest.parsing.languages import language_of_text
+
+    language = language_of_text(query, least_probability=_CERTAIN)
+    if language in _HAN_LANGUAGES:
+        return "ja" if _KANA.search(query) else "zh"
+    return language
+
+
+def _are_mostly_latin(words: Sequence[str]) -> bool:
+    letters = [letter for word in words for letter in word if letter.isalpha()]
+    return 2 * sum(letter <= _LAST_LATIN for letter in letters) >= len(letters)
 
 
 def prose_language(text: str) -> str | None:

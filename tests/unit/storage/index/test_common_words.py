@@ -53,6 +53,16 @@ def test_a_ranking_by_words_searches_significant_words_only() -> None:
         ("Ventildruck E-4711", None),
         ("阀门泄漏", None),
         ("", None),
+        ("Süper Kupa'yı hangi takım kazandı?", "tr"),
+        ("Đội nào thắng giải bóng đá?", "vi"),
+        ("Сколько стоит?", "ru"),
+        ("ใครเป็นผู้เขียนหนังสือเล่มนี้", "th"),
+        ("哪位演员因主演生病而代替出演神秘博士？", "zh"),
+        ("集中豪雨が起こりやすい時期は？", "ja"),
+        ("python go to next page", None),
+        ("What does Kündigungsfrist mean?", "en"),
+        ("Who was the mayor of Łódź and Iaşi?", "en"),
+        ("lock_timeout des Servers", None),
     ],
 )
 def test_a_sentence_has_common_words_of_its_language(query: str, language: str | None) -> None:
