@@ -24,7 +24,7 @@
 | RAG_ASSETS_IDENTITY_HOSTS | none | servers that accept its cloud identity; see providers.md |
 
 `DATABASE_URL` and `ELASTICSEARCH_URL`, the former names, are read until the next release where the
-new ones are not set.
+new ones are not set; one that is set to nothing hides them.
 """
 
 from __future__ import annotations
@@ -168,17 +168,37 @@ def _default_home() -> str:
     """Return the folder of the checkout; of an installed package, which has none, the current one.
 
     The parent folder of an installed package is site-packages.
+
+    Raises:
+        ConfigurationError: the current folder is a person's home folder, whose .local belongs to
+            all programs, or the root folder.
     """
-    is_checkout = (PROJECT_ROOT / "pyproject.toml").is_file()
-    return str(PROJECT_ROOT if is_checkout else Path.cwd())
+    if (PROJECT_ROOT / "pyproject.toml").is_file():
+        return str(PROJECT_ROOT)
+    current = Path.cwd()
+    if current in {Path.home(), Path(current.anchor)}:
+        raise ConfigurationError(
+            f"the current folder {current} is no folder for an installation",
+            hint="run this in the folder of the installation, or set RAG_ASSETS_HOME to it",
+        )
+    return str(current)
 
 
 def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
-    """Return the name under which a setting was found, and its value."""
-    if env.get(name) or not env.get(former):
+    """Return the name under which a setting was found, and its value.
+
+    The former name, which other programs use as well, is not read where the new one is set, even to
+    nothing.
+    """
+    if name in env or not env.get(former):
         return name, env.get(name)
     # The default filter shows it once per process.
-    warnings.warn(f"{former} is now called {name}: rename it", FutureWarning, stacklevel=3)
+    warnings.warn(
+        f"{former} is now called {name}: rename it, or set {name} to nothing if it is meant for"
+        " another program",
+        FutureWarning,
+        stacklevel=3,
+    )
     return former, env[former]
 
 

@@ -202,6 +202,8 @@ def test_a_former_name_is_read_with_a_warning_and_the_new_one_wins(
     assert read[name] == url.format("old")
     both = Settings.from_environment({**old, name: url.format("new")})
     assert both.address_variables()[name] == url.format("new")
+    none = Settings.from_environment({**old, name: ""})
+    assert name not in none.address_variables(), "the former name is another program's"
 
 
 def test_the_home_of_an_installed_package_is_the_current_folder(
@@ -214,6 +216,21 @@ def test_the_home_of_an_installed_package_is_the_current_folder(
     assert Settings.from_environment({}).home == folder
     (packages / "pyproject.toml").touch()
     assert Settings.from_environment({}).home == packages, "of a checkout, its own folder"
+
+
+@pytest.mark.parametrize("of_a_person", [True, False])
+def test_a_persons_home_and_the_root_folder_are_no_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_a_person: bool
+) -> None:
+    (packages := tmp_path / "site-packages").mkdir()
+    monkeypatch.setattr("rag_assets.common.settings.PROJECT_ROOT", packages)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path if of_a_person else "/")
+    with pytest.raises(ConfigurationError, match="no folder for an installation") as caught:
+        Settings.from_environment({})
+    assert "set RAG_ASSETS_HOME" in (caught.value.hint or "")
+    named = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path)})
+    assert named.home == tmp_path, "a person may choose it"
 
 
 def test_a_dagster_home_is_a_teams_own_unless_our_processes_set_it(tmp_path: Path) -> None:
