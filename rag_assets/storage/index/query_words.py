@@ -43,8 +43,6 @@ TITLE_WEIGHT: Final = 0.3
 
 All passages of a document share its title: it must not outweigh a passage's text.
 """
-HALVING_TOKENS: Final = 450
-"""Length of an entry whose words count half as much as those of a very short one."""
 
 
 @dataclass(frozen=True, slots=True)

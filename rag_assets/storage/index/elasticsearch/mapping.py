@@ -178,6 +178,7 @@ def index_body(
                 "end": _STORED_INTEGER,
                 "line_start": _STORED_INTEGER,
                 "line_end": _STORED_INTEGER,
+                "length_weight": {"type": "float", "index": False},
                 "token_count": _INTEGER,
                 "access_scope": _KEYWORD,
                 "tags": _KEYWORD,

@@ -23,7 +23,6 @@ from rag_assets.storage.index.model import (
     RankingRequest,
 )
 from rag_assets.storage.index.query_words import (
-    HALVING_TOKENS,
     TITLE_WEIGHT,
     QueryWords,
     WeighedWord,
@@ -338,9 +337,10 @@ def words_ranking(
             clauses.append(_best_of(_interval(field, word, weight) for field in _TITLES))
     found = entries(owner, filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
-    decay = {"token_count": {"origin": 0, "scale": HALVING_TOKENS, "decay": 0.5}}
+    # Indexes of earlier versions lack the field.
+    weight = {"field": "length_weight", "missing": 1}
     return {
-        "query": {"function_score": {"query": found, "functions": [{"exp": decay}]}},
+        "query": {"function_score": {"query": found, "field_value_factor": weight}},
         # Which of equal ones are returned must not depend on where the index keeps them.
         "sort": [{"_score": "desc"}, {"document_id": "asc"}, {"ordinal": "asc"}],
         "size": request.returned,
