@@ -4,6 +4,7 @@ A team's own jobs, assets and partitions may have the names that ours have: a pa
 their asset `sales`, a job `canary`. Everything that counts, marks or deletes runs asks here first.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,7 +15,7 @@ from resources.stores import PostgresResource
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
-"""The installation that a run works for; on runs that sensors request, or from their start on."""
+"""The installation that a run works for: on runs of sensors and commands, and on started ones."""
 NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
 RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
 """On each of our jobs, so that a run can be told from one of a team's job of the same name."""
@@ -51,25 +52,61 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return {INSTALLATION_TAG: str(self.postgres.identity().id)}
 
     def owns(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run works for this installation, and for nothing else."""
+        """Return whether a run works for this installation, or seems to before it has started.
+
+        Before anything is deleted, ask `of_installation` or `only_of_installation` instead: assets
+        of a team may have the keys of ours.
+        """
         if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
             return installation == self.installation_tags[INSTALLATION_TAG]
-        if run.job_name == IMPLICIT_ASSET_JOB_NAME:
-            checked = {key.asset_key for key in run.asset_check_selection or ()}
-            selected = set(run.asset_selection or ()) | checked
-            return bool(selected) and selected <= self.asset_keys
-        is_ours = run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
-        return is_ours and run.job_name in self.jobs
+        is_asset_run = run.job_name == IMPLICIT_ASSET_JOB_NAME
+        return (is_asset_run or _is_of_own_code(run)) and self._has_only_own_parts(run)
+
+    def of_installation(
+        self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
+    ) -> list[dg.DagsterRun]:
+        """Return the runs in which this installation's code ran, with or without a team's assets.
+
+        A run without an installation tag is one of them if it was launched from our code and no
+        run of another installation is recorded in the instance.
+        """
+        own = self.installation_tags[INSTALLATION_TAG]
+        known = dict(instance.get_run_tags([INSTALLATION_TAG])).get(INSTALLATION_TAG, set())
+        is_alone = known <= {own}
+        return [
+            run
+            for run in runs
+            if run.tags.get(INSTALLATION_TAG) == own
+            or (INSTALLATION_TAG not in run.tags and is_alone and _is_of_own_code(run))
+        ]
+
+    def only_of_installation(
+        self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
+    ) -> list[dg.DagsterRun]:
+        """Return the runs in which nothing but this installation's code ran."""
+        return [
+            run for run in self.of_installation(instance, runs) if self._has_only_own_parts(run)
+        ]
 
     def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-        """Put on a run of ours that has begun what the UI does not put on it.
+        """Add the tags to a started run that it lacks if the UI or a schedule launched it.
 
-        These are the installation and the tag by which Dagster does not retry it: an error of ours
-        has been retried, or will be by the next sync.
+        These are the installation and, unless the run has assets of a team as well, the tag by
+        which Dagster does not retry it: an error of ours has been retried, or will be by the next
+        sync.
         """
-        wanted = {**self.installation_tags, **NO_RUN_RETRIES}
-        if self.owns(run) and not run.tags.items() >= wanted.items():
+        retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
+        wanted = {**self.installation_tags, **retries}
+        if not run.tags.items() >= wanted.items():
             instance.add_run_tags(run.run_id, wanted)
+
+    def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
+        """Return whether a run's job or selected assets have names of ours only."""
+        if run.job_name != IMPLICIT_ASSET_JOB_NAME:
+            return run.job_name in self.jobs
+        checked = {key.asset_key for key in run.asset_check_selection or ()}
+        selected = set(run.asset_selection or ()) | checked
+        return bool(selected) and selected <= self.asset_keys
 
     def unfinished(
         self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
@@ -99,6 +136,10 @@ def _may_still_run(record: dg.RunRecord, now: datetime) -> bool:
     if status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTED}:
         return True
     return abs(now - record.update_timestamp) < _START_LIMIT
+
+
+def _is_of_own_code(run: dg.DagsterRun) -> bool:
+    return run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
 
 
 def _is_of_own_location(run: dg.DagsterRun) -> bool:
