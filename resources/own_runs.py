@@ -10,6 +10,7 @@ from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from resources.stores import PostgresResource
 
@@ -51,6 +52,36 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The tag of every run of this installation."""
         return {INSTALLATION_TAG: str(self.postgres.identity().id)}
 
+    def installations_of(self, instance: dg.DagsterInstance, repository: str) -> set[str]:
+        """Return the installations for which a repository has launched runs.
+
+        Args:
+            repository: its name and its code location's, joined by @.
+        """
+        return {
+            id_
+            for id_ in _known_installations(instance)
+            if instance.get_runs(
+                filters=dg.RunsFilter(
+                    tags={INSTALLATION_TAG: id_, REPOSITORY_LABEL_TAG: repository}
+                ),
+                limit=1,
+            )
+        }
+
+    def is_shared_partition(self, instance: dg.DagsterInstance, partition: str) -> bool:
+        """Return whether another installation has runs of a partition of the same name."""
+        others = _known_installations(instance) - {*self.installation_tags.values()}
+        return bool(
+            others
+            and instance.get_runs(
+                filters=dg.RunsFilter(
+                    tags={PARTITION_TAG: partition, INSTALLATION_TAG: sorted(others)}
+                ),
+                limit=1,
+            )
+        )
+
     def owns(self, run: dg.DagsterRun) -> bool:
         """Return whether a run works for this installation, or seems to before it has started.
 
@@ -71,8 +102,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         run of another installation is recorded in the instance.
         """
         own = self.installation_tags[INSTALLATION_TAG]
-        known = dict(instance.get_run_tags([INSTALLATION_TAG])).get(INSTALLATION_TAG, set())
-        is_alone = known <= {own}
+        is_alone = _known_installations(instance) <= {own}
         return [
             run
             for run in runs
@@ -129,6 +159,10 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the tenants that have a run queued or running."""
         runs = self.unfinished(instance)
         return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+
+
+def _known_installations(instance: dg.DagsterInstance) -> set[str]:
+    return dict(instance.get_run_tags([INSTALLATION_TAG])).get(INSTALLATION_TAG, set())
 
 
 def _may_still_run(record: dg.RunRecord, now: datetime) -> bool:
