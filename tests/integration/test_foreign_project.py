@@ -106,6 +106,31 @@ def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Gue
     assert evaluations(instance, over_all.run_id) == []
 
 
+def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = guest.session.instance
+    guest.installation.synced("eu")
+    theirs = guest.materialize(instance, sales)
+    instance.add_dynamic_partitions(TENANTS, ["other-installations-tenant"])
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("DAGSTER_HOME")
+        removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    assert f"in the instance {tmp_path / 'home'} on " in removed.out
+    assert "runs in other Dagster instances" in removed.out
+    assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        result = tenants_sensor(context)
+
+    assert isinstance(result, dg.SensorResult)
+    [request] = result.dynamic_partitions_requests or []
+    assert isinstance(request, dg.DeleteDynamicPartitionsRequest)
+    assert list(request.partition_keys) == ["eu"]
+    assert [run.run_id for run in instance.get_runs()] == [theirs]
+
+
 def test_removing_a_tenant_with_an_unusable_dagster_home_removes_nothing(
     guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -349,7 +349,7 @@ def _require_dagster_home(folder: Path) -> None:
 def _clear_instance_errors(folder: Path) -> Iterator[None]:
     """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into the project's."""
     import dagster as dg
-    from dagster_shared.check import CheckError
+    from dagster._check import CheckError
     from yaml import YAMLError
 
     from rag_assets.common.errors import ConfigurationError

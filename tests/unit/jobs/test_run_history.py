@@ -10,6 +10,7 @@ import pytest
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_partition
 from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS, OwnRuns
+from resources.stores import PostgresResource
 from resources.workbench import Workbench
 
 OURS, OTHERS = str(uuid.uuid4()), str(uuid.uuid4())
@@ -60,7 +61,9 @@ def team_daily() -> None:
 def own_runs(monkeypatch: pytest.MonkeyPatch) -> OwnRuns:
     own = property(lambda _self: {INSTALLATION_TAG: OURS})
     monkeypatch.setattr(OwnRuns, "installation_tags", own)
-    return OwnRuns.model_construct(jobs=["report_costs"], assets=["embeddings"])
+    return OwnRuns.model_construct(
+        postgres=PostgresResource(), jobs=["report_costs"], assets=["embeddings"]
+    )
 
 
 @pytest.fixture
@@ -167,3 +170,12 @@ def test_every_op_but_one_that_marks_its_run_has_the_workbench() -> None:
 
 def ops_of(job: dg.JobDefinition) -> list[dg.OpDefinition]:
     return [node for node in job.all_node_defs if isinstance(node, dg.OpDefinition)]
+
+
+def test_is_shared_partition_counts_runs_of_other_installations(
+    own_runs: OwnRuns, instance: dg.DagsterInstance
+) -> None:
+    run_job(instance, report_costs, {INSTALLATION_TAG: OURS, PARTITION_TAG: "eu"})
+    run_job(instance, report_costs, {INSTALLATION_TAG: OTHERS, PARTITION_TAG: "us"})
+    shared = {id_: own_runs.is_shared_partition(instance, id_) for id_ in ("eu", "us")}
+    assert shared == {"eu": False, "us": True}
