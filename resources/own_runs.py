@@ -130,6 +130,14 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         if not run.tags.items() >= wanted.items():
             instance.add_run_tags(run.run_id, wanted)
 
+    def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+        """Return whether an untagged run is from a repository that never worked for us."""
+        origin = run.remote_job_origin
+        if INSTALLATION_TAG in run.tags or origin is None or _is_of_own_code(run):
+            return False
+        users = self.installations_of(instance, origin.repository_origin.get_label())
+        return self.installation_tags[INSTALLATION_TAG] not in users
+
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
         """Return whether a run's job or selected assets have names of ours only."""
         if run.job_name != IMPLICIT_ASSET_JOB_NAME:
@@ -149,11 +157,8 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
         records = instance.get_run_records(filters=filters)
         now = datetime.now(UTC)
-        return [
-            record.dagster_run
-            for record in records
-            if _may_still_run(record, now) and self.owns(record.dagster_run)
-        ]
+        runs = [record.dagster_run for record in records if _may_still_run(record, now)]
+        return [run for run in runs if self.owns(run) and not self._is_of_a_team(instance, run)]
 
     def partitions_under_way(self, instance: dg.DagsterInstance) -> set[str]:
         """Return the tenants that have a run queued or running."""

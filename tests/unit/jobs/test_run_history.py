@@ -6,6 +6,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_partition
@@ -170,6 +172,24 @@ def test_every_op_but_one_that_marks_its_run_has_the_workbench() -> None:
 
 def ops_of(job: dg.JobDefinition) -> list[dg.OpDefinition]:
     return [node for node in job.all_node_defs if isinstance(node, dg.OpDefinition)]
+
+
+def test_unfinished_omits_a_teams_asset_run_until_its_repository_runs_ours(
+    own_runs: OwnRuns, instance: dg.DagsterInstance
+) -> None:
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("team"), "__repository__")
+    job = dg.Definitions(assets=[embeddings]).get_repository_def().get_job("__ASSET_JOB")
+    run = instance.create_run_for_job(
+        job,
+        asset_selection=frozenset({KEY}),
+        tags={PARTITION_TAG: "eu"},
+        status=dg.DagsterRunStatus.STARTED,
+        remote_job_origin=repository.get_job_origin("__ASSET_JOB"),
+    )
+    assert own_runs.partitions_under_way(instance) == set()
+    tags = {INSTALLATION_TAG: OURS, REPOSITORY_LABEL_TAG: repository.get_label()}
+    run_job(instance, report_costs, tags)
+    assert [found.run_id for found in own_runs.unfinished(instance)] == [run.run_id]
 
 
 def test_is_shared_partition_counts_runs_of_other_installations(
