@@ -24,7 +24,6 @@ from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
-from resources.own_runs import OwnRuns
 from resources.workbench import Workbench, as_failure, clear_failures
 
 _WAIT_SECONDS = 60.0
@@ -185,10 +184,8 @@ class TenantCheck:
         def evaluate(
             context: dg.AssetCheckExecutionContext,
             rag_assets_workbench: Workbench,
-            rag_assets_runs: OwnRuns,
         ) -> dg.AssetCheckResult:
             with clear_failures():
-                rag_assets_runs.mark(context.instance, context.run)
                 tenant = CheckContext.of(
                     rag_assets_workbench, context.partition_key, context.run, context.log
                 )
@@ -198,7 +195,6 @@ class TenantCheck:
         evaluate.__annotations__ = {
             "context": dg.AssetCheckExecutionContext,
             "rag_assets_workbench": Workbench,
-            "rag_assets_runs": OwnRuns,
             "return": dg.AssetCheckResult,
         }
         return dg.asset_check(

@@ -146,19 +146,20 @@ def build_resources(parts: Parts | None = None, **overrides: Any) -> dict[str, A
     """
     parts = parts or all_parts()
     postgres = overrides.get("postgres") or PostgresResource()
-    workbench = overrides.get("workbench") or Workbench(
-        postgres=postgres,
-        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(),
-        lake=overrides.get("lake") or LakeResource(),
-        embedders=overrides.get("embedders") or EmbedderResource(),
-    )
     own_runs = OwnRuns(
         postgres=postgres,
         jobs=sorted(job.name for job in parts.jobs),
         assets=sorted(key for asset in parts.assets for key in _names(asset)),
     )
+    workbench = overrides.get("workbench") or Workbench(
+        postgres=postgres,
+        own_runs=own_runs,
+        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(),
+        lake=overrides.get("lake") or LakeResource(),
+        embedders=overrides.get("embedders") or EmbedderResource(),
+    )
     tenant_lock = overrides.get("tenant_lock") or TenantLockResource(
-        postgres=postgres, workbench=workbench, own_runs=own_runs
+        postgres=postgres, workbench=workbench
     )
     checks = tuple(check for check in parts.checks if isinstance(check, TenantCheck))
     constants = {"checks": checks, "publish_judge": ChecksOfBuilds(checks)}

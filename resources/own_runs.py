@@ -4,17 +4,19 @@ A team's own jobs, assets and partitions may have the names that ours have: a pa
 their asset `sales`, a job `canary`. Everything that counts, marks or deletes runs asks here first.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from resources.stores import PostgresResource
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
-"""The installation that a run works for; on runs that sensors request, or from their start on."""
+"""The installation that a run works for: on runs of sensors and commands, and on started ones."""
 NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
 RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
 """On each of our jobs, so that a run can be told from one of a team's job of the same name."""
@@ -50,26 +52,99 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The tag of every run of this installation."""
         return {INSTALLATION_TAG: str(self.postgres.identity().id)}
 
+    def installations_of(self, instance: dg.DagsterInstance, repository: str) -> set[str]:
+        """Return the installations for which a repository has launched runs.
+
+        Args:
+            repository: its name and its code location's, joined by @.
+        """
+        return {
+            id_
+            for id_ in _known_installations(instance)
+            if instance.get_runs(
+                filters=dg.RunsFilter(
+                    tags={INSTALLATION_TAG: id_, REPOSITORY_LABEL_TAG: repository}
+                ),
+                limit=1,
+            )
+        }
+
+    def is_shared_partition(self, instance: dg.DagsterInstance, partition: str) -> bool:
+        """Return whether another installation has runs of a partition of the same name."""
+        others = _known_installations(instance) - {*self.installation_tags.values()}
+        return bool(
+            others
+            and instance.get_runs(
+                filters=dg.RunsFilter(
+                    tags={PARTITION_TAG: partition, INSTALLATION_TAG: sorted(others)}
+                ),
+                limit=1,
+            )
+        )
+
     def owns(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run works for this installation, and for nothing else."""
+        """Return whether a run works for this installation, or seems to before it has started.
+
+        Before anything is deleted, ask `of_installation` or `only_of_installation` instead: assets
+        of a team may have the keys of ours.
+        """
         if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
             return installation == self.installation_tags[INSTALLATION_TAG]
-        if run.job_name == IMPLICIT_ASSET_JOB_NAME:
-            checked = {key.asset_key for key in run.asset_check_selection or ()}
-            selected = set(run.asset_selection or ()) | checked
-            return bool(selected) and selected <= self.asset_keys
-        is_ours = run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
-        return is_ours and run.job_name in self.jobs
+        is_asset_run = run.job_name == IMPLICIT_ASSET_JOB_NAME
+        return (is_asset_run or _is_of_own_code(run)) and self._has_only_own_parts(run)
+
+    def of_installation(
+        self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
+    ) -> list[dg.DagsterRun]:
+        """Return the runs in which this installation's code ran, with or without a team's assets.
+
+        A run without an installation tag is one of them if it was launched from our code and no
+        run of another installation is recorded in the instance.
+        """
+        own = self.installation_tags[INSTALLATION_TAG]
+        is_alone = _known_installations(instance) <= {own}
+        return [
+            run
+            for run in runs
+            if run.tags.get(INSTALLATION_TAG) == own
+            or (INSTALLATION_TAG not in run.tags and is_alone and _is_of_own_code(run))
+        ]
+
+    def only_of_installation(
+        self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
+    ) -> list[dg.DagsterRun]:
+        """Return the runs in which nothing but this installation's code ran."""
+        return [
+            run for run in self.of_installation(instance, runs) if self._has_only_own_parts(run)
+        ]
 
     def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-        """Put on a run of ours that has begun what the UI does not put on it.
+        """Add the tags to a started run that it lacks if the UI or a schedule launched it.
 
-        These are the installation and the tag by which Dagster does not retry it: an error of ours
-        has been retried, or will be by the next sync.
+        These are the installation and, unless the run has assets of a team as well, the tag by
+        which Dagster does not retry it: an error of ours has been retried, or will be by the next
+        sync.
         """
-        wanted = {**self.installation_tags, **NO_RUN_RETRIES}
-        if self.owns(run) and not run.tags.items() >= wanted.items():
+        retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
+        wanted = {**self.installation_tags, **retries}
+        if not run.tags.items() >= wanted.items():
             instance.add_run_tags(run.run_id, wanted)
+
+    def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+        """Return whether an untagged run is from a repository that never worked for us."""
+        origin = run.remote_job_origin
+        if INSTALLATION_TAG in run.tags or origin is None or _is_of_own_code(run):
+            return False
+        users = self.installations_of(instance, origin.repository_origin.get_label())
+        return self.installation_tags[INSTALLATION_TAG] not in users
+
+    def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
+        """Return whether a run's job or selected assets have names of ours only."""
+        if run.job_name != IMPLICIT_ASSET_JOB_NAME:
+            return run.job_name in self.jobs
+        checked = {key.asset_key for key in run.asset_check_selection or ()}
+        selected = set(run.asset_selection or ()) | checked
+        return bool(selected) and selected <= self.asset_keys
 
     def unfinished(
         self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
@@ -82,11 +157,8 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
         records = instance.get_run_records(filters=filters)
         now = datetime.now(UTC)
-        return [
-            record.dagster_run
-            for record in records
-            if _may_still_run(record, now) and self.owns(record.dagster_run)
-        ]
+        runs = [record.dagster_run for record in records if _may_still_run(record, now)]
+        return [run for run in runs if self.owns(run) and not self._is_of_a_team(instance, run)]
 
     def partitions_under_way(self, instance: dg.DagsterInstance) -> set[str]:
         """Return the tenants that have a run queued or running."""
@@ -94,11 +166,19 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
 
 
+def _known_installations(instance: dg.DagsterInstance) -> set[str]:
+    return dict(instance.get_run_tags([INSTALLATION_TAG])).get(INSTALLATION_TAG, set())
+
+
 def _may_still_run(record: dg.RunRecord, now: datetime) -> bool:
     status = record.dagster_run.status
     if status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTED}:
         return True
     return abs(now - record.update_timestamp) < _START_LIMIT
+
+
+def _is_of_own_code(run: dg.DagsterRun) -> bool:
+    return run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
 
 
 def _is_of_own_location(run: dg.DagsterRun) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import ProcessIdentity, mark_process
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
-from resources.own_runs import INSTALLATION_TAG, PARTITION_TAG, OwnRuns
+from resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
 from resources.stores import PostgresResource
 from resources.workbench import Workbench
 
@@ -40,7 +40,6 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     postgres: dg.ResourceDependency[PostgresResource]
     workbench: dg.ResourceDependency[Workbench]
-    own_runs: dg.ResourceDependency[OwnRuns]
     wait_seconds: float = 600.0
     _held: HeldLock | None = PrivateAttr(default=None)
 
@@ -51,8 +50,6 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         if run is None or instance is None or PARTITION_TAG not in run.tags:
             raise dg.Failure("this asset belongs to a tenant: choose a partition, one per run")
         tenant_id = run.tags[PARTITION_TAG]
-        with suppress(RagAssetsError):  # Without Postgres the lock says what is wrong.
-            self.own_runs.mark(instance, run)
 
         def take_over(former: Holder) -> None:
             fail_abandoned_run(instance, former)

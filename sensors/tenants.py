@@ -3,6 +3,7 @@
 import dagster as dg
 
 from rag_assets.common.settings import Settings
+from rag_assets.jobs.run_history import delete_partition
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from resources.own_runs import OwnRuns
@@ -17,7 +18,7 @@ from resources.workbench import clear_failures
     description=(
         "Follows tenants.yaml, and files of agents that it names: new tenants become partitions, "
         "changed ones take effect, missing ones are disabled (never purged). Partitions of removed "
-        "tenants go once no run of theirs is under way."
+        "tenants, and what this instance recorded of them, go once no run of theirs is under way."
     ),
 )
 def tenants_sensor(
@@ -34,12 +35,16 @@ def tenants_sensor(
     for problem in found.problems:
         context.log.warning(problem.advice)
     present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
-    removed = {record.id for record in found.records if record.state == "REMOVING"}
-    wanted = {record.id for record in found.records} - removed
-    busy = rag_assets_runs.partitions_under_way(context.instance) if removed else set()
+    known = {record.id for record in found.records}
+    wanted = {record.id for record in found.records if record.state != "REMOVING"}
     new = sorted(wanted - present)
-    # What the catalog does not know may be a tenant of another installation in this instance.
-    gone = sorted((present & removed) - busy)
+    gone = []
+    if unwanted := present - wanted:
+        with clear_failures():
+            # Others may be tenants of another installation in this instance.
+            receipts = rag_assets_postgres.catalog().receipts
+            removed = (unwanted & known) | receipts.removed_tenants(unwanted - known)
+            gone = _delete_histories(context.instance, rag_assets_runs, removed)
     if not new and not gone:
         if found.problems:  # The others were reconciled all the same.
             with clear_failures():
@@ -51,3 +56,17 @@ def tenants_sensor(
     if gone:
         requests.append(tenants_partitions.build_delete_request(gone))
     return dg.SensorResult(dynamic_partitions_requests=requests)
+
+
+def _delete_histories(
+    instance: dg.DagsterInstance, own_runs: OwnRuns, removed: set[str]
+) -> list[str]:
+    """Delete the records of removed tenants; returns those whose partitions may go.
+
+    The command that removed them may have used another instance.
+    """
+    idle = sorted(removed - own_runs.partitions_under_way(instance)) if removed else []
+    gone = [id_ for id_ in idle if not own_runs.is_shared_partition(instance, id_)]
+    for tenant_id in gone:
+        delete_partition(instance, own_runs, tenant_id)
+    return gone

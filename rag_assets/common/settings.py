@@ -205,12 +205,13 @@ def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | N
 def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
     """Return the folder of a team's own Dagster instance; None if there is none.
 
-    Our processes set DAGSTER_HOME as well, together with a storage folder inside it.
+    It is checked where the instance is opened: most commands do not use it. Our processes set
+    DAGSTER_HOME as well, together with a storage folder inside it.
     """
     text = env.get("DAGSTER_HOME")
     if not text:
         return None
-    folder = _absolute("DAGSTER_HOME", text)
+    folder = Path(os.path.expanduser(text))  # noqa: PTH111 - Path's may raise
     storage = env.get("DAGSTER_STORAGE_DIR")
     is_ours = storage == str(folder / ".local" / "dagster" / "storage")
     return None if is_ours or folder.resolve() == home else folder

@@ -5,18 +5,15 @@ import dagster as dg
 from checks import canary as canary_check
 from checks.results import evaluation_of
 from rag_assets.pipeline.canary import run_every_canary
-from resources.own_runs import RUN_TAGS, OwnRuns
+from resources.own_runs import RUN_TAGS
 from resources.workbench import Workbench, clear_failures
 
 _CHECK = canary_check.canary_check
 
 
 @dg.op
-def probe_embedders(
-    context: dg.OpExecutionContext, rag_assets_workbench: Workbench, rag_assets_runs: OwnRuns
-) -> None:
+def probe_embedders(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
     """Call every tenant's embedder, and record new and failed results."""
-    rag_assets_runs.mark(context.instance, context.run)
     with clear_failures():
         catalog = rag_assets_workbench.postgres.catalog()
         answered = wrong = 0

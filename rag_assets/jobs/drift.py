@@ -15,7 +15,7 @@ from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.own_runs import RUN_TAGS, OwnRuns
+from resources.own_runs import RUN_TAGS
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench, clear_failures
 
@@ -68,11 +68,9 @@ def repair_job() -> None:
 def compare_with_catalog(
     context: dg.OpExecutionContext,
     rag_assets_workbench: Workbench,
-    rag_assets_runs: OwnRuns,
     rag_assets_checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Compare every tenant's stores and sources with the catalog, and record the verdicts."""
-    rag_assets_runs.mark(context.instance, context.run)
     with clear_failures():
         records = rag_assets_workbench.postgres.catalog().tenants.all()
     nightly = [check for check in rag_assets_checks if check.nightly]

@@ -12,7 +12,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.storage.catalog.catalog import Catalog
-from resources.own_runs import INSTALLATION_TAG, PARTITION_TAG, OwnRuns
+from resources.own_runs import PARTITION_TAG, OwnRuns
 
 _AT_ONCE = 1_000
 
@@ -33,14 +33,15 @@ def delete_old_runs(
     if isinstance(now, ClockDoubt):
         return 0
     before = now - timedelta(days=days)
-    run_ids = [
-        run.run_id
+    old = [
+        run
         for name in job_names
         for run in instance.get_runs(
             filters=dg.RunsFilter(job_name=name, created_before=before), limit=_AT_ONCE
         )
-        if run.is_finished and own_runs.owns(run)
+        if run.is_finished
     ]
+    run_ids = [run.run_id for run in own_runs.only_of_installation(instance, old)]
     delete_runs(instance, run_ids)
     return len(run_ids)
 
@@ -85,7 +86,7 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     from sqlalchemy import and_, or_, select
 
     runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: partition}))
-    run_ids = [run.run_id for run in runs if own_runs.owns(run)]
+    run_ids = [run.run_id for run in own_runs.only_of_installation(instance, runs)]
     delete_runs(instance, run_ids)
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
@@ -105,15 +106,16 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
             select(checks.c.run_id).where(is_check),
         ]
         named = {run_id for query in queries for run_id in connection.scalars(query.distinct())}
-    foreign = _of_other_installations(instance, own_runs, sorted(named))
-    for run_id in sorted(named - foreign):
+    shared = _runs_of_installation(instance, own_runs, sorted(named))
+    for run_id in shared:
         # Where each run has a file of events of its own, as with SQLite.
         with storage.run_connection(run_id) as connection:
             is_of_run = events.c.run_id == run_id
             connection.execute(events.delete().where(is_of_run, or_(is_event, is_evaluation)))
     with storage.index_connection() as connection:
-        connection.execute(events.delete().where(is_event, events.c.run_id.not_in(foreign)))
-        connection.execute(checks.delete().where(is_check, checks.c.run_id.not_in(foreign)))
+        for run_id in shared:
+            connection.execute(events.delete().where(is_event, events.c.run_id == run_id))
+            connection.execute(checks.delete().where(is_check, checks.c.run_id == run_id))
         connection.execute(
             assets.update()
             .where(assets.c.asset_key.in_(keys), assets.c.last_run_id.in_(run_ids))
@@ -130,12 +132,11 @@ def _as_field(key: str) -> str:
     return f'"asset_key": {{"__class__": "AssetKey", "path": {json.dumps(list(path))}}}'
 
 
-def _of_other_installations(
+def _runs_of_installation(
     instance: dg.DagsterInstance, own_runs: OwnRuns, run_ids: Sequence[str]
-) -> set[str]:
-    """Return those of the runs that work for another installation with the same assets."""
+) -> list[str]:
+    """Return the ids of those runs in which this installation's code ran."""
     if not run_ids:
-        return set()
-    own = own_runs.installation_tags[INSTALLATION_TAG]
+        return []
     runs = instance.get_runs(filters=dg.RunsFilter(run_ids=list(run_ids)))
-    return {run.run_id for run in runs if run.tags.get(INSTALLATION_TAG, own) != own}
+    return [run.run_id for run in own_runs.of_installation(instance, runs)]

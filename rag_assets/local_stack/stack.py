@@ -52,7 +52,8 @@ class ServiceStatus:
 
     Attributes:
         name: its name for people.
-        state: "external" is in the settings and listens; "unreachable" runs, or is in the settings,
+        state: "external" is in the settings and listens, or belongs to the team's Dagster instance
+            that DAGSTER_HOME names; "unreachable" runs, or is in the settings,
             and does not answer; "unguarded" was started by an earlier version without a password;
             "elsewhere" runs over this home in another container, or on another machine.
         url: its URL without passwords; None if it has none.
@@ -265,6 +266,14 @@ class LocalStack:
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             found = [status.result() for status in [pool.submit(check) for check in checks]]
+        if self._settings.dagster_home is not None:
+            dagster = {self.dagster.webserver.name, self.dagster.daemon.name}
+            found = [
+                replace(s, state="external", log=None)
+                if s.name in dagster and s.state == "stopped"
+                else s
+                for s in found
+            ]
         restarts = RestartFile(self._settings).read()
         return [replace(s, restarts=restarts.get(s.name)) for s in found]
 

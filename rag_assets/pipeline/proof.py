@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ErasureIncomplete
+from rag_assets.common.settings import Settings
 from rag_assets.pipeline.blobs import nobodys_blobs
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import count_files_left, open_former_places
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.pipeline.traces import Traces
+from rag_assets.storage.installation.home import machine_name
 from rag_assets.storage.lake.model import DeadKeys
 
 _OUT_OF_REACH: Final = {
@@ -26,6 +28,11 @@ _MATCHED_AT_ONCE = 500
 LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
 """Keys of a proof: what files still hold of what was deleted."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
+_IN_OTHER_INSTANCES: Final = {
+    "runs in other Dagster instances than the one that is named": (
+        "deleted by the sensor `tenants` of each, where it runs"
+    )
+}
 _IN_SERVERLESS: Final = {
     "files of Elastic Serverless": "deleted entries go when Elastic merges its segments"
 }
@@ -146,6 +153,19 @@ def proof_of(
             **(_AT_THE_PROVIDER if remote else {}),
             **(_IN_SERVERLESS if deleted_entries is None else {}),
         },
+    }
+
+
+def name_dagster_instance(proof: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return a removal's proof with the Dagster instance whose records of the tenant were deleted.
+
+    The catalog does not record in which other instances runs of the installation were executed.
+    """
+    folder = settings.dagster_home or settings.home
+    return {
+        **proof,
+        "Dagster instance": f"{folder} on {machine_name()}",
+        "out of reach": {**proof["out of reach"], **_IN_OTHER_INSTANCES},
     }
 
 

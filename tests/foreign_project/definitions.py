@@ -13,6 +13,11 @@ def sales(postgres: dg.ResourceParam[str]) -> dg.MaterializeResult[None]:
     return dg.MaterializeResult(metadata={"stored in": postgres})
 
 
+@dg.asset(partitions_def=REGIONS)
+def embeddings() -> None:
+    """Embeddings of a region's products: an asset with the key of one of ours."""
+
+
 @dg.asset(partitions_def=DAYS)
 def visits() -> None:
     """Visits of a day."""
@@ -36,16 +41,17 @@ def canary() -> None:
     probe()
 
 
-def team_definitions(*, with_canary: bool = True) -> dg.Definitions:
+def team_definitions(*, with_our_names: bool = True) -> dg.Definitions:
     """Build the team's definitions.
 
     Args:
-        with_canary: with the job whose name ours has, too; a code location has one of each name.
+        with_our_names: with the job and the asset that have names of ours; a code location has one
+            of each name.
     """
     return dg.Definitions(
-        assets=[sales, visits],
+        assets=[sales, visits, *([embeddings] if with_our_names else [])],
         asset_checks=[visits_are_plausible],
-        jobs=[canary] if with_canary else [],
+        jobs=[canary] if with_our_names else [],
         resources={
             name: dg.ResourceDefinition.hardcoded_resource(value)
             for name, value in RESOURCES.items()

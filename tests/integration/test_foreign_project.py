@@ -21,7 +21,7 @@ from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, 
 from sensors.source_files import source_files_sensor
 from sensors.tenants import tenants_sensor
 from tests.databases import create_empty_database, drop_database
-from tests.foreign_project.definitions import sales, team_definitions
+from tests.foreign_project.definitions import embeddings, sales, team_definitions
 from tests.installation import FAST, Installation, new_installation
 from tests.sensor_resources import sensor_resources
 
@@ -44,9 +44,9 @@ class Guest:
         assert done.success
         return done.run_id
 
-    def materialize_sales(self, instance: dg.DagsterInstance) -> str:
+    def materialize(self, instance: dg.DagsterInstance, asset: dg.AssetsDefinition) -> str:
         done = self.team.get_job("__ASSET_JOB").execute_in_process(
-            instance=instance, asset_selection=[sales.key], partition_key="eu"
+            instance=instance, asset_selection=[asset.key], partition_key="eu"
         )
         assert done.success
         return done.run_id
@@ -79,7 +79,7 @@ def guest(
 
 def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Guest) -> None:
     instance = guest.session.instance
-    theirs = guest.materialize_sales(instance)
+    theirs = {guest.materialize(instance, asset) for asset in (sales, embeddings)}
     guest.installation.synced("eu")
     checking = build_defs().get_repository_def().get_job("check_all_tenants")
     over_all = checking.execute_in_process(instance=instance)
@@ -92,18 +92,54 @@ def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Gue
     removed = guest.installation.command("tenants", "remove", "eu", "--yes")
     assert removed.code == 0, removed.err
 
-    assert {run.run_id for run in instance.get_runs()} >= {theirs}
+    assert {run.run_id for run in instance.get_runs()} >= theirs
     assert not instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
     assert instance.get_materialized_partitions(sales.key) == {"eu"}
     assert instance.get_latest_materialization_event(sales.key) is not None
     assert instance.get_materialized_partitions(dg.AssetKey("raw_documents")) == set()
     assert not instance.has_dynamic_partition(TENANTS, "eu")
     all_events = [record for run in instance.get_runs() for record in instance.all_logs(run.run_id)]
-    assert all_events, "those of the team's run, and of the run over all tenants"
+    assert all_events, "those of the team's runs, and of the run over all tenants"
     made = [record.dagster_event for record in all_events if record.dagster_event is not None]
     about = {(str(event.asset_key), event.partition) for event in made if event.partition}
-    assert about == {(str(sales.key), "eu")}, "the team's"
+    assert about == {(str(sales.key), "eu"), (str(embeddings.key), "eu")}, "the team's"
     assert evaluations(instance, over_all.run_id) == []
+
+
+def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = guest.session.instance
+    guest.installation.synced("eu")
+    theirs = guest.materialize(instance, sales)
+    instance.add_dynamic_partitions(TENANTS, ["other-installations-tenant"])
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("DAGSTER_HOME")
+        removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    assert f"in the instance {tmp_path / 'home'} on " in removed.out
+    assert "runs in other Dagster instances" in removed.out
+    assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        result = tenants_sensor(context)
+
+    assert isinstance(result, dg.SensorResult)
+    [request] = result.dynamic_partitions_requests or []
+    assert isinstance(request, dg.DeleteDynamicPartitionsRequest)
+    assert list(request.partition_keys) == ["eu"]
+    assert [run.run_id for run in instance.get_runs()] == [theirs]
+
+
+def test_removing_a_tenant_with_an_unusable_dagster_home_removes_nothing(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+    refused = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert refused.code != 0
+    assert "DAGSTER_HOME is not a folder" in refused.err
+    record = guest.session.catalog.tenants.get("eu")
+    assert record.state == "ACTIVE"
 
 
 def test_deleting_old_runs_keeps_the_teams_job_of_the_same_name(guest: Guest) -> None:
@@ -225,7 +261,7 @@ def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
 
 
 def test_definitions_merge_with_the_teams() -> None:
-    merged = dg.Definitions.merge(team_definitions(with_canary=False), build_defs())
+    merged = dg.Definitions.merge(team_definitions(with_our_names=False), build_defs())
     dg.Definitions.validate_loadable(merged)
     repository = merged.get_repository_def()
     job = repository.get_job("__ASSET_JOB")
@@ -242,7 +278,7 @@ def test_definitions_merge_with_the_teams() -> None:
 
 
 def test_the_checks_of_a_tenant_are_ours_alone() -> None:
-    merged = dg.Definitions.merge(team_definitions(with_canary=False), build_defs())
+    merged = dg.Definitions.merge(team_definitions(with_our_names=False), build_defs())
     job = merged.get_repository_def().get_job("check_tenant")
     selected = job.asset_layer.asset_graph.asset_check_keys
     assert {key.asset_key.to_user_string() for key in selected} <= set(own_assets())

@@ -237,6 +237,8 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
             hint=f"to confirm: rag-assets tenants remove {tenant_id} --yes",
         )
     store, lake = session.store, session.lake
+    # Before the first deletion: DAGSTER_HOME may name an instance that cannot be opened.
+    instance, own_runs = session.instance, session.own_runs
     lock = session.catalog.lock
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
         require_no_hold(session.catalog.holds.all(tenant_id), tenant_id, "removing the tenant")
@@ -248,7 +250,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
             record,
             session.settings,
             by=operator(),
-            delete_history=lambda: delete_tenant(session.instance, session.own_runs, tenant_id),
+            delete_history=lambda: delete_tenant(instance, own_runs, tenant_id),
         )
     entries = receipt.counts["index"]["entries"]
     complete = bool(receipt.proof["complete"])

@@ -105,3 +105,11 @@ def test_heap_and_port_come_from_the_environment() -> None:
 def test_malformed_values_are_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=name):
         Settings.from_environment({name: value})
+
+
+def test_dagster_of_a_teams_instance_is_external(tmp_path: Path) -> None:
+    (home := tmp_path / "home").mkdir()
+    stack = LocalStack(Settings(home=home, dagster_home=tmp_path / "team"))
+    states = {status.name: status.state for status in stack.status()}
+    assert states["Dagster webserver"] == states["Dagster daemon"] == "external"
+    assert states["Postgres"] == "stopped"
