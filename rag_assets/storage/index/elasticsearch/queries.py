@@ -338,9 +338,9 @@ def words_ranking(
     found = entries(owner, filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
-    weight = {"field": "length_weight", "missing": 1}
+    by_length = {"field": "length_weight", "missing": 1}
     return {
-        "query": {"function_score": {"query": found, "field_value_factor": weight}},
+        "query": {"function_score": {"query": found, "field_value_factor": by_length}},
         # Which of equal ones are returned must not depend on where the index keeps them.
         "sort": [{"_score": "desc"}, {"document_id": "asc"}, {"ordinal": "asc"}],
         "size": request.returned,
