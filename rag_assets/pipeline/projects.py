@@ -10,7 +10,11 @@ from rag_assets.common.settings import Settings
 from rag_assets.pipeline.tenancy import require_usable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.organizations import UNCHANGED, Organization, Unchanged
-from rag_assets.storage.catalog.projects import PutProject, configured_by_operator
+from rag_assets.storage.catalog.projects import (
+    PutProject,
+    configured_by_operator,
+    require_changeable,
+)
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_name
@@ -90,14 +94,23 @@ class Projects:
                 raise configured_by_operator(config["id"])
         beginning = self._file.beginning_of_projects()
         former = self._catalog.projects.find(project)
+        usable: list[dict[str, Any]] = []
 
         def compose(tenant_id: str, present: Mapping[str, Any] | None) -> dict[str, Any]:
             config = project_config(
                 project, tenant_id, settings, beginning=beginning, present=present, anew=anew
             )
-            _require_usable(config, former)
+            if {**config, "id": ""} not in usable:
+                _require_usable(config, former)
+                usable.append({**config, "id": ""})
             return config
 
+        # To load models takes long: within the transaction only what another request changed since.
+        if former is None:
+            compose(project.tenant_ids[0], None)
+        else:
+            require_changeable(former)
+            compose(former.id, former.config)
         done = self._catalog.projects.put(project, compose)
         if done.changed and not done.created:
             # What waits for a key may be embedded by another provider now.

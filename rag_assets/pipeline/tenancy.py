@@ -31,8 +31,8 @@ class Reconciliation:
 
     Attributes:
         records: of all tenants.
-        problems: what is wrong with lists that tenants.yaml names; tenants that one concerns are
-            as they were.
+        problems: what is wrong with lists that tenants.yaml names, and with tenants that need
+            what this machine lacks; tenants that one concerns are as they were.
     """
 
     records: Sequence[TenantRecord]
@@ -42,10 +42,11 @@ class Reconciliation:
 def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) -> Reconciliation:
     """Bring the catalog's tenants in line with the file, and with the lists that it names.
 
-    Tenants that another home folder lists keep the configuration that they have there.
+    Tenants that another home folder lists keep the configuration that they have there. Tenants that
+    are no longer listed are disabled first, whatever is wrong with others.
 
     Raises:
-        ConfigurationError: the file, or a tenant in it, is not usable; nothing was changed.
+        ConfigurationError: the file, or a tenant in it, is not valid; nothing was changed.
     """
     file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
     listed, lists = file.load(), file.lists()
@@ -61,31 +62,37 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
         changes[key] = plan_tenants(usable, known, home, origin=key, kept=kept)
     for plan in changes.values():
         problems += [_listed_elsewhere(catalog, known[id_]) for id_ in plan.foreign]
-        for config, is_enabled in plan.put:
-            if is_enabled:
-                require_usable(config, known.get(str(config["id"])))
+        for tenant_id in plan.disable:
+            catalog.tenants.set_state(tenant_id, "DISABLED")
     for origin, plan in changes.items():
-        _apply(catalog, known, plan, origin, home)
+        problems += _put(catalog, known, plan, origin, home)
     if any(plan.put or plan.disable for plan in changes.values()):
         return Reconciliation(catalog.tenants.all(), problems)
     return Reconciliation(list(known.values()), problems)
 
 
-def _apply(
+def _put(
     catalog: Catalog,
     known: Mapping[str, TenantRecord],
     changes: TenantChanges,
     origin: str,
     home: UUID,
-) -> None:
+) -> list[RagAssetsError]:
+    """Create or update the tenants that are usable, and return what is wrong with the others."""
+    problems: list[RagAssetsError] = []
     for config, enabled in changes.put:
         former = known.get(str(config["id"]))
+        if enabled:
+            try:
+                require_usable(config, former)
+            except ConfigurationError as error:
+                problems.append(error)
+                continue
         if former is not None and former.configured != config:
             fill_in_recipes(catalog, former)
         id_, listed_by = str(config["id"]), cast("Origin", origin)
         catalog.tenants.put(id_, config, enabled=enabled, origin=listed_by, home=home)
-    for tenant_id in changes.disable:
-        catalog.tenants.set_state(tenant_id, "DISABLED")
+    return problems
 
 
 def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationError:

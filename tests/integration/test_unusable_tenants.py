@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.models.embedding import e5
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 from rag_assets.pipeline.languages import sample_languages
 from rag_assets.pipeline.projects import Projects
+from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.driving import Driver
@@ -47,6 +48,13 @@ def with_damaged_weights(folder: Path) -> None:
 
 def with_damaged_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{}")
+
+
+def problem(driver: Driver) -> str:
+    """Reconcile the tenants, and return the only problem there is."""
+    session = driver.session
+    [found] = reconcile_tenants(session.catalog, session.settings, session.identity).problems
+    return found.advice
 
 
 @pytest.mark.usefixtures("without_e5")
@@ -81,8 +89,7 @@ def test_tenant_whose_models_folder_is_not_usable_is_not_accepted(
     other = copied_model(tmp_path / "other")
     damage(other)
     shared_installation.configure(tenant, embedder={"path": str(other)})
-    with pytest.raises(ConfigurationError, match=f"embedder of tenant '{tenant}' cannot be used"):
-        driver.session.reconcile()
+    assert f"embedder of tenant '{tenant}' cannot be used" in problem(driver)
     # The tenant has the embedder that it had, and a setting beside a folder that is away counts.
     damage(model)
     shared_installation.configure(tenant, embedder={"path": str(model)}, name="Renamed")
@@ -113,12 +120,32 @@ def test_tenant_whose_parser_or_reranker_is_missing_is_not_accepted(
     before = listed.read_text() if listed.exists() else "tenants: []\n"
     shared_installation.add_tenant("lacking-part", **{**FAST, **config})
     try:
-        with pytest.raises(ConfigurationError, match=part):
-            driver.session.reconcile()
+        assert part in problem(driver)
     finally:
         listed.write_text(before)
     driver.session.reconcile()
     assert driver.session.catalog.tenants.find("lacking-part") is None
+
+
+def test_unusable_tenant_blocks_no_change_of_others(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    listed = shared_installation.home / "tenants.yaml"
+    before = listed.read_text() if listed.exists() else "tenants: []\n"
+    shared_installation.add_tenant("leaving", **FAST)
+    driver.session.reconcile()
+    try:
+        listed.write_text(before)
+        shared_installation.add_tenant("folder-gone", embedder={"path": "/nowhere"})
+        shared_installation.add_tenant("coming", **FAST)
+        assert "embedder of tenant 'folder-gone' cannot be used" in problem(driver)
+        catalog = driver.session.catalog
+        assert catalog.tenants.get("leaving").state == "DISABLED"
+        assert catalog.tenants.find("folder-gone") is None
+        assert catalog.tenants.get("coming").state == "ACTIVE"
+    finally:
+        listed.write_text(before)
+        driver.session.reconcile()
 
 
 @pytest.mark.usefixtures("without_e5")

@@ -6,18 +6,16 @@ therefore stays pending until a version that was built after it is in the index.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, update
 from sqlalchemy.sql import func
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import numbered_key
-from rag_assets.storage.catalog.erasure_tables import erasures, receipts
-from rag_assets.storage.catalog.receipts import document_hashes
 from rag_assets.storage.catalog.tables import documents, events, syncs, tombstones
 from rag_assets.workspace.bodies import DbRowBody
 
@@ -57,31 +55,25 @@ class ReindexRequestTable:
         return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
 
     def readmit(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> int:
-        """Let the next listing add removed documents again, and return their number.
+        """Let the next listing add invalidated documents again, and return their number.
 
-        Purged documents stay excluded.
+        Documents that were deleted, purged or past their retention stay excluded.
 
         Args:
             ref: the tenant.
             document_ids: of the documents; all by default.
         """
-        wanted = [tombstones.c.tenant == ref.id]
+        wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
         if document_ids is not None:
             wanted.append(among(tombstones.c.document_id, document_ids))
         with self._database.begin_exclusive(ref) as connection:
-            removed = list(connection.scalars(select(tombstones.c.document_id).where(*wanted)))
-            readmitted = _without_purged(connection, ref, removed)
-            connection.execute(
-                delete(tombstones).where(
-                    tombstones.c.tenant == ref.id, among(tombstones.c.document_id, readmitted)
-                )
-            )
+            readmitted = connection.execute(delete(tombstones).where(*wanted)).rowcount
             if readmitted:
                 # Otherwise the next sync would take an unchanged source as listed.
                 of_tenant = syncs.c.tenant == ref.id
                 connection.execute(update(syncs).where(of_tenant).values(listing_digest=None))
                 notify(connection, ref.id)
-        return len(readmitted)
+        return readmitted
 
     def _request(
         self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
@@ -133,19 +125,3 @@ def request_reindex(
     if count:
         notify(connection, ref.id)
     return count
-
-
-def _without_purged(
-    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
-) -> list[str]:
-    """Return the documents that neither a receipt nor a running erasure names as purged."""
-    if not document_ids:
-        return []
-    purged: set[str] = set()
-    for table, named in ((erasures, erasures.c.document_ids), (receipts, receipts.c.documents)):
-        query = select(named).where(table.c.tenant == ref.id, table.c.kind == "purge")
-        purged.update(id_ for ids in connection.scalars(query) for id_ in ids)
-    # Receipts name documents by their hashes.
-    hashes = document_hashes(connection, document_ids)
-    by_hash = zip(hashes, document_ids, strict=True)
-    return [id_ for hash_, id_ in by_hash if purged.isdisjoint((hash_, id_))]

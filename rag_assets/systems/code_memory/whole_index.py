@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles
 from rag_assets.common.errors import ConfigurationError, ListingFailed
@@ -25,7 +26,8 @@ def index_again(
 ) -> IndexedProject:
     """Have documents of a tenant read, parsed and indexed again; no vector is paid twice.
 
-    Files that were taken out with `invalidate` come back; purged ones do not.
+    Files that were taken out with `invalidate` come back; those that were deleted, purged or past
+    their retention do not.
 
     Args:
         catalog: of the installation.
@@ -69,7 +71,8 @@ def invalidate(
         TenantGone: the tenant was removed.
     """
     ids = _documents(catalog, Tenant.from_config(record.config), paths)
-    gone = [one for one in sorted(ids) if catalog.removals.remove(record.ref, one, by)]
+    remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
+    gone = [one for one in sorted(ids) if remove(one)]
     return InvalidatedFiles(record.id, len(gone))
 
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from alembic import command
 from psycopg.errors import InsufficientPrivilege
+from sqlalchemy import text
 
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.migrate import HEAD
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.migrate import HEAD, alembic_config
 from rag_assets.storage.catalog.roles import (
     ROLES,
     ROLES_SQL,
@@ -185,6 +188,24 @@ def test_the_owner_makes_the_tables_and_the_others_use_them(postgres_url: str) -
             connection.execute(ROLES_SQL.encode())
         with psycopg.connect(urls["service"]) as connection:
             connection.execute("INSERT INTO rag_catalog.later VALUES (1)")
+    finally:
+        drop_database(postgres_url, database)
+
+
+def test_an_upgrade_grants_the_service_what_it_newly_needs(postgres_url: str) -> None:
+    database = f"r{secrets.token_hex(6)}"
+    url = create_empty_database(postgres_url, database)
+    try:
+        urls = roles_of(url)
+        Catalog.open(urls["writer"], urls["owner"]).close()
+        with closing(Database(urls["owner"])) as owner, owner.begin() as connection:
+            command.downgrade(alembic_config(connection), "0055")
+            service = f"{database}_service"
+            revoke = f'REVOKE UPDATE (listing_digest) ON rag_catalog.syncs FROM "{service}"'
+            connection.execute(text(revoke))
+        Catalog.open(urls["writer"], urls["owner"]).close()
+        with psycopg.connect(urls["service"]) as connection:
+            connection.execute("UPDATE rag_catalog.syncs SET listing_digest = NULL")
     finally:
         drop_database(postgres_url, database)
 

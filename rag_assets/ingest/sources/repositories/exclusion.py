@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
 from rag_assets.code.places import is_data
@@ -52,7 +53,7 @@ class Exclusion:
         include: globs of what is taken; none: whatever has a known type.
         exclude: globs of what is not.
         attributes: of the repository's files.
-        paths: of all files of the repository, by which translations are recognized.
+        modes: of all files of the repository, as in a tree, by path.
     """
 
     def __init__(
@@ -60,21 +61,26 @@ class Exclusion:
         include: Sequence[str],
         exclude: Sequence[str],
         attributes: Attributes,
-        paths: Iterable[str] = (),
+        modes: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._include = compile_globs(include, ignore_case=True) if include else None
         self._exclude = compile_globs(exclude, ignore_case=True)
         self._attributes = attributes
-        self._translations = left_out_translations(paths)
         self._folders: dict[str, tuple[bool, bool]] = {"": (False, False)}
+        self._by_name = {path: self._by_path(path, mode) for path, mode in modes.items()}
+        # A translation stays out only in favour of a text that is indexed.
+        candidates = (path for path, rule in self._by_name.items() if rule is None)
+        translations = left_out_translations(candidates)
+        self._originals = frozenset(translations.values())
+        for path in translations:
+            if not self._is_demanded(path):
+                self._by_name[path] = "translation"
 
-    def by_name(self, path: str, mode: int) -> ExclusionRule | None:
-        """The rule by which a file stays out whatever its content is.
+    def by_name(self, path: str) -> ExclusionRule | None:
+        """The rule by which a file of the repository stays out whatever its content is."""
+        return self._by_name[path]
 
-        Args:
-            path: of the file.
-            mode: as in a tree.
-        """
+    def _by_path(self, path: str, mode: int) -> ExclusionRule | None:
         if mode == SUBMODULE:
             return "submodule"
         if mode == LINK or mode not in REGULAR:
@@ -82,10 +88,7 @@ class Exclusion:
         attributes = self._attributes.of(path)
         if not self._is_included(path, attributes):
             return "not-included"
-        rule = _by_attributes(path, attributes)
-        if rule is None and path in self._translations and not self._is_demanded(path):
-            return "translation"
-        return rule
+        return _by_attributes(path, attributes)
 
     def by_content(self, path: str, content: bytes) -> ExclusionRule | None:
         """The rule by which a file stays out for what is in it.
@@ -103,13 +106,17 @@ class Exclusion:
         told = self._attributes.of(path).get(GENERATED)
         if told is None and is_generated(path, content):
             return "generated"
-        if len(content) > _DATA_BYTES and is_data(path) and not self._is_demanded(path):
+        if len(content) > _DATA_BYTES and is_data(path) and not self._is_wanted(path):
             return "data"
         return None
 
+    def _is_wanted(self, path: str) -> bool:
+        """Whether a file is demanded, or is the one of its translations that is indexed."""
+        return path in self._originals or self._is_demanded(path)
+
     def _is_demanded(self, path: str) -> bool:
-        """Whether attributes demand a file, whatever its name and size."""
-        return _is_set(self._attributes.of(path).get(DETECTABLE))
+        """Whether `include` or attributes demand a file, whatever its name and size."""
+        return self._include is not None or _is_set(self._attributes.of(path).get(DETECTABLE))
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
         folder, slash, name = path.rpartition("/")

@@ -238,3 +238,24 @@ def test_source_code_with_a_masked_span_is_kept() -> None:
     made = chunk_document(parsed, ChunkParameters(code.CODE, 1200, 200), parsed_digest="d")
     assert made.dropped == ()
     assert any("************" in chunk.text for chunk in made.chunks)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "rule"),
+    [
+        ("text/x-ruby", "described-akia"),
+        ("text/x-ruby", "described-rsa"),
+        *((f"text/x-{name}", "described-sk") for name in ("yaml", "json", "ini", "terraform")),
+    ],
+)
+def test_source_code_with_a_secret_that_may_stand_beside_the_mask_is_dropped(
+    media_type: str, rule: str
+) -> None:
+    secret = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY00"
+    text = f"class A\n  def client\n    connect('************', '{secret}')\n  end\nend\n"
+    start = text.index("*")
+    mask = MaskedSpan(start, start + 12, rule)
+    parsed = ParsedText(text, (), media_type=media_type, masked=(mask,))
+    made = chunk_document(parsed, ChunkParameters(code.CODE, 1200, 200), parsed_digest="d")
+    assert not any(secret in chunk.text for chunk in made.chunks)
+    assert [dropped.rules for dropped in made.dropped] == [(rule,)]
