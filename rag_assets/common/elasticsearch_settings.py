@@ -64,7 +64,7 @@ class ElasticsearchSettings:
         api_key_file, password_file: files with these, in their place.
         username: of the account that the password belongs to.
         ca_file: certificates that the server's is verified with.
-        fingerprint: SHA-256 of a certificate in the server's chain.
+        fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
         layout: of new indexes.
     """
 

@@ -6,12 +6,14 @@ with exactly these against a server that enforces them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from elastic_transport import TransportError
-from elasticsearch import ApiError, Elasticsearch
+from elasticsearch import ApiError, AsyncElasticsearch, Elasticsearch
 
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.disks import node_disks
@@ -81,7 +83,19 @@ def check_elasticsearch(connection: ElasticsearchConnection, prefix: str) -> Ela
     """
     options = connection.client_options()
     with Elasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
-        return _Checker(client, connection, prefix).check()
+        found = _Checker(client, connection, prefix).check()
+    with translated_errors():
+        asyncio.run(_connect_as_searches(connection))
+    return found
+
+
+async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
+    """Connect with the client of searches, which has a transport of its own."""
+    options = connection.client_options(is_async=True)
+    async with AsyncElasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
+        # What the server thinks of the account, the other client has seen.
+        with suppress(ApiError):
+            await client.perform_request("GET", "/", headers={"accept": "application/json"})
 
 
 class _Checker:
