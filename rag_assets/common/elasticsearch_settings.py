@@ -31,6 +31,7 @@ _MOST_SHARDS: Final = 1024
 _MOST_REPLICAS: Final = 100
 _FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}", re.IGNORECASE)
 _INTERVAL: Final = re.compile(r"-1|[1-9][0-9]*(?:ms|s|m|h)")
+_BETWEEN_NODES: Final = re.compile(r",(?=\s*https?://)")
 _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 
@@ -156,6 +157,11 @@ class ElasticsearchSettings:
                 f"{_PREFIX}CA_FILE and {_PREFIX}FINGERPRINT are set at once",
                 hint="keep one: either verifies the server's certificate",
             )
+
+
+def split_nodes(url: str) -> list[str]:
+    """Return the addresses of nodes that commas separate; a password may have a comma too."""
+    return [node.strip() for node in _BETWEEN_NODES.split(url)]
 
 
 def _text(env: Mapping[str, str], name: str) -> str | None:

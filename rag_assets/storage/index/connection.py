@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from rag_assets.common.elasticsearch_settings import split_nodes
 from rag_assets.common.errors import ConfigurationError
 
 _PORTS = {"http": 80, "https": 443}
@@ -40,7 +41,7 @@ class ElasticsearchConnection:
         Raises:
             ConfigurationError: the nodes have different accounts.
         """
-        parts = [urlsplit(node.strip()) for node in url.split(",") if node.strip()]
+        parts = [urlsplit(node) for node in split_nodes(url)]
         accounts = {p.netloc.rpartition("@")[0] for p in parts if "@" in p.netloc}
         if len(accounts) > 1:
             raise ConfigurationError(

@@ -45,6 +45,14 @@ def test_nodes_share_the_account_of_the_address(tmp_path: Path) -> None:
     assert "p@ss" not in repr(found)
 
 
+def test_a_password_may_have_a_comma(tmp_path: Path) -> None:
+    url = "https://me:p,4,s@a:9200,https://me:p,4,s@b:9200"
+    found = connection(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=url)
+    assert found is not None
+    assert found.nodes == ("https://a:9200", "https://b:9200")
+    assert found.account == ("me", "p,4,s")
+
+
 def test_a_cloud_id_names_the_address(tmp_path: Path) -> None:
     encoded = base64.b64encode(b"eu.example.com:9243$abc$def").decode()
     found = connection(tmp_path, **of(CLOUD_ID=f"name:{encoded}", API_KEY="secret-key"))
