@@ -72,7 +72,8 @@ class ElasticsearchConnection:
                 hint="copy it from the deployment's page in Elastic Cloud",
             )
         domain, _, port = host.partition(":")
-        return cls((f"https://{elasticsearch}.{domain}:{port or 443}",))
+        name, _, own_port = elasticsearch.partition(":")
+        return cls((f"https://{name}.{domain}:{own_port or port or 443}",))
 
     @property
     def shown(self) -> str:
