@@ -56,8 +56,8 @@ def external_connection(
     names = given.account_variables() + given.certificate_variables()
     if names:
         raise ConfigurationError(
-            f"{' and '.join(names)}: set without an address of Elasticsearch, so that the embedded"
-            " one would be used",
+            f"no address of Elasticsearch is set for {' and '.join(names)}: the embedded one would"
+            " be used",
             hint="set RAG_ASSETS_ELASTICSEARCH_URL or RAG_ASSETS_ELASTICSEARCH_CLOUD_ID as well, or"
             " unset the account and the certificate",
         )
@@ -83,7 +83,8 @@ def _with_access(
     names = given.account_variables()
     if nodes.account is not None and names:
         raise ConfigurationError(
-            f"the address of Elasticsearch has an account, {' and '.join(names)} as well",
+            "an account of Elasticsearch is set twice: in the address, and by"
+            f" {' and '.join(names)}",
             hint="keep one account: take NAME:PASSWORD@ out of the address, or unset the variables",
         )
     if given.ca_file is not None:
@@ -213,10 +214,14 @@ def _content(variable: str, file: Path) -> str:
 def _require_certificates(file: Path) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
-    except OSError as error:  # ssl.SSLError is one
-        fault = "has no certificate in PEM" if isinstance(error, ssl.SSLError) else "cannot be read"
+    except ssl.SSLError:
         raise ConfigurationError(
-            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE {fault}: {file}",
+            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE has no certificate in PEM: {file}",
+            hint="name a file with certificates in PEM",
+        ) from None
+    except OSError:
+        raise ConfigurationError(
+            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE cannot be read: {file}",
             hint="name a readable file with certificates in PEM",
         ) from None
 

@@ -169,11 +169,11 @@ class _Checker:
             for names, privileges in answer["index"].items():
                 granted |= {f"{privilege} on {names}": has for privilege, has in privileges.items()}
             found[purpose] = sorted(name for name, has in granted.items() if not has)
-        for purpose, names in found.items():
+        for use, names in found.items():
             if names:
                 self._problems.append(
-                    f"the account lacks privileges for {purpose}: {', '.join(names)};"
-                    f" give it the role that `rag-assets elasticsearch role {purpose}` prints"
+                    f"the account lacks privileges for {use}: {', '.join(names)};"
+                    f" give it the role that `rag-assets elasticsearch role {use}` prints"
                 )
         return found
 
