@@ -108,3 +108,10 @@ def test_a_sealed_setting_that_does_not_open_keeps_the_keys_from_rotating(
     with pytest.raises(ConfigurationError, match="API_KEY cannot be unsealed"):
         rotate(altered)
     assert settings.master_key_file.read_text() == before
+
+
+def test_rotate_without_a_sealed_setting_reports_the_number_alone(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rotate(replace(settings, elasticsearch=ElasticsearchSettings()), as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"rotated": 0}
